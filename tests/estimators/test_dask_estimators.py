@@ -260,6 +260,44 @@ def test_a_worker_that_is_killed(solver: str, client: Any) -> None:
     assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
 
 
+def test_a_copy_that_cannot_be_made_ends_no_fit(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data()
+    asked: list[Any] = []
+
+    def gone(results: Any, **where: Any) -> None:
+        asked.append(where)
+        raise (KeyError, ValueError)[len(asked) % 2]("tcp://127.0.0.1:1")  # as the scheduler, of a worker that it lost
+
+    monkeypatch.setattr(client, "replicate", gone)
+    A = da.from_array(X, chunks=(100, -1))
+    model = LinearSVC(C=0.002, tol=1e-5, solver="rounds", random_state=0).fit(A, y)
+    assert asked and model.outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize(("solver", "before"), [("newton", False), ("rounds", True)])
+def test_scattered_rows_that_die_with_their_worker_are_named(solver: str, before: bool, client: Any) -> None:
+    X, y = data()
+    client.wait_for_workers(3)
+    address, process = next(iter(client.run(os.getpid).items()))
+    others = [one for one in client.nthreads() if one != address]
+    parts = [slice(k, k + 300) for k in range(0, N, 300)]
+    A = [client.scatter(X[part], workers=[address] if k == 1 else others) for k, part in enumerate(parts)]
+    b = [dask.delayed(y[part]) for part in parts]
+
+    def kill(row: dict[str, Any]) -> None:
+        if row["round"] == 1:
+            os.kill(process, signal.SIGKILL)
+
+    model = LinearSVC(loss="logistic", C=100.0, tol=1e-12, solver=solver, random_state=0)
+    if before:
+        os.kill(process, signal.SIGKILL)
+    else:
+        model.set_params(callbacks=[kill])
+    with pytest.raises(ClusterLostError, match=r"cannot compute them again: .* scatter") as caught:
+        model.fit(A, b)
+    assert before or ("partition 1" in str(caught.value) and np.isfinite(caught.value.model.certificate_.gap))
+
+
 def test_bad_input_is_told_apart(client: Any) -> None:
     X, y = data()
     A = da.from_array(X, chunks=(300, -1))

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import cached_property
 from typing import Any
@@ -32,10 +32,13 @@ POLL = 1.0  # seconds between two looks at whether the cluster is still there
 GRACE = 10.0  # seconds in which tasks that listen are to end
 PATIENCE = 60.0  # seconds to wait for a worker where there is none
 LOSSES = (CancelledError, KilledWorker, OSError)  # errors raised where results, or the worker that had them, are gone
+UNKNOWN = (KeyError, ValueError)  # errors of `replicate` where the scheduler knows a worker, or a result, no longer
 
 
 class ClusterLostError(RuntimeError):
-    """The scheduler is gone, or no worker is left; `model` is the best one so far, with its certificate.
+    """The scheduler is gone, no worker is left, or rows are lost that cannot be computed again.
+
+    `model` is the best one so far, with its certificate; None where there is none yet.
 
     Examples
     --------
@@ -60,6 +63,23 @@ def is_loss(error: BaseException) -> bool:
         return isinstance(error, LOSSES)
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and frames[-1].name == "sync" and "distributed" in frames[-1].filename
+
+
+def rows_lost(which: str) -> ClusterLostError:
+    """The error for rows that nobody has any more."""
+    return ClusterLostError(
+        f"the rows {which} were lost with a worker, and Dask cannot compute them again: they had been put there by "
+        "scatter. Give delayed blocks, files or stores instead, or scatter with broadcast=True"
+    )
+
+
+@contextlib.contextmanager
+def naming_lost_rows() -> Iterator[None]:
+    """Raise ClusterLostError where Dask gives up tasks on rows that it cannot compute again."""
+    try:
+        yield
+    except CancelledError as loss:
+        raise rows_lost("of a partition") from loss
 
 
 class Left:
@@ -161,7 +181,7 @@ class DaskEngine(Engine):
     def keep(self) -> None:
         """Copy the dual variables to a second worker; what came before is not needed any more."""
         wait(self.duals, timeout=PATIENCE)
-        self.client.replicate(self.duals, n=2)
+        self.copied(self.duals, n=2)
         self.kept, self.shared = list(self.duals), self.shared[-1:]
 
     def recover(self, loss: BaseException) -> None:
@@ -236,7 +256,15 @@ class DaskEngine(Engine):
         for number, worker in enumerate(late):
             mine = self.rows[number * each : (number + 1) * each]
             if mine:
-                self.client.replicate(mine, n=1, workers=[worker])
+                self.copied(mine, n=1, workers=[worker])
+
+    def copied(self, results: list[Any], **where: Any) -> None:
+        """Put copies of results on further workers; do without where a worker, or a result, is gone by then."""
+        try:
+            self.client.replicate(results, **where)
+        except Exception as error:
+            if not (is_loss(error) or isinstance(error, UNKNOWN)):
+                raise
 
     def surely(self, ask: Callable[[], Any], left: Left) -> Any:
         """What `ask` returns; after a loss anew, from the partitions on."""
@@ -252,6 +280,9 @@ class DaskEngine(Engine):
         self.check_cluster(loss)
         if not is_loss(loss):
             raise loss
+        gone = [place for place, part in enumerate(self.rows) if part.status == "cancelled"]
+        if gone:
+            raise rows_lost(f"of partition {gone[0]}") from loss
         self.restarts += 1
 
     def tree(self, reports: list[Any], together: Combine) -> Any:

@@ -20,7 +20,7 @@ except ImportError as error:
 
 import numpy as np
 
-from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_lost_rows
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.part import (
@@ -41,7 +41,14 @@ from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.interrupt import interruptible
 
-__all__ = ["ClusterFits", "ClusterLostError", "Partitions", "classes_and_weights", "client_in_force"]
+__all__ = [
+    "ClusterFits",
+    "ClusterLostError",
+    "Partitions",
+    "classes_and_weights",
+    "client_in_force",
+    "naming_lost_rows",
+]
 
 
 def client_in_force() -> Client:

@@ -93,18 +93,25 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
     ------
     ValueError
         Bad data or options, or options that go on one machine only.
+    ClusterLostError
+        Rows are lost that cannot be computed again.
     """
     from saddlesvm.cluster import fits, rounds, sources, splits
 
     (loss, solver, memory), multi_class = checked(model), getattr(model, "multi_class", "ovr")
     blocks, client = sources.part_tasks(X, y, sample_weight), fits.client_in_force()
-    labels = _learned(model, *fits.classes_and_weights(client, blocks)) if is_classifier(model) else None
+    labels = None
+    if is_classifier(model):
+        with fits.naming_lost_rows():
+            found = fits.classes_and_weights(client, blocks)
+        labels = _learned(model, *found)
     kind, seed = model._intercept_kind(), seed_of(model.random_state)
     scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(model.intercept_scaling)
     split = splits.Split(0 if labels is None else labels[0].size, multi_class, folds)
-    partitions = fits.Partitions.made(
-        client, blocks, split, labels, (kind, scale), same_lambda=model.lam is not None, seed=seed
-    )
+    with fits.naming_lost_rows():
+        partitions = fits.Partitions.made(
+            client, blocks, split, labels, (kind, scale), same_lambda=model.lam is not None, seed=seed
+        )
     posed = model._posed()
     plan = rounds.Training(
         loss=loss,
