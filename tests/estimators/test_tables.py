@@ -22,8 +22,8 @@ from saddlesvm.data import DataError
 from saddlesvm.data.column_kinds import kind_of, typed
 from saddlesvm.data.frame import Frame, frame_of, plain_column
 from saddlesvm.data.frame_files import frame_source
+from saddlesvm.estimators.table import encoder_of, state_of
 from saddlesvm.estimators.table_files import Learner, as_store, kinds_of, stored_encoder
-from saddlesvm.estimators.table_saved import encoder_of, state_of
 from saddlesvm.table import TableEncoder, encoder, read
 from support.tables import adult_like, notes, titanic_like
 
@@ -196,7 +196,7 @@ def test_a_store_made_in_passes_holds_the_same_rows(kind: str, tmp_path: Path) -
 
 def test_more_words_than_memory_keeps_the_frequent_ones(tmp_path: Path) -> None:
     learner = Learner({"t": "text"}, 1 << 20)
-    learner.parts[0].most = 50
+    learner.groups[0].most = 50
     texts = [f"often rarely{k} common" for k in range(500)]
     learner.learn(frame_of({"t": texts}))
     state, idf = learner.state()

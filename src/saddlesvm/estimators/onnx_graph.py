@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -14,9 +13,8 @@ from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from saddlesvm.data.column_kinds import kind_of
 from saddlesvm.estimators.calibration import NEAREST
-from saddlesvm.estimators.table import A_MOMENT, HOURS, MONTHS, WEEKDAYS, TableEncoder, members_of
+from saddlesvm.estimators.table import TableEncoder, groups_of
 
 try:
     from onnx import TensorProto
@@ -143,6 +141,15 @@ class Graph:
         found = self.op("Squeeze", self.part(system, 2, classes, classes + 1), np.array([2]))
         return self.shares(self.op("Max", found, np.array([0.0])))
 
+    def categories(self, column: Any, found: np.ndarray) -> Any:
+        """A feature for each category of a column of texts; zeros for others."""
+        ones = onnx_ops.OnnxOneHotEncoder(column, cats_strings=found.tolist(), zeros=1, op_version=1)
+        return self.in_float64(self.op("Reshape", ones, np.array([-1, len(found)], dtype=np.int64)))
+
+    def submodel(self, model: Any, X: Any) -> Any:
+        """The output of another model, by skl2onnx."""
+        return OnnxSubEstimator(model, X, op_version=self.version, options={"locale": LOCALE})
+
 
 LOCALE = "C.UTF-8"  # in which texts become lower case: minimal systems have no other with UTF-8
 Inputs = list[tuple[str, Any]]
@@ -153,18 +160,13 @@ def inputs_of(model: Any) -> Inputs | None:
     encoder = model.steps[0][1] if isinstance(model, Pipeline) else None
     if not isinstance(encoder, TableEncoder):
         return None
-    return [(name, _type_of(encoder, name)) for name in encoder.used]
-
-
-def _type_of(encoder: TableEncoder, name: str) -> Any:
-    kind = kind_of(encoder.columns[name], name).name
-    if kind in ("category", "text"):
-        return StringTensorType([None, 1])
-    if kind == "list":
-        return DoubleTensorType([None, encoder.named_transformers_[f"list {name}"].width_])
-    if kind in ("chars", "hashed"):
-        raise ValueError(f"column {name!r}: ONNX has no counterpart for the kind {kind!r}; text has one")
-    return DoubleTensorType([None, 1])
+    names: list[str] = list(encoder.columns)
+    types: dict[str, Any] = {}
+    for group in groups_of(encoder.columns):
+        width = group.cell_width(encoder.named_transformers_[group.name])
+        kind = StringTensorType([None, 1]) if width is None else DoubleTensorType([None, width])
+        types.update((names[place], kind) for place in group.places)
+    return [(name, types[name]) for name in encoder.used]
 
 
 def with_frame(model: Any, X: Any) -> bool:
@@ -193,110 +195,15 @@ def convert_encoder(scope: Any, operator: Any, container: Any) -> None:
     given = dict(zip(encoder.used, operator.inputs, strict=True))
     graph, names = Graph(container.target_opset, None), list(encoder.columns)
     parts = []
-    for member in members_of(encoder.columns):
-        columns = [given[names[place]] for place in member.places]
-        parts += PARTS[member.kind.name](graph, encoder.named_transformers_[member.name], columns)
+    for group in groups_of(encoder.columns):
+        columns = [given[names[place]] for place in group.places]
+        parts += group.exported(graph, encoder.named_transformers_[group.name], columns)
     last = onnx_ops.OnnxConcat(
         *parts, axis=1, op_version=container.target_opset, output_names=[operator.outputs[0].full_name]
     )
     last.add_to(scope, container)
 
 
-def numbers(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
-    """Gaps filled in, with features that say where, and all scaled."""
-    imputer, scaler = transformer
-    X = graph.op("Concat", *(graph.in_float64(one) for one in columns), axis=1)
-    missing = graph.op("IsNaN", X)
-    parts = [graph.op("Where", missing, imputer.statistics_[None, :], X)]
-    if imputer.indicator_ is not None and imputer.indicator_.features_.size:
-        gaps = imputer.indicator_.features_.astype(np.int64)
-        parts.append(graph.op("Gather", graph.in_float64(missing), gaps, axis=1))
-    both = graph.op("Concat", *parts, axis=1)
-    return [graph.op("Div", graph.op("Sub", both, scaler.mean_[None, :]), scaler.scale_[None, :])]
-
-
-def categories(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
-    """A feature for each category; zeros for one that the fit did not see."""
-    made = []
-    for column, found in zip(columns, transformer.categories_, strict=True):
-        ones = onnx_ops.OnnxOneHotEncoder(column, cats_strings=found.tolist(), zeros=1, op_version=1)
-        made.append(graph.in_float64(graph.op("Reshape", ones, np.array([-1, len(found)], dtype=np.int64))))
-    return made
-
-
-def words(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
-    """TF-IDF, by skl2onnx."""
-    found = OnnxSubEstimator(transformer, columns[0], op_version=graph.version, options={"locale": LOCALE})
-    return [graph.in_float64(found)]
-
-
-def lists(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
-    """The numbers as they are."""
-    return [graph.in_float64(columns[0])]
-
-
-def dates(graph: Graph, transformer: Any, columns: list[Any]) -> list[Any]:
-    """As :class:`~saddlesvm.estimators.table.DateParts`, from days since 1970."""
-    made = []
-    for k, column in enumerate(columns):
-        given = graph.in_float64(column)
-        missing = graph.op("IsNaN", given)
-        known = graph.in_float64(graph.op("Not", missing))
-        days = graph.op("Where", missing, np.array([[0.0]]), given)
-        since = graph.op(
-            "Sub", graph.op("Where", missing, transformer.centre_[None, [k]], given), transformer.centre_[None, [k]]
-        )
-        made.append(graph.op("Div", since, transformer.spread_[None, [k]]))
-        whole = graph.op("Floor", days)
-        weekday = _rest(graph, graph.op("Add", whole, np.array([[3.0]])), float(WEEKDAYS))
-        made += [_one_hot(graph, month_of(graph, whole), MONTHS, known), _one_hot(graph, weekday, WEEKDAYS, known)]
-        if transformer.timed_[k]:
-            hours = graph.op("Mul", graph.op("Sub", days, whole), np.array([[float(HOURS)]]))
-            hour = graph.op("Floor", graph.op("Add", hours, np.array([[A_MOMENT]])))
-            made.append(_one_hot(graph, hour, HOURS, known))
-    return made
-
-
-def _one_hot(graph: Graph, place: Any, count: int, known: Any) -> Any:
-    same = graph.op("Equal", graph.op("Round", place), np.arange(count, dtype=np.float64)[None, :])
-    return graph.op("Mul", graph.in_float64(same), known)
-
-
-def _parts(graph: Graph, value: Any, size: float) -> Any:
-    """The quotients of whole numbers and a size."""
-    return graph.op("Floor", graph.op("Div", value, np.array([[size]])))
-
-
-def _rest(graph: Graph, value: Any, size: float) -> Any:
-    return graph.op("Sub", value, graph.op("Mul", _parts(graph, value, size), np.array([[size]])))
-
-
-def month_of(graph: Graph, day: Any) -> Any:
-    """The month, from 0, of days since 1970-01-01: arithmetic of years that begin in March, in eras of 400 years.
-
-    The method of H. Hinnant, "chrono-compatible low-level date algorithms" (2021).
-    """
-
-    def plus(value: Any, number: float) -> Any:
-        return graph.op("Add", value, np.array([[number]]))
-
-    in_era = _rest(graph, plus(day, 719_468.0), 146_097.0)
-    leaps = graph.op("Sub", _parts(graph, in_era, 36_524.0), _parts(graph, in_era, 1_460.0))
-    years = graph.op("Sub", graph.op("Add", in_era, leaps), _parts(graph, in_era, 146_096.0))
-    year = _parts(graph, years, 365.0)
-    begun = graph.op("Add", graph.op("Mul", year, np.array([[365.0]])), _parts(graph, year, 4.0))
-    of_year = graph.op("Sub", in_era, graph.op("Sub", begun, _parts(graph, year, 100.0)))
-    from_march = _parts(graph, plus(graph.op("Mul", of_year, np.array([[5.0]])), 2.0), 153.0)
-    return _rest(graph, plus(from_march, 2.0), float(MONTHS))
-
-
-PARTS: dict[str, Callable[[Graph, Any, list[Any]], list[Any]]] = {
-    "number": numbers,
-    "category": categories,
-    "date": dates,
-    "text": words,
-    "list": lists,
-}
 update_registered_converter(
     TableEncoder, "SaddlesvmTableEncoder", shape_encoder, convert_encoder, parser=read_encoder, overwrite=True
 )

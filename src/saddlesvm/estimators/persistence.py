@@ -27,8 +27,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
-from saddlesvm.estimators.table import TableEncoder
-from saddlesvm.estimators.table_saved import IDF, encoder_of, state_of, taken_state
+from saddlesvm.estimators.table import IDF, TableEncoder, encoder_of, state_of, taken_state
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS

@@ -1,198 +1,50 @@
 """Tables of numbers, categories, texts and dates as rows of numbers: ``saddlesvm.table.encoder``.
 
-A group of columns has a transformer: one of scikit-learn's, or of the two here.
+Columns of one kind have a transformer: :mod:`saddlesvm.estimators.table_columns` has the kinds.
+
+Model files hold an encoder as a state: plain numbers and words, by the groups of columns. An encoder is made of it by
+scikit-learn's own constructors and a fit to two made-up rows, after which the learnt numbers are put in. Nothing of a
+file is executed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.column_kinds import Found, Kind, found_in, kind_of, typed
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frame import frame_of
 from saddlesvm.data.table import shorten
+from saddlesvm.estimators.table_columns import Categories, Columns, Numbers, State, Vectors, needs
+from saddlesvm.estimators.table_dates import Dates
+from saddlesvm.estimators.table_texts import Characters, Hashes, Words
 
-__all__ = ["TableEncoder", "encoder", "encoder_for"]
+__all__ = ["IDF", "TableEncoder", "encoder", "encoder_for", "encoder_of", "joined_states", "state_of", "taken_state"]
 
-HASHED = 1 << 18  # features of hashed texts
-MONTHS, WEEKDAYS, HOURS = 12, 7, 24
-A_MOMENT = 1e-6  # hours: more than the rounding of a time of the day, in days since 1970, and less than a second
-ANALYZERS = {"text": "word", "chars": "char_wb", "hashed": "word"}
-MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
-class Member(NamedTuple):
-    """A group of columns that one transformer encodes.
-
-    Parameters
-    ----------
-    name : str
-        Of the group in the ``ColumnTransformer``: its kind, and the column where it has one only.
-    kind : Kind
-    places : list of int
-        The columns, by position.
-    """
-
-    name: str
-    kind: Kind
-    places: list[int]
-
-    @property
-    def alone(self) -> bool:
-        """Whether its transformer takes a single column, of shape (n,)."""
-        return self.kind.name in (*ANALYZERS, "list")
+GROUPS: dict[str, type[Columns]] = {
+    "number": Numbers, "category": Categories, "date": Dates,
+    "text": Words, "chars": Characters, "hashed": Hashes, "list": Vectors,
+}  # fmt: skip
 
 
-def members_of(columns: Mapping[str, str]) -> list[Member]:
+def groups_of(columns: Mapping[str, str]) -> list[Columns]:
     """The groups of columns of given kinds: numbers, categories and dates together, each text and list by itself."""
-    together: dict[str, Member] = {}
-    alone = []
+    together: dict[str, list[int]] = {name: [] for name, one in GROUPS.items() if not one.alone}
+    alone: list[Columns] = []
     for place, (name, text) in enumerate(columns.items()):
         kind = kind_of(text, name)
-        if kind.name in (*ANALYZERS, "list"):
-            alone.append(Member(f"{kind.name} {name}", kind, [place]))
+        if kind.name in together:
+            together[kind.name].append(place)
         elif kind.name != "drop":
-            together.setdefault(kind.name, Member(kind.name, Kind(kind.name), [])).places.append(place)
-    return [together[name] for name in ("number", "category", "date") if name in together] + alone
-
-
-def made_for(kind: Kind) -> Any:
-    """A fresh transformer for columns of a kind."""
-    if kind.name == "number":
-        return make_pipeline(SimpleImputer(add_indicator=True, keep_empty_features=True), StandardScaler())
-    if kind.name == "category":
-        return OneHotEncoder(handle_unknown="ignore")
-    if kind.name == "date":
-        return DateParts()
-    if kind.name == "list":
-        return Lists()
-    ngrams: dict[str, Any] = {"analyzer": ANALYZERS[kind.name], "ngram_range": (kind.low, kind.high)}
-    if kind.name == "hashed":
-        hashing = HashingVectorizer(n_features=HASHED, norm=None, alternate_sign=False, **ngrams)
-        return make_pipeline(hashing, TfidfTransformer())
-    return TfidfVectorizer(**ngrams)
-
-
-class DateParts(TransformerMixin, BaseEstimator):
-    """Dates as numbers: time since the mean date, month, day of the week, and the hour where there is one.
-
-    Attributes
-    ----------
-    centre_, spread_ : ndarray of shape (k,)
-        Mean and standard deviation of each column, in days since 1970-01-01.
-    timed_ : ndarray of shape (k,)
-        Whether any date of the column has a time of the day.
-
-    Notes
-    -----
-    A column becomes 20 features: the date, brought to mean 0 and variance 1; one for each month and each day of the
-    week. A column with times of the day has one more for each hour. A missing date is zero in all.
-    """
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn mean and spread of each column; X of shape (n, k) holds days since 1970-01-01, NaN where missing."""
-        days = _days(X)
-        known = ~np.isnan(days)
-        counts = np.maximum(known.sum(axis=0), 1)
-        self.centre_ = np.where(known, days, 0.0).sum(axis=0) / counts
-        self.spread_ = _positive(np.sqrt((np.where(known, days - self.centre_, 0.0) ** 2).sum(axis=0) / counts))
-        self.timed_ = (known & (np.floor(days) != days)).any(axis=0)
-        self.n_features_in_ = days.shape[1]
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The features of dates, shape (n, 20 or 44 for each column)."""
-        check_is_fitted(self)
-        days = _days(X)
-        return np.hstack([self._column(column, k) for k, column in enumerate(days.T)])
-
-    def _column(self, days: np.ndarray, k: int) -> np.ndarray:
-        known = ~np.isnan(days)
-        whole = np.floor(np.where(known, days, 0.0))
-        month = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % MONTHS
-        weekday = (whole + 3.0) % WEEKDAYS  # 1970-01-01 was a Thursday
-        parts = [
-            ((np.where(known, days, self.centre_[k]) - self.centre_[k]) / self.spread_[k])[:, None],
-            (month[:, None] == np.arange(MONTHS)) & known[:, None],
-            (weekday[:, None] == np.arange(WEEKDAYS)) & known[:, None],
-        ]
-        if self.timed_[k]:
-            hour = np.floor(HOURS * (np.where(known, days, 0.0) - whole) + A_MOMENT)
-            parts.append((hour[:, None] == np.arange(HOURS)) & known[:, None])
-        return np.hstack([part.astype(np.float64) for part in parts])
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features, those of the columns before them."""
-        names = [f"x{k}" for k in range(self.n_features_in_)] if input_features is None else input_features
-        found = []
-        for name, timed in zip(names, self.timed_, strict=True):
-            found += [f"{name}", *(f"{name}={part}" for part in (*MONTH_NAMES, *DAY_NAMES))]
-            found += [f"{name}={hour}h" for hour in range(HOURS)] if timed else []
-        return np.array(found, dtype=object)
-
-
-def _days(X: Any) -> np.ndarray:
-    return np.asarray(X, dtype=np.float64)
-
-
-def _positive(spread: np.ndarray) -> np.ndarray:
-    return np.where(spread > 0.0, spread, 1.0)
-
-
-class Lists(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """A column of lists of numbers, of one length, as a matrix.
-
-    Attributes
-    ----------
-    width_ : int
-        Length of the lists.
-    """
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Note the length of the lists; X of shape (n,) holds arrays."""
-        self.width_ = _stacked(X, None).shape[1]
-        self.n_features_in_ = 1
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The lists as rows, shape (n, width).
-
-        Raises
-        ------
-        ValueError
-            Lists of another length, or with missing values.
-        """
-        check_is_fitted(self)
-        return _stacked(X, self.width_)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features: the column's, and the place in the list."""
-        name = "x0" if input_features is None else input_features[0]
-        return np.array([f"{name}[{k}]" for k in range(self.width_)], dtype=object)
-
-
-def _stacked(X: Any, width: int | None) -> np.ndarray:
-    made = np.array([np.asarray(one, dtype=np.float64) for one in X])
-    found = made.shape[1] if made.ndim == 2 else 0
-    if width is not None and found != width:
-        raise ValueError(f"the lists hold {found} numbers; {width} are expected")
-    if not np.isfinite(made).all():
-        raise ValueError(
-            f"the list of row {int(np.argmin(np.isfinite(made).all(axis=1))) + 1} is missing or not finite"
-        )
-    return made
+            alone.append(GROUPS[kind.name](f"{kind.name} {name}", kind, [place]))
+    return [GROUPS[name](name, Kind(name), places) for name, places in together.items() if places] + alone
 
 
 class TableEncoder(ColumnTransformer):
@@ -280,8 +132,10 @@ class TableEncoder(ColumnTransformer):
         """
         check_is_fitted(self)
         found: list[str] = []
-        for member in members_of(self.columns):
-            found += _names(member, self.named_transformers_[member.name], list(self.columns))
+        columns = list(self.columns)
+        for group in groups_of(self.columns):
+            names = [columns[place] for place in group.places]
+            found += group.features(self.named_transformers_[group.name], names)
         return np.array(found, dtype=object)
 
 
@@ -293,22 +147,6 @@ def _rows_of(values: np.ndarray) -> np.ndarray:
 
 def _as_csr(X: Any) -> Any:
     return X.tocsr() if sparse.issparse(X) else X
-
-
-def _names(member: Member, transformer: Any, columns: list[str]) -> list[str]:
-    """Names of the features of one group of columns."""
-    names = [columns[place] for place in member.places]
-    kind = member.kind.name
-    if kind == "category":
-        each = zip(names, transformer.categories_, strict=True)
-        return [f"{name}={one or '(missing)'}" for name, categories in each for one in categories]
-    if kind == "number":
-        gaps = transformer[0].indicator_.features_ if transformer[0].indicator_ is not None else []
-        return [*names, *(f"{names[k]} is missing" for k in gaps)]
-    if kind == "hashed":
-        return [f"{names[0]}: hash {k}" for k in range(transformer[0].n_features)]
-    found = transformer.get_feature_names_out(None if kind in ("text", "chars") else names)
-    return [f"{names[0]}: {one}" for one in found] if kind in ("text", "chars") else list(found)
 
 
 def encoder(frame: Any, columns: Mapping[str, str] | None = None) -> TableEncoder:
@@ -359,4 +197,69 @@ def encoder_for(found: Mapping[str, Found]) -> TableEncoder:
 
 def transformers_for(columns: Mapping[str, str]) -> list[tuple[str, Any, Any]]:
     """Fresh transformers for columns of given kinds, as a ``ColumnTransformer`` takes them."""
-    return [(one.name, made_for(one.kind), one.places[0] if one.alone else one.places) for one in members_of(columns)]
+    return [(one.name, one.transformer(), one.place) for one in groups_of(columns)]
+
+
+IDF = "encoder_idf"  # the array of a model file with the inverse document frequencies of all texts, one after the other
+
+
+def state_of(encoder: TableEncoder) -> tuple[State, np.ndarray]:
+    """The learnt state of a fitted encoder: a state, and the inverse document frequencies of its texts.
+
+    Raises
+    ------
+    DataError
+        A transformer is not as :func:`saddlesvm.table.encoder` makes them.
+    """
+    check_is_fitted(encoder)
+    states = []
+    for group in groups_of(encoder.columns):
+        fitted, fresh = encoder.named_transformers_.get(group.name), group.transformer()
+        if type(fitted) is not type(fresh) or repr(clone(fitted).set_params(**group.restored)) != repr(fresh):
+            raise DataError(
+                f"the transformer {group.name!r} of the table's encoder is {fitted!r}; only those that "
+                "saddlesvm.table.encoder makes can be saved"
+            )
+        states.append(group.state(fitted))
+    return joined_states(encoder.columns, states)
+
+
+def joined_states(columns: Mapping[str, str], states: list[tuple[State, np.ndarray]]) -> tuple[State, np.ndarray]:
+    """The state of an encoder, and its frequencies, from those of the groups of its columns."""
+    frequencies = np.concatenate([np.empty(0), *(idf for _, idf in states)])
+    return {"columns": dict(columns), "members": [one for one, _ in states]}, frequencies
+
+
+def taken_state(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> tuple[State, np.ndarray] | None:
+    """The state of an encoder among the contents of a model file, which is taken out; None where there is none."""
+    state, idf = meta.pop("encoder", None), arrays.pop(IDF, None)
+    return None if state is None else (state, np.empty(0) if idf is None else idf)
+
+
+def encoder_of(state: Any, idf: np.ndarray) -> TableEncoder:
+    """The fitted encoder of a state.
+
+    Raises
+    ------
+    ValueError
+        It is no state of an encoder.
+    """
+    columns = state.get("columns") if isinstance(state, dict) else None
+    fine = isinstance(columns, dict) and all(isinstance(one, str) for item in columns.items() for one in item)
+    needs(fine and isinstance(state.get("members"), list), "the columns")
+    assert isinstance(columns, dict)
+    groups = groups_of(columns)
+    needs(len(groups) == len(state["members"]) > 0 and idf.ndim == 1 and idf.dtype == np.float64, "the groups")
+    needs(bool(np.isfinite(idf).all() and (idf > 0.0).all()), "the frequencies of words")
+    made, sample = [], np.zeros((2, len(columns)), dtype=object)
+    for group, one in zip(groups, state["members"], strict=True):
+        needs(isinstance(one, dict), group.name)
+        transformer, sample[:, group.places] = group.sample(one)
+        made.append((group.name, transformer, group.place))
+    encoder = TableEncoder(made, columns)
+    ColumnTransformer.fit_transform(encoder, sample)
+    for group, one in zip(groups, state["members"], strict=True):
+        idf = group.put(encoder.named_transformers_[group.name], one, idf)
+    needs(idf.size == 0, "the frequencies of words")
+    encoder.sparse_output_ = any(group.sparse for group in groups)
+    return encoder.set_params(transformers=transformers_for(columns))
