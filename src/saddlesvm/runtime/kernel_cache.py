@@ -3,31 +3,60 @@
 Processes that compile at the same time number their files alike, and the index that one of them writes last may then
 lead to code that the other has written for other types. So the files of each process have names of their own here, and
 a kernel that such an index misses is compiled once more. A checksum protects the contents of the files.
+
+A wheel brings kernels along, compiled for a portable processor: they serve until this one has its own. They lie in
+``_kernels`` beside the rooms, a folder a module, in files of :class:`CheckedCacheFile`. A process takes one where it has
+no kernel of its own in Numba's cache and its processor has the instructions. The files are of one version of Python and
+of Numba, and of the very text of the module: with another one they count as missing, and the kernel is compiled as
+without them. ``python -m saddlesvm.ship_kernels`` makes them.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import pickle
+import platform
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from llvmlite import binding
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from saddlesvm.runtime.class_sources import classes_in, is_outside, source_of
-from saddlesvm.runtime.shipped_kernels import FOLDER, PROCESSOR, fits_this_processor, stamp_of
 
-__all__ = ["SHIPPING", "CheckedCacheFile", "KernelCache", "OwnNames", "clear_cache", "only_own_kernels"]
+__all__ = [
+    "FOLDER", "PROCESSOR", "SHIPPING", "CheckedCacheFile", "KernelCache", "OwnNames", "clear_cache",
+    "fits_this_processor", "only_own_kernels", "stamp_of",
+]  # fmt: skip
 
 PACKAGE = Path(__file__).parents[1]
+FOLDER = PACKAGE / "_kernels"
+PROCESSOR = "x86-64-v3"  # LLVM's name of what nearly all processors since 2015 (AMD) or 2013 (Intel) have
+NEEDED = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")  # beyond x86-64-v2
 MAGIC = b"saddlesvm kernel 1\n"
 DIGEST_BYTES = 32
 TOKEN = uuid.uuid4().hex[:12]  # of this process and its forks
+
+
+@functools.cache
+def fits_this_processor() -> bool:
+    """Whether there are such kernels, and this processor has their instructions."""
+    if not FOLDER.is_dir() or platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    features = binding.get_host_cpu_features()
+    return all(features.get(name) for name in NEEDED)
+
+
+@functools.cache
+def stamp_of(file: str) -> str:
+    """A hash of the text that a kernel was compiled of."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 class Shipping:
