@@ -170,7 +170,7 @@ def test_nu_bounds_the_shares_of_errors_and_of_support_vectors(name, nu):
     X, y = data(name)
     if name in LABELLED:
         X, y = X[50:], y[50:]
-    model = getattr(ours, name)(nu=nu, gamma=0.1, tol=1e-8).fit(X, y)
+    model = getattr(ours, name)(nu=nu, gamma=0.1, tol=1e-9).fit(X, y)
     slip = 1e-4
     if name == "NuSVC":
         signs = np.where(y == model.classes_[1], 1.0, -1.0)

@@ -13,8 +13,14 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
-from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel, nearest_feasible
-from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
+from saddlesvm.problem.kernel_certificate import (
+    Expansion,
+    KernelPoint,
+    evaluate_kernel,
+    may_pay,
+    nearest_feasible,
+)
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SmoothHinge, SquaredHinge, loss_name
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.runtime.randomness import seeded
 from saddlesvm.solvers.base import Budget
@@ -169,6 +175,19 @@ def test_rows_are_set_aside_and_the_certificate_covers_them(intercept):
     result = solved(problem, 1e-6, block=64, working_set=256)
     reference = solved(problem, 1e-6, shrinking=False)
     assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), SmoothHinge(), EpsilonInsensitive(1.0)], ids=loss_name)
+def test_rows_that_cannot_pay_pay_nothing_however_far_their_values_are_off(loss):
+    random = np.random.default_rng(1)
+    y = random.normal(size=200) if isinstance(loss, EpsilonInsensitive) else random.choice([-1.0, 1.0], 200)
+    problem, _ = make_kernel_problem(random.normal(size=(200, 2)), Kernel("linear"), y, loss, C=1.0, intercept="free")
+    f, errors = 3.0 * random.normal(size=200), 10.0 ** random.uniform(-16, 0, 200)
+    may = may_pay(problem, Expansion(np.zeros(200), f, np.array([0.25])), errors)
+    assert 20 < np.count_nonzero(may) < 200
+    for way in np.linspace(-1.0, 1.0, 21):
+        paid = [loss.value(z, target) for z, target in zip(f + 0.25 + way * errors, y, strict=True)]
+        assert not np.any(np.array(paid)[~may])
 
 
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import Intercept, offset_slope
 from saddlesvm.problem.kernel import Group, KernelProblem
 from saddlesvm.problem.loss import Loss, Shape, traits_of
-from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.rounding import (
     SLACK,
     UNIT,
@@ -28,11 +29,14 @@ from saddlesvm.problem.rounding import (
     conjugate_rounding,
     gamma,
     paid_rounding,
+    steepest,
     stretching,
     unbalance,
 )
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernels import expand
+
+NOTICED = 0.01  # share of a gap from which rounding is bounded row by row
 
 
 @dataclass(frozen=True)
@@ -219,6 +223,9 @@ def _rounded(
     slips.append(slips[0] if dual is model else _expansion_error(problem, dual))
     away, label = np.abs(model.offsets)[problem.side_of], np.abs(problem.y) if problem.is_regression else 0.0
     s, e = problem.row_weights, slips[0] + 4.0 * UNIT * (away + np.abs(model.f) + label)
+    primal, reachable = objectives(C, found)
+    if C * steepest(loss) * float(s @ e) > NOTICED * abs(primal - reachable):
+        e = np.where(may_pay(problem, model, e), e, 0.0)
     rows = RowSizes(float(n), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))
     sizes = np.abs(alpha)
     paired = float((sizes * label).sum()) if problem.is_regression else float(sizes.sum())
@@ -246,6 +253,18 @@ def _rounded(
     )
     errors = PointErrors(rows, point, own, reached, shift, recharged, asked)
     return with_rounding(loss, C, found._replace(paid=paid), charged, errors, around)._replace(paid=found.paid)
+
+
+def may_pay(problem: KernelProblem, model: Expansion, errors: np.ndarray) -> np.ndarray:
+    """Which rows may pay anything where their values are off by so much: losses are convex, so that nothing is paid
+    between two values where nothing is. The errors are doubled, as the ends are rounded.
+    """
+    if not has_array_methods(problem.loss):
+        return np.ones(problem.n, dtype=bool)
+    value, z = methods_of(problem.loss).value, model.f + model.offsets[problem.side_of]
+    with np.errstate(all="ignore"):
+        ends = [value(problem.loss, z + way * errors, problem.y) for way in (-2.0, 2.0)]
+    return np.asarray((ends[0] != 0.0) | (ends[1] != 0.0))
 
 
 class PointErrors(NamedTuple):
