@@ -18,7 +18,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import Intercept, offset_slope
 from saddlesvm.problem.kernel import Group, KernelProblem
 from saddlesvm.problem.loss import Loss, Shape, traits_of
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import (
     SLACK,
     UNIT,
@@ -29,14 +29,11 @@ from saddlesvm.problem.rounding import (
     conjugate_rounding,
     gamma,
     paid_rounding,
-    steepest,
     stretching,
     unbalance,
 )
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernels import expand
-
-NOTICED = 0.01  # share of a gap from which rounding is bounded row by row
 
 
 @dataclass(frozen=True)
@@ -223,9 +220,7 @@ def _rounded(
     slips.append(slips[0] if dual is model else _expansion_error(problem, dual))
     away, label = np.abs(model.offsets)[problem.side_of], np.abs(problem.y) if problem.is_regression else 0.0
     s, e = problem.row_weights, slips[0] + 4.0 * UNIT * (away + np.abs(model.f) + label)
-    primal, reachable = objectives(C, found)
-    if C * steepest(loss) * float(s @ e) > NOTICED * abs(primal - reachable):
-        e = np.where(may_pay(problem, model, e), e, 0.0)
+    e = np.where(may_pay(problem, model, e), e, 0.0)
     rows = RowSizes(float(n), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))
     sizes = np.abs(alpha)
     paired = float((sizes * label).sum()) if problem.is_regression else float(sizes.sum())

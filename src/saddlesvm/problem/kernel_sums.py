@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.intercepts import best_offset, offset_slope
-from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.loss import Loss, value
 from saddlesvm.problem.rounding import UNIT
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, weight_of
@@ -123,9 +123,13 @@ def midway(terms: Pointwise, members: np.ndarray, f: np.ndarray, best: float) ->
 
 
 @inlined
-def size_sums(pairs: PairProblems, k: int, offset: float, beta: np.ndarray, f: np.ndarray, alpha: np.ndarray,
-              found: np.ndarray) -> None:  # fmt: skip
-    """The sums over the rows of problem k that bounds on rounding are made of, into their places among :data:`SUMS`."""
+def size_sums(pairs: PairProblems, k: int, terms: Pointwise, offset: float, beta: np.ndarray, f: np.ndarray,
+              alpha: np.ndarray, found: np.ndarray) -> None:  # fmt: skip
+    """The sums over the rows of problem k that bounds on rounding are made of, into their places among :data:`SUMS`.
+
+    The errors of values count in rows that may pay a loss, see
+    :func:`~saddlesvm.problem.kernel_certificate.may_pay`.
+    """
     first = pairs.begins[k]
     none = one = two = norm = positive = negative = 0.0
     for t in range(f.size):
@@ -144,7 +148,9 @@ def size_sums(pairs: PairProblems, k: int, offset: float, beta: np.ndarray, f: n
     for t in range(f.size):
         off = flat + by_first * pairs.bases[0, first + t] + by_second * pairs.bases[1, first + t]
         e, s, size = off + 4.0 * UNIT * (abs(offset) + abs(f[t])), weight_of(pairs.weights, first + t), abs(beta[t])
-        length = pairs.lengths[first + t]
+        length, z, y = pairs.lengths[first + t], f[t] + offset, terms.y[t]
+        if value(terms.loss, z - 2.0 * e, y) == 0.0 and value(terms.loss, z + 2.0 * e, y) == 0.0:
+            e = 0.0
         slip += s * e
         squares += s * e * e
         largest = max(largest, e)
@@ -189,4 +195,4 @@ def certificate_sums(pairs: PairProblems, loss: Loss, kinked: bool, live: np.nda
             offset = midway(terms, rows, values, offset)
         paid, conjugates, _, charged, _ = sums_of(terms, rows, values, offset, alpha)
         found[k, 0], found[k, 1], found[k, 2], found[k, 3] = offset, paid, conjugates, charged
-        size_sums(pairs, k, offset, own, values, alpha, found[k])
+        size_sums(pairs, k, terms, offset, own, values, alpha, found[k])
