@@ -13,7 +13,7 @@ import pytest
 
 import saddlesvm
 from saddlesvm import cli, data
-from saddlesvm.cli import known as faces
+from saddlesvm.cli import known
 from saddlesvm.cli import parser
 from saddlesvm.estimators import register
 from saddlesvm.estimators.calibration import METHODS
@@ -104,17 +104,17 @@ def test_a_function_stays_one_when_its_room_is_imported():
     assert callable(data.convert)
 
 
-@pytest.mark.parametrize("face", faces.own_faces(), ids=lambda face: face.name)
+@pytest.mark.parametrize("face", known.package_estimators(), ids=lambda face: face.name)
 def test_what_the_text_of_an_estimator_says_is_what_is_registered(face):
     assert callable(load)  # whose module registers every estimator of the package
     entry = register.named(face.name)
     assert entry is not None
-    assert face == faces.face_of(entry.name, entry.kind, entry.options)
+    assert face == known.known_estimator(entry.name, entry.kind, entry.options)
 
 
 def test_the_package_lists_all_that_it_registers():
     own = [one.name for one in register.known() if one.kind.__module__.startswith("saddlesvm.")]
-    assert own == [face.name for face in faces.own_faces()]
+    assert own == [face.name for face in known.package_estimators()]
 
 
 def test_the_words_are_those_that_are_registered():

@@ -10,7 +10,7 @@ import pytest
 
 from saddlesvm.cluster.asking import Asked, together
 from saddlesvm.cluster.engine import InProcess
-from saddlesvm.cluster.newton import NewtonRounds, is_suited, look_at
+from saddlesvm.cluster.newton import NewtonRounds, is_suited, statistics_at
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Solution, Training
 from saddlesvm.fit.limits import Limits
@@ -122,7 +122,7 @@ def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.zeros(D + 1), np.empty(0))], loss, 1.0, N)
-    small, large = (look_at(one, asked) for one in split(X, y, [20], loss))
+    small, large = (statistics_at(one, asked) for one in split(X, y, [20], loss))
     assert small.nbytes == large.nbytes >= 8 * (D + 1) ** 2
     solution = solved(split(X, y, [20], loss), loss, 1.0)
     assert solution.trace[-1]["bytes_down"] == 2 * 2 * 8 * (D + 1)
@@ -133,10 +133,10 @@ def test_adding_answers_leaves_them_as_they_are() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.ones(D + 1), np.zeros(D + 1))], loss, 1.0, N)
-    answers = [look_at(one, asked) for one in split(X, y, [20, 90], loss)]
+    answers = [statistics_at(one, asked) for one in split(X, y, [20, 90], loss)]
     before = [one.found.each[0].sums.matrix.copy() for one in answers]
     both = together([together(answers[:2]), answers[2]])
-    [whole] = [look_at(one, asked) for one in split(X, y, [], loss)]
+    [whole] = [statistics_at(one, asked) for one in split(X, y, [], loss)]
     assert np.allclose(both.found.each[0].sums.matrix, whole.found.each[0].sums.matrix)
     assert np.allclose(both.found.sizes, whole.found.sizes)
     assert all(np.array_equal(one, other.found.each[0].sums.matrix) for one, other in zip(before, answers, strict=True))

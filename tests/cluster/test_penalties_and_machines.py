@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.cluster.engine import InProcess
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.part import Part, count_right, counted_together, make_part, rows_of_problems, weighed
+from saddlesvm.cluster.part import Part, count_right, counted_together, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -122,7 +122,7 @@ def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
     parts = parts_of(X, y, np.arange(K), multi_class="ovo", folds=2)
     split = parts[0].split
     counts = np.sum([rows_of_problems(part) for part in parts], axis=0)
-    parts = [weighed(part, N / counts) for part in parts]
+    parts = [with_factors(part, N / counts) for part in parts]
     plan = Training(SquaredHinge(), 1.0 / (lam * N), N, split.problems, D, tol=tol, uses_lambda=True, max_rounds=300)
     solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, InProcess(parts, split.problems)).run()
     assert solution.outcome is Outcome.CERTIFIED

@@ -22,7 +22,7 @@ from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
 from saddlesvm.lab.machine import in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
-from saddlesvm.lab.runs import GROWTH, judge, run_peer, run_solver  # noqa: E402
+from saddlesvm.lab.runs import GROWTH, evaluation_of, run_peer, run_solver  # noqa: E402
 from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
 
 
@@ -157,9 +157,9 @@ def test_peers_are_judged_by_our_objective(name, toy):
     setting = setting_of(data, problem)
     assert list(peer.climb(setting, 0, 0.0))  # the first fit of a process loads code
     rung = list(peer.climb(setting, 0, 2.0))[-1]
-    judged = judge(problem, rung.w)
-    proof = certify(X, y, judged.coef, judged.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200)
-    assert judged.certificate.primal == pytest.approx(proof.primal, rel=1e-12)
+    found = evaluation_of(problem, rung.w)
+    proof = certify(X, y, found.coef, found.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200)
+    assert found.certificate.primal == pytest.approx(proof.primal, rel=1e-12)
     assert proof.relative_gap < 0.05, "a peer that minimises another objective would be far off"
     rows = run_peer(data, problem, peer, 0.1)
     assert rows[-1]["outcome"] in ("rule_met", "time_limit")

@@ -34,12 +34,12 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         from saddlesvm.lab.reports import audit_report
 
-        told = [
+        of_fit = [
             ("rows", f"{table.n_rows:,}"),
             ("features", f"{table.n_features:,}"),
             ("C", str(getattr(model, "C_", model.C))),
         ]
-        audit_report(found, model, table.X, y, str(table.source), told, command_line()).write(options.report)
+        audit_report(found, model, table.X, y, str(table.source), of_fit, command_line()).write(options.report)
         facts["proven"]["report written to"] = options.report
     show(facts, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED

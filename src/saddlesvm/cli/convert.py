@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from saddlesvm.cli.console import print_error
-from saddlesvm.cli.display import Facts, share_bar, show
+from saddlesvm.cli.display import Facts, progress_bar, show
 from saddlesvm.cli.tabular import needs_encoder, opened, refuse
 from saddlesvm.data import DataError, Store
 from saddlesvm.data import convert as convert_files
@@ -26,7 +26,7 @@ def convert(options: argparse.Namespace) -> int:
     """``saddlesvm convert``: data files into one store, in a single pass."""
     began = time.perf_counter()
     try:
-        with share_bar(f"converting to {options.store}", options.json) as advance:
+        with progress_bar(f"converting to {options.store}", options.json) as advance:
             store = converted_table(options, advance) or convert_files(
                 options.data,
                 options.store,
@@ -80,7 +80,7 @@ def store_info(options: argparse.Namespace) -> int:
     facts = store_facts(store, options.source)
     if options.verify:
         began, done = time.perf_counter(), 0
-        with share_bar(f"verifying {options.source}", options.json) as advance:
+        with progress_bar(f"verifying {options.source}", options.json) as advance:
 
             def note(n_bytes: int) -> None:
                 nonlocal done

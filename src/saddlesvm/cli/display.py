@@ -32,13 +32,13 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def spoken(name: str, value: Any) -> str:
+def in_words(name: str, value: Any) -> str:
     """`value` as text for people; the name says what it measures."""
     if isinstance(value, dict):
-        told = [f"{shown(str(key))}: {spoken(str(key), one)}" for key, one in list(value.items())[:12]]
-        return ", ".join(told) + (f", and {len(value) - 12} more" if len(value) > 12 else "")
+        parts = [f"{shown(str(key))}: {in_words(str(key), one)}" for key, one in list(value.items())[:12]]
+        return ", ".join(parts) + (f", and {len(value) - 12} more" if len(value) > 12 else "")
     if isinstance(value, (list, tuple)):
-        return "\n".join(spoken(name, one) for one in value)
+        return "\n".join(in_words(name, one) for one in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
@@ -72,7 +72,7 @@ def show(facts: Facts, as_json: bool) -> None:
         table.add_row(Text(shown(group)), "")
         for name, value in lines.items():
             if value is not None:
-                table.add_row(Text(shown(f"  {name}")), Text(spoken(name, value)))
+                table.add_row(Text(shown(f"  {name}")), Text(in_words(name, value)))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     with console.capture() as captured:
         console.print(table)
@@ -80,7 +80,7 @@ def show(facts: Facts, as_json: bool) -> None:
 
 
 @contextmanager
-def share_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any] | None]:
+def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any] | None]:
     """Draw the progress of some work on standard error, if that is a terminal.
 
     Parameters

@@ -132,10 +132,10 @@ def entries() -> list[Any]:
     return [] if register is None else register.known()
 
 
-def known_faces() -> list[Face]:
+def known_estimators() -> list[KnownEstimator]:
     """The package's own estimators, then those of the user."""
-    others = [face_of(one.name, one.kind, one.options) for one in entries() if one.name not in HOMES]
-    return [*own_faces(), *others]
+    others = [known_estimator(one.name, one.kind, one.options) for one in entries() if one.name not in HOMES]
+    return [*package_estimators(), *others]
 
 
 @for_argparse
@@ -168,7 +168,7 @@ def made_known(arguments: Sequence[str]) -> None:
         estimator_text(named)
 
 
-class Face(NamedTuple):
+class KnownEstimator(NamedTuple):
     """An estimator as the command line shows it.
 
     Parameters
@@ -202,14 +202,14 @@ def documented(doc: str | None) -> dict[str, str]:
 
 
 @functools.cache
-def own_faces() -> list[Face]:
+def package_estimators() -> list[KnownEstimator]:
     """The package's own estimators."""
     return [_read(name, home) for name, home in HOMES.items()]
 
 
-def face_of(name: str, kind: Any, options: tuple[str, ...]) -> Face:
+def known_estimator(name: str, kind: Any, options: tuple[str, ...]) -> KnownEstimator:
     """A registered class."""
-    return Face(name, options, kind().get_params(), documented(kind.__doc__))
+    return KnownEstimator(name, options, kind().get_params(), documented(kind.__doc__))
 
 
 @functools.cache
@@ -217,7 +217,7 @@ def _module(home: str) -> ast.Module:
     return ast.parse(SOURCE.joinpath(*home.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8"))
 
 
-def _read(name: str, home: str) -> Face:
+def _read(name: str, home: str) -> KnownEstimator:
     """The class `name` in the text of a module: what is registered with it, its parameters, and its docstring."""
     told = next(one for one in _module(home).body if isinstance(one, ast.ClassDef) and one.name == name)
     registered = next(one for one in told.decorator_list if isinstance(one, ast.Call))
@@ -235,7 +235,7 @@ def _read(name: str, home: str) -> Face:
             defaults |= {parameter.arg: _plain(value) for parameter, value in given}
         elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.value is not None:
             defaults[one.target.id] = _plain(one.value)
-    return Face(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
+    return KnownEstimator(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
 
 
 def _names(told: ast.Tuple) -> Iterator[str]:

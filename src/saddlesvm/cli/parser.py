@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from saddlesvm import __version__
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.console import check_outputs, check_sources, give_up_output, print_error, ready_output, why_unwritten
-from saddlesvm.cli.known import known_faces, made_known
+from saddlesvm.cli.known import known_estimators, made_known
 from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command, Option
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.lazy import Later
@@ -112,11 +112,11 @@ def add_options(parser: Parser, command: Command) -> None:
 def add_options_of_estimators(parser: Parser) -> None:
     """Add the options of the registered estimators that a parser does not have."""
     seen = {one.dest for one in parser._actions}
-    for face in known_faces():
-        for name in face.options:
+    for one in known_estimators():
+        for name in one.options:
             if name not in seen:
                 seen.add(name)
-                own = {"type": type_of(face.defaults.get(name)), "help": face.texts.get(name)}
+                own = {"type": type_of(one.defaults.get(name)), "help": one.texts.get(name)}
                 parser.add_argument(flag(name), dest=name, **own | OPTIONS.get(name, {}))
 
 

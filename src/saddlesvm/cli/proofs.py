@@ -33,8 +33,8 @@ def prove(options: argparse.Namespace) -> int:
     with atomic_write(options.output) as file:
         file.write(text.encode())
     high, low, gap = (float.fromhex(one) for one in found["claim"])
-    told = {"objective at most": high, "least possible at least": low, "gap at most": gap}
-    show({"proven": told, "done": {"proof written to": options.output, "bytes": len(text)}}, options.json)
+    bounds = {"objective at most": high, "least possible at least": low, "gap at most": gap}
+    show({"proven": bounds, "done": {"proof written to": options.output, "bytes": len(text)}}, options.json)
     return OK
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.cli.console import STANDARD_INPUT
-from saddlesvm.cli.display import share_bar
+from saddlesvm.cli.display import progress_bar
 from saddlesvm.cli.tabular import needs_encoder, read_tabular, refuse
 from saddlesvm.data import BUNDLED, DataError, Table, read
 from saddlesvm.data.columns import check_names
@@ -70,7 +70,7 @@ def read_table(
     }
     told = options.index_base != "auto" or zero_based is None
     given["zero_based"] = options.index_base if told else zero_based
-    with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
+    with progress_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         return read(source, **given, advance=advance)
 
 

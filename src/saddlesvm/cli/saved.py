@@ -18,7 +18,7 @@ from saddlesvm.cli.display import Facts, show
 from saddlesvm.cli.facts_of import described, line_of, model_facts, worth, worth_of
 from saddlesvm.cli.prepared import read_prepared
 from saddlesvm.cli.reading import labels_of, read_table
-from saddlesvm.cli.tabular import kinds_told, strongest_words
+from saddlesvm.cli.tabular import encoder_columns, strongest_words
 from saddlesvm.data import DataError, atomic_write, inputs
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
@@ -83,7 +83,7 @@ def info(options: argparse.Namespace) -> int:
         model, before = parted(persistence.load(options.source))
         of_model = model_facts(model, options.source)
         if isinstance(before, TableEncoder):
-            of_model["columns"] = {"columns": kinds_told(before)}
+            of_model["columns"] = {"columns": encoder_columns(before)}
             of_model["strongest"] = strongest_words(model, before)
         elif before is not None:
             of_model["model"]["features"] = f"{model.n_features_in_}, standardized first"

@@ -1,4 +1,4 @@
-"""Tables with columns of words, dates and gaps on the command line: found, read, encoded, described by column."""
+"""Tables with columns of words, dates and gaps on the command line: found, read, encoded, column_facts by column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cli.display import share_bar
+from saddlesvm.cli.display import progress_bar
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import located
 from saddlesvm.data.cache import CACHE
@@ -82,11 +82,11 @@ def read_tabular(options: argparse.Namespace, source: str, task: Any) -> Table:
     limit = available_memory() // 2 if memory is None else memory_bytes(memory)
     if options.cache or IN_MEMORY * file.n_bytes > limit:
         return _as_stored(options, file, label, found, limit)
-    with share_bar(f"reading {source}", options.json) as advance, naming(source, 0):
+    with progress_bar(f"reading {source}", options.json) as advance, naming(source, 0):
         frame, y = read_all(file, label, task, advance)
     spent = time.perf_counter() - began
     table = Table(frame, y, None, label, source, file.format, file.n_bytes, spent)
-    return dataclasses.replace(table, encoder=encoder_for(found), columns=told(found))
+    return dataclasses.replace(table, encoder=encoder_for(found), columns=column_facts(found))
 
 
 def _as_stored(
@@ -97,10 +97,12 @@ def _as_stored(
     if not options.cache:
         options.workspace = tempfile.TemporaryDirectory(prefix="saddlesvm-")
         target = Path(options.workspace.name, "rows.store")
-    with share_bar(f"encoding {file.name}", options.json) as advance:
+    with progress_bar(f"encoding {file.name}", options.json) as advance:
         as_store(file, target, label, found, memory=memory, overwrite=True, advance=advance)
     table = of_store(read(target))
-    return dataclasses.replace(table, columns=told(found), source=file.name, format=file.format, n_bytes=file.n_bytes)
+    return dataclasses.replace(
+        table, columns=column_facts(found), source=file.name, format=file.format, n_bytes=file.n_bytes
+    )
 
 
 def of_store(table: Table) -> Table:
@@ -108,15 +110,15 @@ def of_store(table: Table) -> Table:
     encoder = stored_encoder(table.stores[0])
     if any(store.header.get(ENCODER) != table.stores[0].header.get(ENCODER) for store in table.stores):
         raise DataError(f"{table.source}: their rows are not encoded alike; convert the tables into one store")
-    return table if encoder is None else dataclasses.replace(table, encoder=encoder, columns=kinds_told(encoder))
+    return table if encoder is None else dataclasses.replace(table, encoder=encoder, columns=encoder_columns(encoder))
 
 
-def told(found: Mapping[str, Found]) -> list[str]:
+def column_facts(found: Mapping[str, Found]) -> list[str]:
     """The kind and the encoding of each column, in words."""
     return [f"{name}: {one.kind}" + (f" ({one.why})" if one.why else "") for name, one in found.items()]
 
 
-def kinds_told(encoder: TableEncoder) -> list[str]:
+def encoder_columns(encoder: TableEncoder) -> list[str]:
     """The columns of an encoder, in words."""
     return [f"{name}: {kind}" for name, kind in encoder.columns.items()]
 
@@ -175,7 +177,7 @@ def read_encoded(
     if extra:
         print(f"{source}: the model does not know these columns, which are left out: {shorten(extra)}", file=sys.stderr)
     parts, labels, done = [], [], 0
-    with share_bar(f"reading {source}", getattr(options, "json", False)) as advance:
+    with progress_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         for frame, share in file.frames(PART_BYTES):
             with naming(source, done):
                 parts.append(encoder.transform(frame))

@@ -13,7 +13,7 @@ from saddlesvm.cli.asked import estimator_kind, make_estimator, task_of
 from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_to_learn_from
-from saddlesvm.cli.display import Facts, show, spoken
+from saddlesvm.cli.display import Facts, in_words, show
 from saddlesvm.cli.facts_of import described, done, quality, support, worth
 from saddlesvm.cli.prepared import kernel_values, scaled, scaler_of
 from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
@@ -213,7 +213,7 @@ def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: 
 
     names = scaler.get_feature_names_out() if isinstance(scaler, TableEncoder) else None
     groups = {
-        title: [(name, spoken(name, value)) for name, value in lines.items() if value is not None]
+        title: [(name, in_words(name, value)) for name, value in lines.items() if value is not None]
         for title, lines in facts.items()
     }
     source = options.data if isinstance(options.data, str) else shorten(options.data)

@@ -1,6 +1,6 @@
 """The active-set method over partitions: rounds that find the free rows, which one worker collects and solves for.
 
-A round looks at every row, where it is. It judges a point; of nearly all rows their pull is enough, and the others, a
+A round passes over every row, where it is. It judges a point; of nearly all rows their pull is enough, and the others, a
 bounded number, go to one worker, which solves the problem over them
 (:mod:`saddlesvm.solvers.second_order.active_set`) and sends back weights and the sums of a dual point. No row reaches
 the client: from a round it gets sums, and from a solution two vectors of the size of w. A partition keeps nothing from
@@ -113,7 +113,7 @@ class ActiveSetRounds(AskingRounds):
             self.learn(left[place], solution.found)
         for k, sizes in zip(left, found.sizes, strict=True):
             if self.runs[k].proves(self.intercept):
-                self.note(k, self.runs[k].proven(self.facts(sizes)), self.runs[k].model)
+                self.certify_problem(k, self.runs[k].proven(self.facts(sizes)), self.runs[k].model)
         self.rounds += 1
         slowest = answer.longest + max((one.longest for one in solved), default=0.0)
         sent = answer.sent + sum(one.sent for one in solved)
@@ -132,7 +132,7 @@ class ActiveSetRounds(AskingRounds):
         return run.ask()
 
     def pose(self, k: int, found: Findings) -> Posed | None:
-        """Learn from a look at the rows; what is to be solved then, if anything."""
+        """Learn from a pass over the rows; what is to be solved then, if anything."""
         run, plan = self.runs[k], self.plan
         if run.width == 0.0:
             return run.posed_sample(plan.loss, plan.C, self.intercept, int(found.rows[0]), FACTORS)

@@ -104,7 +104,7 @@ class AskingRounds(Rounds):
         self.restarts, self.sent = self.engine.restarts, asked.nbytes
         return there, answer
 
-    def note(self, k: int, sums: Sums, model: np.ndarray) -> None:
+    def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:
         """Certify the point that a problem's last round asked about, or the best one so far."""
         seen = Certificate.of(self.plan.strength, sums)
         if seen.primal <= self.best[k].primal:

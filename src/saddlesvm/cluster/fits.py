@@ -30,7 +30,7 @@ from saddlesvm.cluster.part import (
     labels_of,
     make_part,
     rows_of_problems,
-    weighed,
+    with_factors,
 )
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
@@ -266,7 +266,7 @@ def classes_and_census(part: Any) -> tuple[int, np.ndarray]:
 def with_same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
     """The partitions with factors for which the C of all n rows means the same lambda for problems over fewer rows."""
     counts = np.sum(client.gather([client.submit(rows_of_problems, part) for part in parts]), axis=0)
-    return [client.submit(weighed, part, n / np.maximum(counts, 1), pure=False) for part in parts]
+    return [client.submit(with_factors, part, n / np.maximum(counts, 1), pure=False) for part in parts]
 
 
 def shape_of(part: Any) -> tuple[int, int, int]:

@@ -69,7 +69,7 @@ def joined(*pieces: Part) -> Part:
     filled = [piece for piece in pieces if piece.size] or list(pieces[:1])
     weights = np.empty(0)
     if any(piece.weights.size for piece in filled):
-        weights = np.concatenate([piece.weights if piece.weights.size else np.ones(piece.size) for piece in filled])
+        weights = np.concatenate([piece.row_weights for piece in filled])
     X = _stacked([piece.X for piece in filled])
     y, norms = (np.concatenate([getattr(piece, name) for piece in filled]) for name in ("y", "norms"))
     fold = np.concatenate([piece.fold for piece in filled])

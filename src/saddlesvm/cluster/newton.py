@@ -1,11 +1,11 @@
 """Newton's method over partitions: a round is a step, and what travels is a gradient and a matrix.
 
-Each partition looks at its rows at the weights that it gets, and sends sums over them
+Each partition sends sums over its rows at the weights that it gets
 (:mod:`saddlesvm.solvers.second_order.row_statistics`); the driver factors the matrix of all rows and goes one step
 further (:mod:`saddlesvm.solvers.second_order.over_passes`). Where the matrices would be too many bytes, a round is a
 product of the matrix and a vector instead (:mod:`saddlesvm.solvers.second_order.conjugate`). The partitions keep
 nothing from one round to the next: a worker that dies takes nothing with it, and the number of rounds does not depend
-on the number of partitions. Every look computes the pull of the multipliers from the rows, so that every certificate is
+on the number of partitions. Every round computes the pull of the multipliers from the rows, so that every certificate is
 a proof.
 
 Where steps would go from corner to corner of the loss' derivative, the rows about to come to one, a bounded number, go
@@ -63,7 +63,7 @@ class Seen:
 
 
 @measured
-def look_at(part: Part, asked: Asked) -> Found:
+def statistics_at(part: Part, asked: Asked) -> Found:
     """The sums over a partition's rows for each problem that is left."""
     found = Found.nothing([Seen(RowStatistics.nothing(ask)) for ask in asked.questions])
     for problem, ask, seen, sizes in found.over(part, asked):
@@ -134,29 +134,29 @@ class NewtonRounds(AskingRounds):
         """A round; CERTIFIED where it has proven every problem."""
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
-        there, answer = self.ask(look_at, left, [self.runs[k].ask() for k in left], sums_alone)
+        there, answer = self.ask(statistics_at, left, [self.runs[k].ask() for k in left], sums_alone)
         gaps = [self.learn(k, seen.sums, sizes) for k, seen, sizes in zip(left, *answer.found, strict=True)]
         self.go_past_corners(there, left, answer.found.each, gaps)
         done = [gap <= self.plan.tol or self.runs[k].ended for k, gap in zip(left, gaps, strict=True)]
         if self.plan.free and (last := [k for k, near in zip(left, done, strict=True) if near]):
-            _, proofs = self.ask(look_at, last, [self.runs[k].ask_balanced() for k in last], sums_alone)
+            _, proofs = self.ask(statistics_at, last, [self.runs[k].ask_balanced() for k in last], sums_alone)
             for k, seen, sizes in zip(last, *proofs.found, strict=True):
                 run = self.runs[k]
-                self.note(k, run.balanced(self.facts(sizes), seen.sums), run.model)
+                self.certify_problem(k, run.balanced(self.facts(sizes), seen.sums), run.model)
         self.rounds += 1
         self.record(answer, time.perf_counter() - began)
         return self.outcome(lambda k: self.runs[k].ended or self.best[k].limited(self.plan.tol))
 
     def learn(self, k: int, sums: RowStatistics, sizes: np.ndarray) -> float:
-        """Choose the next point of a problem, and certify the one that its round looked at; returns the gap it expects.
+        """Choose the next point of a problem, and certify the one that its round was about; returns the gap it expects.
 
-        With a free intercept a certificate takes another look, with balanced multipliers.
+        With a free intercept a certificate takes another pass, with balanced multipliers.
         """
         plan, newton = self.plan, self.runs[k]
         gap = newton.take(plan.C, plan.regularizer, sums)
         self.W[k] = newton.at
         if not plan.free:
-            self.note(k, newton.proven(self.facts(sizes)), newton.model)
+            self.certify_problem(k, newton.proven(self.facts(sizes)), newton.model)
         return gap
 
     def go_past_corners(self, there: Any, problems: list[int], seen: list[Seen], gaps: list[float]) -> None:

@@ -114,6 +114,11 @@ class Part(NamedTuple):
         return int(self.y.size)
 
     @property
+    def row_weights(self) -> np.ndarray:
+        """The weights of the rows, shape (size,)."""
+        return self.weights if self.weights.size else np.ones(self.size)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the rows, with labels, weights and norms."""
         return matrix_bytes(self.X) + self.y.nbytes + self.weights.nbytes + self.norms.nbytes if self.size else 0
@@ -131,7 +136,7 @@ class Part(NamedTuple):
         """The facts of the rows for a problem: weights, intercept and norms."""
         weights = self.weights if self.weights.size else None
         if self.factors.size:
-            weights = self.factors[index] * (np.ones(self.size) if weights is None else weights)
+            weights = self.factors[index] * self.row_weights
         if self.class_factors.size:
             kind = self.split.meant(index)[1]
             own = np.where(self.y == kind, self.class_factors[kind], 1.0)
@@ -388,7 +393,7 @@ def rows_of_problems(part: Part) -> np.ndarray:
     return np.array([part.size if members is None else members.size for members in every])
 
 
-def weighed(part: Part, factors: np.ndarray) -> Part:
+def with_factors(part: Part, factors: np.ndarray) -> Part:
     """The partition with factors on the weights of each problem's rows."""
     return part._replace(factors=factors)
 

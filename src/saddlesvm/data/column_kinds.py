@@ -106,8 +106,8 @@ def found_in(frame: Frame, given: Mapping[str, str] | None = None) -> dict[str, 
         for name, values in frame.columns.items()
     }
     if all(one.kind.name == "drop" for one in found.values()):
-        told = ", ".join(f"{name!r} ({one.why})" for name, one in found.items())
-        raise DataError(f"no column is left to learn from: {told}; name kinds with --columns NAME=KIND")
+        dropped = ", ".join(f"{name!r} ({one.why})" for name, one in found.items())
+        raise DataError(f"no column is left to learn from: {dropped}; name kinds with --columns NAME=KIND")
     return found
 
 

@@ -362,10 +362,10 @@ def encoded(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
     except (TypeError, ValueError) as error:
-        told = unordered(labels)
-        if told is None:
+        message = unordered(labels)
+        if message is None:
             raise
-        raise ValueError(f"Unknown label type: {told}") from error
+        raise ValueError(f"Unknown label type: {message}") from error
     return classes, _narrow(codes)
 
 

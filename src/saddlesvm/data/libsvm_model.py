@@ -165,10 +165,10 @@ def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None
         for k, coefficients in enumerate(model.dual_coef.T):
             inside = slice(vectors.indptr[k], vectors.indptr[k + 1])
             entries = zip((vectors.indices[inside] + 1).tolist(), vectors.data[inside].tolist(), strict=True)
-            told = (
+            pairs = (
                 [f"0:{model.rows[k] + 1}"] if model.kernel == "precomputed" else [f"{i}:{v:.17g}" for i, v in entries]
             )
-            words = [*(f"{one:.17g}" for one in coefficients), *told]
+            words = [*(f"{one:.17g}" for one in coefficients), *pairs]
             file.write((" ".join(words) + " \n").encode("ascii"))
 
 

@@ -26,12 +26,12 @@ def naming_columns(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        told = next(_found(X), None)
-        if told is None and str(error).startswith(TEXT):
-            told = f"{error}: features must be numbers; make some of text first (TfidfVectorizer, OneHotEncoder)"
-        if told is None:
+        message = next(_found(X), None)
+        if message is None and str(error).startswith(TEXT):
+            message = f"{error}: features must be numbers; make some of text first (TfidfVectorizer, OneHotEncoder)"
+        if message is None:
             raise
-        raise ValueError(told) from error
+        raise ValueError(message) from error
 
 
 def _found(X: Any) -> Iterator[str]:

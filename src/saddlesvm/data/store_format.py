@@ -97,8 +97,8 @@ class ArrayFile:
             raise DataError(f"{self.path}: is damaged: it does not start as a .npy file does") from None
         by_column = found.fortran and len(found.shape) > 1
         if found.shape != self.shape or found.dtype != self.dtype or (by_column and math.prod(found.shape) > 1):
-            told = f"{found.dtype} of shape {short(found.shape)}{', column by column' if by_column else ''}"
-            raise DataError(f"{self.path}: holds {told}; {HEADER} says {self.dtype} of shape {self.shape}")
+            actual = f"{found.dtype} of shape {short(found.shape)}{', column by column' if by_column else ''}"
+            raise DataError(f"{self.path}: holds {actual}; {HEADER} says {self.dtype} of shape {self.shape}")
         if size != offset + self.n_bytes:
             what = "is truncated" if size < offset + self.n_bytes else "is damaged"
             raise DataError(f"{self.path}: {what}: it has {size} bytes; {offset + self.n_bytes} are needed")

@@ -195,8 +195,8 @@ class StoreWriter:
     def _dense(self, X: Any) -> np.ndarray:
         """The block as a contiguous array of the store's dtype; a small type takes no other numbers than its own."""
         if self.dtype in SMALL and X.dtype != self.dtype:
-            told = f"rows of {type_name(X.dtype)} do not go into a store of {type_name(self.dtype)}"
-            raise DataError(f"{self.name}: {told}: open the writer with dtype=float32, or convert the rows first")
+            message = f"rows of {type_name(X.dtype)} do not go into a store of {type_name(self.dtype)}"
+            raise DataError(f"{self.name}: {message}: open the writer with dtype=float32, or convert the rows first")
         return np.ascontiguousarray(widened(X, self.dtype) if self.dtype in FLOATS else X)
 
     def _canonical(self, X: Any) -> Any:

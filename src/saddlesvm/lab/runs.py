@@ -88,18 +88,18 @@ def rows_of(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
 
 
 def run_peer(dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0) -> list[dict[str, Any]]:
-    """Climb a peer's ladder and judge every rung by our objective."""
+    """Climb a peer's ladder and evaluate every rung by our objective."""
     setting = setting_of(dataset, problem)
     for _ in peer.climb(setting, seed, 0.0, ladder=(1,)):
         pass  # the first fit in a process loads code; the comparison does not time that
-    rows = [judged(dataset, problem, rung) for rung in peer.climb(setting, seed, seconds)]
+    rows = [peer_row(dataset, problem, rung) for rung in peer.climb(setting, seed, seconds)]
     rows[-1]["outcome"] = rows[-1]["outcome"] or "time_limit"
     return rows
 
 
-def judged(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
+def peer_row(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
     """A peer's model as a row of the trace."""
-    evaluation = judge(problem, rung.w)
+    evaluation = evaluation_of(problem, rung.w)
     train, test = dataset.errors(evaluation.coef, evaluation.intercept)
     certificate = evaluation.certificate
     return {name: getattr(certificate, name) for name in ("primal", "dual", "gap", "relative_gap")} | {
@@ -114,7 +114,7 @@ def judged(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
     }
 
 
-def judge(problem: Problem, w: np.ndarray) -> Evaluation:
+def evaluation_of(problem: Problem, w: np.ndarray) -> Evaluation:
     """Objective and gap of weights that were found elsewhere, in float64."""
     return evaluate(problem, Point(w=full_weights(problem, w)))
 

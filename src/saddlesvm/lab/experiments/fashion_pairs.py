@@ -45,7 +45,7 @@ def pair_accuracies(model: Any, X: np.ndarray, y: np.ndarray) -> dict[tuple[int,
 
 
 @dataclass(frozen=True)
-class Judged:
+class RunAccuracies:
     """One run of all pairs: its accuracy on the test part, and those of the pairs on their own training rows."""
 
     test: float
@@ -57,7 +57,7 @@ def ranged(values: Sequence[float]) -> str:
     return f"{percent(min(values))} to {percent(max(values))}"
 
 
-def pair_tables(runs: Sequence[Judged]) -> tuple[Table, Table]:
+def pair_tables(runs: Sequence[RunAccuracies]) -> tuple[Table, Table]:
     """The pairs with a published figure beside it, and the others: of the first run, and over all."""
     known, others = [], []
     for second, first in sorted(runs[0].pairs):
@@ -74,7 +74,7 @@ def pair_tables(runs: Sequence[Judged]) -> tuple[Table, Table]:
     )
 
 
-def strength_table(runs: dict[float, Sequence[Judged]]) -> Table:
+def strength_table(runs: dict[float, Sequence[RunAccuracies]]) -> Table:
     """Total and wavering pairs over lambda and a few seeds."""
     rows = []
     for lam, judged in runs.items():

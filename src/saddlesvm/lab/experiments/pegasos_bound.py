@@ -102,7 +102,7 @@ class PegasosBound(Experiment):
     def steps(self) -> Sequence[Step]:
         """A step for each lambda and each size, then the findings."""
         strengths = [(f"lambda = {lam:g}", lambda lam=lam: self.measure(lam)) for lam in LAMBDAS]
-        sizes = [(f"{n:,} rows", lambda n=n: self.walk(n)) for n in self.sizes]
+        sizes = [(f"{n:,} rows", lambda n=n: self.measure_size(n)) for n in self.sizes]
         shown = (("excess error", self.rates), ("coverage", self.coverage), ("enough", self.enough))
         return (*strengths, *sizes, *shown, ("sizes", self.generalisation))
 
@@ -140,7 +140,7 @@ class PegasosBound(Experiment):
 
         return np.array(in_threads(one, range(runs)))
 
-    def walk(self, n: int) -> None:
+    def measure_size(self, n: int) -> None:
         """Errors on new data of the last iterate, trained on n rows; shape (marks, runs)."""
         problem = make_dataset(*gaussian(n, 2), name="").problem(Hinge(), lam=LAMBDAS[1])
         weights = self._weights(problem, "last", self.size_runs, self.marks)

@@ -26,7 +26,7 @@ from saddlesvm.lab.experiments.fashion_pairs import (
     PUBLISHED_TEST,
     SCALE,
     WAVERING,
-    Judged,
+    RunAccuracies,
     objective,
     pair,
     pair_accuracies,
@@ -130,22 +130,22 @@ class PegasosFashion(Experiment):
         )  # fmt: skip
         return timed(model, X, y)
 
-    def judged(self, lam: float) -> list[Judged]:
+    def accuracies_at(self, lam: float) -> list[RunAccuracies]:
         """The published run over the seeds."""
         if lam not in self.runs:
             self.runs[lam] = []
         while len(self.runs[lam]) < (1 if self.quick else SEEDS[lam]):
             seed = len(self.runs[lam])
             model, _ = self.fitted(PUBLISHED_RUN, self.iterations, lam=lam, random_state=seed)
-            self.runs[lam].append(self.judge(model))
+            self.runs[lam].append(self.accuracies_of(model))
         return self.runs[lam]
 
-    def judge(self, model: Any) -> Judged:
+    def accuracies_of(self, model: Any) -> RunAccuracies:
         """The total on the test part and the pairs on the training part."""
-        return Judged(float(model.score(*self.test)), pair_accuracies(model, *self.train))
+        return RunAccuracies(float(model.score(*self.test)), pair_accuracies(model, *self.train))
 
     @cached_property
-    def runs(self) -> dict[float, list[Judged]]:
+    def runs(self) -> dict[float, list[RunAccuracies]]:
         """The results of the runs of each lambda."""
         return {}
 
@@ -158,8 +158,8 @@ class PegasosFashion(Experiment):
         predicted = model.predict(self.test[0])
         names = np.array(CLASSES)
         grid = confusion_grid(names[self.test[1]], names[predicted], CLASSES, "Confusion matrix, test images")
-        self.runs[LAM] = [self.judge(model)]
-        runs = self.judged(LAM)
+        self.runs[LAM] = [self.accuracies_of(model)]
+        runs = self.accuracies_at(LAM)
         totals = [run.test for run in runs]
         self.report.section(
             "The published run",
@@ -310,7 +310,7 @@ class PegasosFashion(Experiment):
 
     def strengths(self) -> None:
         """Test accuracy and the two wavering pairs over lambda and seeds, for the published run."""
-        over_lambda = strength_table({lam: self.judged(lam) for lam in sorted(SEEDS, reverse=True)})
+        over_lambda = strength_table({lam: self.accuracies_at(lam) for lam in sorted(SEEDS, reverse=True)})
         over_seeds, sentence = wavering_table({chosen: self.many_seeds(*chosen) for chosen in WAVERING})
         self.report.section("Over lambda and seeds", over_lambda, over_seeds)
         self.say(sentence)
