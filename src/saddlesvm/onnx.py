@@ -1,4 +1,8 @@
-"""Export to ONNX: the public door to :mod:`saddlesvm.estimators.onnx`."""
+"""Export to ONNX: the public names of :mod:`saddlesvm.estimators.onnx`."""
 
-from saddlesvm.estimators.onnx import *  # noqa: F403
-from saddlesvm.estimators.onnx import __all__ as __all__
+try:
+    from saddlesvm.estimators.onnx import *  # noqa: F403
+    from saddlesvm.estimators.onnx import __all__ as __all__
+except ModuleNotFoundError as error:
+    told = f"export to ONNX needs the package {error.name!r}: pip install 'saddlesvm[onnx]'"
+    raise ModuleNotFoundError(told, name=error.name) from error

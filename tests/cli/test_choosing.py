@@ -47,7 +47,7 @@ def test_standard_input_is_read_like_a_file(
     monkeypatch.setattr("sys.stdin", Piped(LINES))
     piped = told(["train", "-", "--model", model], capsys)
     assert piped["read"]["source"] == "standard input"
-    assert piped["worth"] == told(["train", str(file)], capsys)["worth"]
+    assert piped["quality"] == told(["train", str(file)], capsys)["quality"]
     monkeypatch.setattr("sys.stdin", Piped(LINES))
     assert main(["predict", model, "-"]) == 0
     from_pipe = capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_a_regression_without_its_loss_names_the_losses(tmp_path: Path, capsys: 
     said = refusal(["train", str(tmp_path / "rows.csv")], capsys)
     assert "in the column 'price', from 0 to 2.375: for a regression name its loss, --loss with one of" in said
     assert "epsilon_insensitive" in said
-    assert told(["train", str(tmp_path / "rows.csv"), "--loss", "squared"], capsys)["worth"]["train R2"] > 0.9
+    assert told(["train", str(tmp_path / "rows.csv"), "--loss", "squared"], capsys)["quality"]["train R2"] > 0.9
 
 
 @pytest.mark.parametrize("loss", [[], ["--loss", "squared"]])
@@ -111,7 +111,7 @@ def test_rows_are_held_out_of_every_class_alike(capsys: pytest.CaptureFixture[st
     np.testing.assert_array_equal(np.sort(both, axis=0), np.sort(table.X, axis=0))
     found = told(["train", "banknote", "--validation", "0.25"], capsys)
     assert found["read"]["rows held out for validation"] == apart.n_rows
-    assert found["worth"]["validation accuracy"] > 0.95
+    assert found["quality"]["validation accuracy"] > 0.95
 
 
 def test_the_rows_of_a_store_are_not_copied() -> None:
@@ -142,4 +142,4 @@ def test_a_saved_model_of_a_chosen_C_is_certified(tmp_path: Path, capsys: pytest
     model = str(tmp_path / "chosen.model")
     chosen = told(["train", "heart", "--C", "auto", "--model", model], capsys)
     found = told(["certify", model, "heart"], capsys)
-    assert found["worth"]["relative gap"] <= 1.01 * chosen["worth"]["relative gap"]
+    assert found["quality"]["relative gap"] <= 1.01 * chosen["quality"]["relative gap"]

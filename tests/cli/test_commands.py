@@ -40,8 +40,8 @@ def test_json_says_the_same_for_programs(run, notes):
     assert code == 0
     assert facts["read"]["rows"] == 1372
     assert facts["read"]["format"] == "libsvm"
-    assert facts["worth"]["relative gap"] <= 1e-4
-    assert facts["worth"]["train accuracy"] == facts["worth"]["test accuracy"] > 0.97
+    assert facts["quality"]["relative gap"] <= 1e-4
+    assert facts["quality"]["train accuracy"] == facts["quality"]["test accuracy"] > 0.97
 
 
 def test_regression_reports_r2(run, tmp_path):
@@ -51,7 +51,7 @@ def test_regression_reports_r2(run, tmp_path):
     np.savetxt(path, np.column_stack([X, X @ [1.0, 2.0, 3.0]]), delimiter=",")
     code, out, err = run("train", path, "--loss", "epsilon_insensitive", "--epsilon", 0.01, "--json")
     assert code == 0, err
-    assert json.loads(out)["worth"]["train R2"] > 0.99
+    assert json.loads(out)["quality"]["train R2"] > 0.99
 
 
 def test_a_saved_model_predicts_certifies_and_is_described(run, notes, tmp_path):
@@ -66,7 +66,7 @@ def test_a_saved_model_predicts_certifies_and_is_described(run, notes, tmp_path)
     assert "accuracy" in err
     code, out, _ = run("certify", model, notes, "--tol", 1e-3, "--json")
     assert code == 0
-    assert 0.0 <= json.loads(out)["worth"]["relative gap"] <= 1e-3
+    assert 0.0 <= json.loads(out)["quality"]["relative gap"] <= 1e-3
     code, out, _ = run("info", model)
     assert code == 0
     assert "LinearSVC" in out
@@ -82,7 +82,7 @@ def test_liblinear_models_are_written_and_read(run, notes, tmp_path):
     assert model.read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL")
     code, out, _ = run("certify", model, notes, "--C", 1.0, "--refine", 50, "--json")
     assert code == 0
-    assert json.loads(out)["worth"]["relative gap"] < 0.5
+    assert json.loads(out)["quality"]["relative gap"] < 0.5
     assert run("predict", model, notes)[0] == 0
     assert "LIBLINEAR" in run("info", model)[1]
 
@@ -225,11 +225,11 @@ def test_further_text_counts_its_features_as_the_training_data_did(run, tmp_path
     for _ in range(2):
         code, out, err = run("train", data, "--test", part, "--model", model, "--json", *cache)
         assert code == 0, err
-        assert json.loads(out)["worth"]["test accuracy"] > 0.9
+        assert json.loads(out)["quality"]["test accuracy"] > 0.9
     assert float(run("predict", model, part)[2].split()[1]) > 0.9
     assert float(run("predict", model, part, "--index-base", 1)[2].split()[1]) < 0.7
-    certified = json.loads(run("certify", model, part, "--json")[1])["worth"]["primal objective"]
-    shifted = json.loads(run("certify", model, part, "--index-base", 1, "--json")[1])["worth"]["primal objective"]
+    certified = json.loads(run("certify", model, part, "--json")[1])["quality"]["primal objective"]
+    shifted = json.loads(run("certify", model, part, "--index-base", 1, "--json")[1])["quality"]["primal objective"]
     assert certified < 0.7 * shifted
     assert "indices count from 1" in run("info", tmp_path / "data.svm", "--index-base", 1)[2]
 
@@ -240,7 +240,7 @@ def test_further_text_counts_its_features_as_the_training_data_did(run, tmp_path
 )
 def test_the_gap_of_a_kernel_that_may_be_indefinite_bounds_nothing(run, kernel, bounded):
     out = run("train", "toy", "--max-iter", 1, "--kernel", *kernel, "--json")[1]
-    said = json.loads(out)["worth"]["at most above the optimum"]
+    said = json.loads(out)["quality"]["at most above the optimum"]
     assert said.endswith(" %") == bounded
     assert ("need not be positive semi-definite" in said) != bounded
 

@@ -38,7 +38,7 @@ def test_several_stores_are_trained_on_as_python_does(run: Run, stores: list[Pat
     assert model.coef_.tobytes() == whole.coef_.tobytes() and model.intercept_ == whole.intercept_
     facts = json.loads(said)
     assert facts["read"]["rows"] == 200 and "a.store" in facts["read"]["source"]
-    assert facts["worth"]["test accuracy"] == whole.score(X[80:], Y[80:])
+    assert facts["quality"]["test accuracy"] == whole.score(X[80:], Y[80:])
 
 
 def test_a_model_of_several_stores_is_used_on_them(run: Run, stores: list[Path]) -> None:

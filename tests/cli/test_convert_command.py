@@ -28,7 +28,7 @@ def test_the_command_line_converts_trains_predicts_and_certifies(run: Any, tmp_p
     assert code == 0, err
     facts = json.loads(out)
     assert facts["read"]["format"] == "store" and facts["read"]["non-zeros"] == 2 * np.count_nonzero(X)
-    assert facts["worth"]["relative gap"] <= 1e-4
+    assert facts["quality"]["relative gap"] <= 1e-4
     assert run("predict", model, store)[0] == 0
     assert run("certify", model, store, "--tol", 1e-3)[0] == 0
 
@@ -38,7 +38,7 @@ def test_the_command_line_counts_the_weights_of_a_store(run: Any, tmp_path: Path
     Store.create(tmp_path / "s", X, Y, weights)
     run("train", tmp_path / "s", "--loss", "hinge", "--model", tmp_path / "m", "--tol", "1e-6")
     code, out, _ = run("certify", tmp_path / "m", tmp_path / "s", "--json")
-    said = json.loads(out)["worth"]
+    said = json.loads(out)["quality"]
     ours = LinearSVC(loss="hinge", tol=1e-6, random_state=0).fit(X, Y, weights)
     assert code == 0 and said["relative gap"] <= 1e-5
     assert said["primal objective"] == pytest.approx(ours.certificate_.primal, rel=3e-6)

@@ -78,10 +78,10 @@ def test_values_are_filled_in_from_the_training_rows(
     centre = np.nanmean if how == "mean" else np.nanmedian
     filled = np.where(np.isnan(X), centre(X, axis=0), X)
     model: Any = load(file)
-    assert found["worth"]["test accuracy"] == pytest.approx(model.score(filled, y))
+    assert found["quality"]["test accuracy"] == pytest.approx(model.score(filled, y))
     assert main(["predict", file, path]) == 0
     assert capsys.readouterr().out.split() == model.predict(filled).astype(str).tolist()
-    assert told(["certify", file, path], capsys)["worth"]["relative gap"] <= 1e-3
+    assert told(["certify", file, path], capsys)["quality"]["relative gap"] <= 1e-3
 
 
 def test_rows_are_left_out(
@@ -92,7 +92,7 @@ def test_rows_are_left_out(
     found = told(["train", path, "--missing", "drop", "--model", file], capsys)
     assert found["read"]["rows left out for missing values"] == len(HOLES)
     assert load(file).notes_["rows"] == len(X) - len(HOLES)
-    assert told(["certify", file, path], capsys)["worth"]["relative gap"] <= 1e-3
+    assert told(["certify", file, path], capsys)["quality"]["relative gap"] <= 1e-3
     assert main(["predict", file, path]) == 2
     assert "row 4 has missing values" in capsys.readouterr().err
 

@@ -61,7 +61,7 @@ def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> Non
     again = load(tmp_path / "m")
     model = make_pipeline(StandardScaler(), LinearSVC(C=0.1, random_state=0)).fit(HEART.X, HEART.y)
     np.testing.assert_allclose(again.decision_function(HEART.X), model.decision_function(HEART.X), atol=1e-2)
-    assert json.loads(out)["worth"]["train accuracy"] == again.score(HEART.X, HEART.y)
+    assert json.loads(out)["quality"]["train accuracy"] == again.score(HEART.X, HEART.y)
     code, out, _ = run("predict", tmp_path / "m", "heart")
     assert code == 0 and np.array_equal(np.array(out.split(), dtype=int), again.predict(HEART.X))
     code, out, err = run("certify", tmp_path / "m", "heart", "--tol", "1e-3")
@@ -160,7 +160,7 @@ def test_precomputed_kernels(ending: str, kernel_files: tuple[Path, np.ndarray, 
     code, out, err = run("train", data, *asked, "--libsvm", folder / "l", "--json")
     assert code == 0, err
     model = SVC(gamma=0.05).fit(X, HEART.y[:200])
-    assert json.loads(out)["worth"]["test accuracy"] == model.score(Z, HEART.y[200:])
+    assert json.loads(out)["quality"]["test accuracy"] == model.score(Z, HEART.y[200:])
     code, out, err = run("predict", folder / "m", test)
     assert code == 0 and np.array_equal(np.array(out.split(), dtype=int), model.predict(Z)), err
     code, out, err = run("certify", folder / "m", data, "--tol", "2e-3")

@@ -34,7 +34,7 @@ def test_training_goes_on_until_labels_are_proven(files, run):
     given = ["train", files / "train.csv", "--until-proven", files / "new.csv", "--tol", 0.3, "--loss", "logistic"]
     code, out, _ = run(*given, "--model", files / "m", "--json")
     assert code == 0
-    told = json.loads(out)["worth"]
+    told = json.loads(out)["quality"]
     assert told["test labels proven"] == "275 of 275"
     assert told["test accuracy"] > 0.9
     part = np.loadtxt(files / "train.csv", delimiter=",")

@@ -48,13 +48,13 @@ def test_one_command_trains_on_mixed_columns(people: tuple[Path, Path], run: Run
     told = facts(run, "train", train, "--label", "bought", "--test", test, "--model", model, "--columns", "name=drop")
     assert "ticket: drop (an id: every value is another)" in told["read"]["columns"]
     assert {"name: drop (as given)", "sex: category (2 values)", "sailed: date"} <= {*told["read"]["columns"]}
-    assert told["worth"]["relative gap"] <= 1e-4 and told["worth"]["test accuracy"] > 0.6
+    assert told["quality"]["relative gap"] <= 1e-4 and told["quality"]["test accuracy"] > 0.6
     frame, y = read(test, label="bought")
     again = load(model)
-    assert isinstance(again[0], TableEncoder) and again.score(frame, y) == told["worth"]["test accuracy"]
+    assert isinstance(again[0], TableEncoder) and again.score(frame, y) == told["quality"]["test accuracy"]
     code, out, err = run("predict", model, test)
     assert (code, out.split()) == (0, again.predict(frame).tolist()) and "accuracy" in err
-    assert facts(run, "certify", model, train)["worth"]["relative gap"] <= 1e-4
+    assert facts(run, "certify", model, train)["quality"]["relative gap"] <= 1e-4
     described = facts(run, "info", model)
     assert "sex: category" in described["columns"]["columns"] and "sex=" in str(described["strongest"])
     assert "sex: category (2 values)" in facts(run, "info", test, "--label", "bought")["read"]["columns"]
@@ -94,7 +94,7 @@ def test_what_does_not_go_is_refused(words: tuple[str, ...], said: str, people: 
 
 def test_folds_and_held_out_rows_learn_from_their_own(people: tuple[Path, Path], run: Run) -> None:
     told = facts(run, "train", people[0], "--C", "0.1,1", "--cv", "3", "--validation", "0.2")
-    assert told["cross-validation"]["chosen C"] in (0.1, 1.0) and "validation accuracy" in told["worth"]
+    assert told["cross-validation"]["chosen C"] in (0.1, 1.0) and "validation accuracy" in told["quality"]
     told = facts(run, "train", people[0], "--C", "auto")
     assert "chosen by leave-one-out" in told["done"]["model"]
     told = facts(run, "path", people[0], "--C", "0.1,1", "--validation", people[1])
@@ -115,7 +115,7 @@ def test_a_store_of_a_table_keeps_its_encoder(people: tuple[Path, Path], run: Ru
     for name in ("two", "three", "four"):
         _, out, _ = run("predict", tmp_path / name, test, "--scores")
         np.testing.assert_allclose([float(line.split()[1]) for line in out.splitlines()], scores, atol=1e-5)
-    assert facts(run, "certify", tmp_path / "one", tmp_path / "t.store")["worth"]["relative gap"] <= 1e-4
+    assert facts(run, "certify", tmp_path / "one", tmp_path / "t.store")["quality"]["relative gap"] <= 1e-4
 
 
 def test_texts_of_lines_and_folders(run: Run, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_texts_of_lines_and_folders(run: Run, tmp_path: Path) -> None:
     lines = tmp_path / "reviews.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     told = facts(run, "train", lines, "--label", "stars", "--model", tmp_path / "m")
-    assert told["read"]["columns"] == ["text: text (16 words on average)"] and told["worth"]["train accuracy"] > 0.85
+    assert told["read"]["columns"] == ["text: text (16 words on average)"] and told["quality"]["train accuracy"] > 0.85
     for number, row in enumerate(rows):
         folder = tmp_path / "texts" / ("good" if row["stars"] else "bad")
         folder.mkdir(parents=True, exist_ok=True)

@@ -204,7 +204,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     facts = json.loads(capsys.readouterr().out)
     model = pegasos(max_iter=5).fit(NOTES.X, NOTES.y)
     assert np.array_equal(load(place).coef_, model.coef_)
-    assert facts["worth"]["primal objective"] == pytest.approx(model.certificate_.primal)
+    assert facts["quality"]["primal objective"] == pytest.approx(model.certificate_.primal)
     assert main([*given[:2], "--keep", "last", "--dask", "local:1"]) == 2
     assert "--keep does not work with --dask" in capsys.readouterr().err
 

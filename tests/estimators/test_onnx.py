@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -145,3 +147,9 @@ def test_the_outputs_are_named_as_those_of_scikit_learns_machines(
 def test_kernels_that_onnx_cannot_hold_are_refused() -> None:
     with pytest.raises(ValueError, match="no counterpart for the kernel 'laplacian'"):
         outputs(SVC(kernel="laplacian").fit(*IRIS), IRIS[0])
+
+
+def test_without_its_packages_the_import_says_what_to_install() -> None:
+    script = "import sys; sys.modules['skl2onnx'] = None; import saddlesvm.onnx"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "export to ONNX needs the package 'skl2onnx': pip install 'saddlesvm[onnx]'" in ended.stderr

@@ -128,7 +128,7 @@ def test_the_command_line_trains_it(
     printed = capsys.readouterr().out.split()
     np.testing.assert_array_equal(np.array(printed, dtype=loaded.predict(X).dtype), loaded.predict(X))
     assert main(["certify", model, file, "--tol", "2e-3", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["worth"]["relative gap"] <= 2e-3
+    assert json.loads(capsys.readouterr().out)["quality"]["relative gap"] <= 2e-3
 
 
 def test_its_own_option_is_read_from_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

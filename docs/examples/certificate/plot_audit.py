@@ -2,11 +2,12 @@
 Rows that are probably mislabelled
 ==================================
 
-``audit`` leaves every row out, without training again. Rows whose label the others contradict come first.
+``audit`` leaves out every row in turn, without training again, and lists the rows whose label the other rows
+contradict.
 """
 
 # %%
-# Two clouds, with eight labels turned.
+# Two clouds, with eight labels flipped.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -2,8 +2,8 @@
 Certify somebody else's model
 =============================
 
-Weak duality does not ask who trained a model. ``certify`` bounds how far any linear model is from the optimum of its
-own problem: useful to find out whether an early stop, a sampled training set or a foreign tool cost anything.
+Weak duality holds for any model. ``certify`` bounds the distance of a linear model from the optimum of its problem,
+whatever tool trained the model, and shows the cost of an early stop or a sampled training set.
 """
 
 # %%
@@ -43,7 +43,7 @@ models = {
 
 # %%
 # ``penalized_intercept`` says which problem the model solved: LIBLINEAR penalises its intercept, the others do not.
-# ``refine`` spends some epochs on a better bound; the model is not touched.
+# ``refine`` spends some epochs on a better bound, and leaves the model unchanged.
 excess = {}
 for name, (model, loss, penalized) in models.items():
     model.fit(X, y)

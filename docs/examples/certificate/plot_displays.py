@@ -1,9 +1,9 @@
 """
-Faces of the gap
-================
+Displays of the gap and of a path
+=================================
 
-Pictures of fitted models and of paths, in scikit-learn's manner: ``GapDisplay`` draws how a fit closed its gap,
-``PathDisplay`` what is proven along C, the error, and the weights.
+``GapDisplay`` draws the gap during a fit. ``PathDisplay`` draws the proven gap, the error and the weights over C.
+Both work like scikit-learn's displays.
 """
 
 # %%

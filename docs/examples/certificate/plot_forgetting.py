@@ -2,8 +2,8 @@
 Forget rows, and show that nothing is left of them
 ==================================================
 
-A person asks for the erasure of their rows. A model that was trained on them is made one of the other rows; equal
-digests show that it is the model of a fit that never saw them.
+A person asks for the erasure of their rows. ``forget`` removes the rows from a trained model. Equal digests prove
+that a fit that never saw the rows has the same weights.
 """
 
 # %%

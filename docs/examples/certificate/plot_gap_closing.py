@@ -2,8 +2,8 @@
 The gap closes
 ==============
 
-What a certificate is, in one picture: the objective of the model falls, a proven lower bound of *every* model's
-objective rises, and the fit stops when the distance between them is small enough.
+The objective of the model falls, and a proven lower bound on the objective of *every* model rises. The fit stops when
+the distance between the two, the gap, is small enough.
 """
 
 # %%
@@ -43,8 +43,8 @@ right.set(xlabel="epochs", ylabel="relative gap")
 right.grid(alpha=0.3)
 
 # %%
-# The bound holds for any model. A time limit that ends a fit early costs accuracy, never honesty: the certificate then
-# says what was reached.
+# The bound holds for any model. A time limit that ends a fit early costs accuracy only: the certificate has the gap
+# that was proven.
 import warnings
 
 with warnings.catch_warnings():

@@ -2,13 +2,13 @@
 Labels that no solver can change
 ================================
 
-A rough fit and an exact one disagree near the boundary. ``decision_bounds`` tells where: between them lies the score of
-the exact optimum. ``is_constant`` asks the same of every C between two ends.
+A rough fit and an exact fit disagree near the boundary. ``decision_bounds`` bounds the score of the exact optimum,
+and so shows where. ``is_constant`` proves which labels are the same for every C between two ends.
 """
 
 # %%
-# A model that was stopped early, and the points whose label is that of the exact optimum all the same. The model need
-# not be exact for that: the proof goes on from its weights.
+# A model that was stopped early, and the points whose label is still proven to be the label of the exact optimum. The
+# proof continues from the weights of the model.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,7 @@ proven = rough.is_proven(points)
 print(f"{proven.mean():.1%} of the labels of a fit to tol=0.3 are the optimum's")
 
 # %%
-# ``settle`` trains on until all are.
+# ``settle`` trains until all labels are proven.
 final = LinearSVC(loss="logistic", C=0.1, tol=0.3, random_state=0).fit(X, y)
 print(f"after settling: {final.settle(points).mean():.1%}")
 

@@ -2,7 +2,7 @@
 Watch solvers converge
 ======================
 
-The lab runs solvers side by side on one's own data, certifies them on the way, draws what happened and says it in
+The lab runs solvers side by side on your data, certifies their iterates, draws the gaps, and states the findings in
 words. ``saddlesvm compare DATA --report report.html`` does the same on the command line.
 """
 

@@ -2,8 +2,8 @@
 No C to choose
 ==============
 
-``C="auto"`` goes along a certified path, estimates at each C how the model would do on rows that it has not seen, takes
-the C that does best, and certifies the fit there. The estimate is leave-one-out, without training again.
+``C="auto"`` follows a certified path, estimates the leave-one-out error at each C without training again, and
+certifies the model of the best C.
 """
 
 # %%

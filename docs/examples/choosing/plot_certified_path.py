@@ -2,8 +2,8 @@
 A model and a proof for every C
 ===============================
 
-A grid of C says nothing about the values between its points. A certified path does: from a handful of fits it has a
-model for *every* C between two ends, and a proven bound on how far each of them is from its optimum.
+A grid of C says nothing about the values between its points. A certified path makes a few fits, and has a model for
+*every* C between two ends, with a proven bound on its distance from the optimum.
 """
 
 # %%

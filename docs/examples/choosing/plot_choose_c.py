@@ -2,9 +2,9 @@
 Choosing C
 ==========
 
-C is the only number that a linear support vector machine asks for. A path over C costs little more than a few fits,
-because each fit begins where its neighbour ended; and since every fit is certified, no point of the curve is an
-artefact of a solver that stopped too early.
+C is the only number that a linear support vector machine needs. A path over C takes little more time than a few fits,
+because each fit begins at the solution of its neighbour. Every fit is certified, so no point of the curve comes from
+a solver that stopped too early.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Scale the features, or do not
 =============================
 
-Features of very different size are hard for coordinate methods. The default solver certifies such data all the same, by
-a second-order finish; scaling makes them easy, and the penalty then treats the features alike.
+Features of very different size are hard for coordinate methods. The default solver certifies such data, too, by a
+second-order finish. Scaling makes the data easy, and the penalty then treats all features alike.
 """
 
 # %%

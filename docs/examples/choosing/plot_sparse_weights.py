@@ -2,8 +2,8 @@
 Sparse weights: l1 and the elastic net
 ======================================
 
-With ``penalty="l1"`` or ``penalty="elasticnet"`` weights become exactly zero, and what is left is a model that uses few
-features. The certificate is the same: how far from the optimum the model can be at most.
+With ``penalty="l1"`` or ``penalty="elasticnet"``, weights become exactly zero, and the model uses few features. The
+certificate has the same meaning: a bound on the distance from the optimum.
 """
 
 # %%

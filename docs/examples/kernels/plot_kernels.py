@@ -2,8 +2,8 @@
 Kernels, and when they pay
 ==========================
 
-A kernel machine bends the boundary, and its time grows with rows times support vectors. Features that approximate the
-kernel (landmarks, random features) and a linear machine on them are often the better bargain.
+A kernel machine has a curved boundary, and its time grows with rows times support vectors. A linear machine on
+features that approximate the kernel (landmarks, random features) is often the better choice.
 """
 
 # %%

@@ -2,7 +2,7 @@
 What nu means
 =============
 
-``nu`` says how many rows may be wrong, instead of what a wrong row costs: at most this share is inside the margin of
+``nu`` limits the share of errors, where ``C`` sets their cost: at most this share of the rows is inside the margin of
 ``NuSVC`` or outside the tube of ``NuSVR``, and at least this share are support vectors.
 """
 

@@ -2,9 +2,9 @@
 Dask on one machine
 ===================
 
-The rows are dealt out to partitions, each improves its own part of the dual, and only as many numbers as there are
-features travel. Here the workers are threads of this process; ``Client("tcp://scheduler:8786")`` is all that changes
-for a cluster.
+The rows stay in partitions. Each partition improves its own part of the dual, and a round exchanges only as many
+numbers as there are features. Here the workers are threads of this process. On a cluster, only the client changes:
+``Client("tcp://scheduler:8786")``.
 """
 
 # %%

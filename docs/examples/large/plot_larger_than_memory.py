@@ -2,8 +2,8 @@
 Data larger than memory
 =======================
 
-A store is a folder of plain arrays. It is written block by block, and trained on block by block in as much memory as it
-is given, to the same certificate.
+A store is a folder of plain arrays. It is written block by block. Training reads it block by block, within a memory
+limit, and ends with the same certificate as in memory.
 """
 
 # %%

@@ -1,9 +1,9 @@
 """
-Time limits, and going on later
+Time limits, and resuming later
 ===============================
 
-A fit that must end in time says what it reached. The next one can go on from there, in the same process
-(``warm_start``), or after a crash (``checkpoint``).
+A fit with a time limit reports the gap that it proved. The next fit can continue from its point, in the same process
+(``warm_start``) or after a crash (``checkpoint``).
 """
 
 # %%
@@ -30,7 +30,7 @@ with warnings.catch_warnings(record=True) as heard:
 print(model.outcome_, "-", heard[0].message)
 
 # %%
-# Go on, a few epochs at a time: each fit begins at the dual point of the last one.
+# Continue, a few epochs at a time: each fit begins at the dual point of the last one.
 gaps, epochs = [model.certificate_.relative_gap], [5]
 warnings.simplefilter("ignore", NotCertifiedWarning)
 while str(model.outcome_) != "certified":

@@ -2,8 +2,8 @@
 Streams: learning as rows arrive
 ================================
 
-``partial_fit`` takes one batch of rows after the other, and forgets them. It needs the online solver, Pegasos. The
-certificate then speaks of the rows of the last call.
+``partial_fit`` learns from one batch of rows after the other, and does not keep them. It needs the online solver,
+Pegasos. The certificate is about the rows of the last call.
 """
 
 # %%
@@ -24,8 +24,8 @@ def batch(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 # %%
-# lambda stays what it is at the first call, so give it as ``lam``: ``C`` would be read against the size of that batch.
-# ``classes`` names all labels there will ever be.
+# The first call fixes lambda, so give it as ``lam``: ``C`` would depend on the size of the first batch. ``classes``
+# names all labels of the stream.
 stream = LinearSVC(solver="pegasos", lam=1e-3, loss="hinge", random_state=0)
 accuracies = []
 for number in range(60):
@@ -36,7 +36,7 @@ for number in range(60):
 print(f"accuracy of the last ten batches: {np.mean(accuracies[-10:]):.3f}")
 
 # %%
-# What could be had with all rows at hand? A fit to as many rows, certified, is the yardstick.
+# For comparison, a certified fit to as many rows at once.
 X, y = batch(12_000)
 whole = LinearSVC(lam=1e-3, loss="hinge", random_state=0).fit(X, y)
 X_new, y_new = batch(5_000)

@@ -2,8 +2,8 @@
 Linear probes on embeddings
 ===========================
 
-Embeddings of a neural network, used as features of a linear model: how few labels are enough? The certificate makes
-the comparison fair: every probe is at its optimum, so that what differs is the features, not how well each was trained.
+How few labels are enough for a linear model on embeddings of a neural network? The certificate makes the comparison
+fair: every probe is at its optimum, so the results differ by the features only, not by the quality of the training.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Imbalanced classes and thresholds
 =================================
 
-Three rows in a hundred are positive. A plain fit finds few of them; class weights, or another threshold on the same
-scores, find more, at a price. Here is what each buys.
+Three rows in a hundred are positive. A plain fit finds few of them. Class weights, or another threshold on the same
+scores, find more of them, and more false positives. This example compares them.
 """
 
 # %%
@@ -51,8 +51,8 @@ for name, model in models.items():
     print(f"{name:18s} {found[0]:9.2f} {found[1]:7.2f} {found[2]:4.2f}")
 
 # %%
-# The curves are all but the same: weights mostly move the threshold. Which point of the curve is right depends on what
-# a missed row costs, and that is the caller's to say.
+# The curves are nearly the same: weights mostly move the threshold. The right point of the curve depends on the cost of
+# a missed row in your application.
 import matplotlib.pyplot as plt
 from sklearn.metrics import precision_recall_curve
 

@@ -2,8 +2,9 @@
 Which loss?
 ===========
 
-The losses that come with the package, and how they change a fit. For classes: the hinge gives sparse duals, the squared
-hinge punishes far errors, the logistic loss gives probabilities. For targets: the absolute loss shrugs off outliers.
+This example draws the losses of the package, and shows their effect on a fit. For classes: the hinge gives few
+support vectors, the squared hinge penalises large errors, and the logistic loss gives probabilities. For targets: the
+absolute loss is robust against outliers.
 """
 
 # %%
@@ -37,7 +38,7 @@ left.legend()
 right.legend()
 
 # %%
-# A line through points, a tenth of which are nonsense.
+# A line through points, a tenth of which are outliers.
 from saddlesvm import LinearSVR
 
 random = np.random.default_rng(0)

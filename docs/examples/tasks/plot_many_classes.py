@@ -2,8 +2,8 @@
 Many classes
 ============
 
-Ten digits, three ways to make them binary: each against the rest, each against each other, or all in one problem. All
-three end with a proof.
+Ten digits, and three ways to train them: each class against the rest, each pair of classes, or all classes in one
+problem. All three are certified.
 """
 
 # %%
@@ -34,7 +34,7 @@ for split in ("ovr", "ovo", "crammer_singer"):
     )
 
 # %%
-# What each class looks for, one against the rest: blue speaks for the digit, red against it.
+# The weights of each class, one against the rest: blue is evidence for the digit, red against it.
 import matplotlib.pyplot as plt
 
 weights = models["ovr"].coef_.reshape(-1, 8, 8)

@@ -2,12 +2,12 @@
 Novelty detection with one class
 ================================
 
-``OneClassSVM`` learns where ordinary rows lie, and calls everything else new. ``nu`` is the share of ordinary rows that
-may lie outside, at most; at least that share are support vectors.
+``OneClassSVM`` learns where ordinary rows lie, and reports everything else as new. At most the share ``nu`` of the
+ordinary rows lies outside, and at least this share are support vectors.
 """
 
 # %%
-# Two clouds of ordinary rows, and strangers all over the place.
+# Two clouds of ordinary rows, and new rows everywhere.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -2,8 +2,8 @@
 Your own loss
 =============
 
-A loss is one small class. Once it is registered, every solver, layout, estimator and certificate serves it, compiled as
-any other. Here: expectiles, the squared loss with another weight for errors above and below.
+A loss is one small class. After its registration, every solver, layout, estimator and certificate takes it, and its
+methods are compiled. The example has expectiles: the squared loss with different weights for errors above and below.
 """
 
 # %%

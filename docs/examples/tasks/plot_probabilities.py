@@ -2,8 +2,8 @@
 Probabilities
 =============
 
-The logistic loss gives probabilities by itself. Other losses give scores; scikit-learn's calibration turns them into
-probabilities for the price of a few more fits.
+The logistic loss gives probabilities directly. Other losses give scores, and scikit-learn's calibration turns scores
+into probabilities by a few more fits.
 """
 
 # %%

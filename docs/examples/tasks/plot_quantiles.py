@@ -2,8 +2,8 @@
 Quantile regression, and outliers
 =================================
 
-The pinball loss fits a quantile: with ``tau=0.9`` a tenth of the targets lie above the line. Two of them make a band
-that says how uncertain a prediction is. The Huber loss fits the middle, and does not let outliers pull at it.
+The pinball loss fits a quantile: with ``tau=0.9``, a tenth of the targets lie above the line. Two quantiles make a
+band that shows the uncertainty of a prediction. The Huber loss fits the mean and is robust against outliers.
 """
 
 # %%
@@ -33,7 +33,7 @@ ax.set(xlabel="x", ylabel="target")
 ax.legend()
 
 # %%
-# Outliers: one target in fifteen is nonsense. ``delta`` is the size of an error from which it counts in proportion, not
+# One target in fifteen is an outlier. ``delta`` is the size of an error from which it counts in proportion, not
 # squared.
 wrong = random.random(600) < 1 / 15
 y[wrong] += random.uniform(8, 15, wrong.sum()) * (x[wrong] > 1.5)

@@ -2,7 +2,7 @@
 A table with words, dates and gaps
 ==================================
 
-From a data frame of mixed columns to a certified model, and to the categories and words that it goes by.
+From a data frame of mixed columns to a certified model, and to its most important categories and words.
 """
 
 # %%
@@ -33,7 +33,7 @@ trips = pd.DataFrame(
 late = np.where(score + random.logistic(size=n) > 0, "late", "on time")
 
 # %%
-# ``encoder`` says what it takes each column for; a mapping overrides it.
+# ``encoder`` chooses the kind of each column; a mapping overrides its choice.
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
@@ -51,7 +51,7 @@ model.fit(train, y_train)
 print(f"test accuracy {model.score(test, y_test):.3f}; {model[-1].certificate_}")
 
 # %%
-# The features that speak most for a late train, by name.
+# The features with the strongest evidence for a late train.
 import matplotlib.pyplot as plt
 
 best = model[-1].top_features(12, model[0].get_feature_names_out())["late"][::-1]

@@ -2,8 +2,8 @@
 Text: which library wrote this?
 ===============================
 
-From raw text to a certified classifier and the words it goes by. The texts are the docstrings of three libraries that
-are installed wherever this package is, with their names blotted out; nothing is downloaded.
+From raw text to a certified classifier and its most important words. The texts are the docstrings of three libraries
+that are installed with this package, with their names removed; nothing is downloaded.
 """
 
 # %%
@@ -60,7 +60,7 @@ print(
 print(machine.outcome_, machine.certificate_)
 
 # %%
-# Linear models can be read: the words that speak for each library most.
+# The words with the strongest evidence for each library.
 import matplotlib.pyplot as plt
 
 vocabulary = words.get_feature_names_out()

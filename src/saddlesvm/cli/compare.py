@@ -49,7 +49,7 @@ def compare(options: argparse.Namespace) -> int:
     if options.figures:
         found.save_figures(options.figures)
     if found.interrupted:
-        print("interrupted: the report shows what was done so far")
+        print("interrupted: the report has the finished runs")
     print(*map(shown, (*found.verdict(), *found.notes, f"report: {path}")), sep="\n")
     return INTERRUPTED if found.interrupted else 0
 

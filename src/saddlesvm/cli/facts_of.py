@@ -150,9 +150,9 @@ def model_facts(model: Any, path: str) -> Facts:
     if hasattr(model, "kernel_"):
         facts["model"]["kernel"] = str(model.kernel_)
     if hasattr(model, "certificate_"):
-        facts["worth"] = worth(model, model.certificate_)
+        facts["quality"] = worth(model, model.certificate_)
     if hasattr(model, "dual_coef_"):
-        facts.setdefault("worth", {}).update(support(model))
+        facts.setdefault("quality", {}).update(support(model))
     if model.notes_:
         facts["notes"] = model.notes_
     return facts

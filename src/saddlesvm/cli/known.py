@@ -34,8 +34,8 @@ from saddlesvm.runtime.words import (
 
 SOURCE = Path(__file__).parent.parent
 LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
-OWN_LOSS = "MODULE:CLASS, a loss registered in a Python file of yours, from here or from PYTHONPATH."
-OWN_ESTIMATOR = "MODULE:CLASS, an estimator registered in a Python file of yours, from here or from PYTHONPATH"
+OWN_LOSS = "MODULE:CLASS, a loss registered in your Python file, in this folder or on PYTHONPATH"
+OWN_ESTIMATOR = "MODULE:CLASS, an estimator registered in your Python file, in this folder or on PYTHONPATH"
 LOSS_REGISTRY, SOLVER_REGISTER = "saddlesvm.problem.loss_registry", "saddlesvm.solvers.register"
 ESTIMATOR_REGISTER = "saddlesvm.estimators.register"
 

@@ -47,7 +47,7 @@ OPTIONS: dict[str, Option] = {
     # how data are read
     "label": option("label column of a table; the last one by default", metavar="NAME"),
     "drop_columns": option(
-        "columns of a table that are no features: names, identifiers, dates",
+        "columns of a table to leave out, such as names and identifiers",
         type=kinds.columns, default=(), metavar="NAME,NAME",
     ),
     "columns": option(
@@ -143,7 +143,7 @@ OPTIONS: dict[str, Option] = {
         "duality gap that ends the fit, too, in the units of the objective; 0 by default", type=float
     ),
     "until_proven": option(
-        "data to train on for until each label is proven to be that of the exact optimum, and to test on",
+        "data to test on; training continues until each of its labels is proven to be the exact optimum's",
         metavar="DATA",
     ),
     "max_iter": option("epochs at most; no limit by default", type=int, metavar="EPOCHS"),
@@ -235,8 +235,8 @@ READING = f"{OF_FILES} columns cache"
 FIT = "loss estimator solver tol max_iter max_time intercept intercept_scaling n_jobs seed json"
 ENDS: Option = {"type": kinds.two_ends, "metavar": "LOW,HIGH"}
 OWN = {  # of a saved model that may be of classes of the user's own
-    "estimator": option(f"where the model is of an estimator of yours: {OWN_ESTIMATOR}"),
-    "loss": option(f"where the model has a loss of yours: {OWN_LOSS}"),
+    "estimator": option(f"for a model of your own estimator: {OWN_ESTIMATOR}"),
+    "loss": option(f"for a model with your own loss: {OWN_LOSS}"),
     "MODEL": option("a saved model"),
 }
 OF_PROOFS = {"MODEL": option("a saved linear model"), "DATA": option("the data that it was trained on")}
@@ -300,8 +300,8 @@ COMMANDS = {
                 **YES,
             ),
             "proven": option(
-                "the data that the model was trained on: adds 'proven' to each prediction that is that of the exact "
-                "optimum, and 'open' to others",
+                "the training data of the model: adds 'proven' to each prediction that the exact optimum "
+                "shares, and 'open' to the others",
                 metavar="TRAINING",
             ),
         },

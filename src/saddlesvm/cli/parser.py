@@ -156,7 +156,7 @@ def sections_of(parser: argparse.ArgumentParser, whole: bool = True) -> dict[str
         return {"arguments": placed, "options": [one for one in actions if one.option_strings]}
     by_name = {one.dest: one for one in actions if whole or one.dest in COMMON}
     found = {title: [by_name.pop(name) for name in names if name in by_name] for title, names in GROUPS.items()}
-    return {**found, "of estimators of yours": list(by_name.values())}
+    return {**found, "of your own estimators": list(by_name.values())}
 
 
 def help_of(parser: argparse.ArgumentParser, whole: bool = False) -> str:

@@ -27,7 +27,7 @@ def prove(options: argparse.Namespace) -> int:
     """``saddlesvm prove``: write the proof of a saved model."""
     model, table = linear_model(options)
     if options.scale != 1.0:
-        raise DataError(f"{options.model}: the checker takes numbers as the data have them: scale them in the file")
+        raise DataError(f"{options.model}: the checker reads unscaled numbers: scale the file")
     found = model.proof(table.X, labels_of(table), table.sample_weight, read=how_read(options, table))
     text = json.dumps(found, indent=1)
     with atomic_write(options.output) as file:
@@ -63,7 +63,7 @@ def forget(options: argparse.Namespace) -> int:
     persistence.save(model, options.output, model.notes_)
     worth = {"relative gap": model.certificate_.relative_gap, "outcome": str(model.outcome_)}
     worth |= {"digest": getattr(model, "digest_", None), "log": model.log_.tolist()[-1]}
-    show({"worth": worth, "done": {"model written to": options.output}}, options.json)
+    show({"quality": worth, "done": {"model written to": options.output}}, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else REFUSED
 
 

@@ -55,12 +55,12 @@ def certify(options: argparse.Namespace) -> int:
         else kernel_certificates(model, table.X, y, sample_weight=table.sample_weight)
     )
     total = Certificate.total(certificates)
-    facts: Facts = {"read": described(table), "certified": posed(model, strength), "worth": worth(model, total)}
-    facts["worth"].pop("outcome")
-    facts["worth"].pop("advice")
+    facts: Facts = {"read": described(table), "certified": posed(model, strength), "quality": worth(model, total)}
+    facts["quality"].pop("outcome")
+    facts["quality"].pop("advice")
     if len(certificates) > 1:
         each = "class" if getattr(model, "multi_class", "ovo") == "ovr" else "pair"
-        facts["worth"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
+        facts["quality"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
     show(facts, options.json)
     return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
 

@@ -68,10 +68,12 @@ def train(options: argparse.Namespace) -> int:
     settling = settled(model, test) if options.until_proven and test is not None else {}
     if options.report and not settling:
         settling = proven_in_report(model, table, test)
-    facts["worth"] = settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+    facts["quality"] = (
+        settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+    )
     for part, name in ((apart, "validation"), (test, "test")):
         if part is not None:
-            facts["worth"] |= quality(model, part.X, part.y, name)
+            facts["quality"] |= quality(model, part.X, part.y, name)
     hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
     if entry.linear and hard:
         found = [str(one) for one in diagnose(table.X) + separability(model)]
@@ -180,9 +182,9 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
         facts["read for testing"] = described(test)
     model, told = fit_on_cluster(model, ([os.path.abspath(store.path) for store in stores], None, None), options)
     facts |= told
-    facts["worth"] = worth(model, model.certificate_) | support(model)
+    facts["quality"] = worth(model, model.certificate_) | support(model)
     if test is not None:
-        facts["worth"] |= quality(model, test.X, labels_of(test), "test")
+        facts["quality"] |= quality(model, test.X, labels_of(test), "test")
     notes: dict[str, Any] = {"trained on": shorten(options.data), "rows": n} | Filling.of_stores(stores).notes
     return kept_and_shown(options, model, facts, notes | numbering(first))
 

@@ -36,9 +36,9 @@ UNKNOWN = (KeyError, ValueError)  # errors of `replicate` where the scheduler kn
 
 
 class ClusterLostError(RuntimeError):
-    """The scheduler is gone, no worker is left, or rows are lost that cannot be computed again.
+    """The scheduler is lost, there is no worker, or rows are lost that cannot be computed again.
 
-    `model` is the best one so far, with its certificate; None where there is none yet.
+    `model` is the best model so far, with its certificate; None where there is none yet.
 
     Examples
     --------
@@ -346,4 +346,4 @@ class DaskEngine(Engine):
     def check_cluster(self, cause: BaseException) -> None:
         """Raise ClusterLostError where the scheduler is gone."""
         if self.client.status != "running":
-            raise ClusterLostError(f"the Dask scheduler is gone (the client is {self.client.status})") from cause
+            raise ClusterLostError(f"the Dask scheduler is lost (the client is {self.client.status})") from cause

@@ -195,7 +195,7 @@ class ClusterFits:
         Raises
         ------
         ClusterLostError
-            The scheduler is gone, or no worker is left; its `solution` is the best one so far.
+            The scheduler is lost, or there is no worker; its `solution` is the best so far.
         """
         plan, began = self.plan, time.perf_counter()
         choice = chosen(self.solver.name, plan, self.partitions.n_bytes, self.memory, len(self.partitions.parts))

@@ -50,13 +50,13 @@ def convert(
 ) -> Store:
     r"""Write one or more data files, one after the other, as a store.
 
-    The files are read once, some rows at a time (twice for means, or if LIBSVM text turns out to count from 0). What
-    is not written yet, or by a run that was killed, is in a folder ``NAME.partial`` that cannot be opened as a store.
+    The files are read once, some rows at a time (twice for means, or if LIBSVM text counts from 0). An incomplete store
+    is in a folder ``NAME.partial``, which cannot be opened as a store.
 
     Parameters
     ----------
     sources : str, path, or sequence of them
-        What :func:`read` reads, stores too; all sparse, or all dense with the same number of features.
+        Files in the formats of :func:`read`, or stores; all sparse, or all dense with the same number of features.
     target : str or path
         The folder to make.
     label, header, dtype, task, scale, zero_based, drop_columns
@@ -64,7 +64,7 @@ def convert(
     n_features : int, optional
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the files.
     memory : int, default=268435456
-        Approximate bytes for the rows under way; labels and row pointers of some formats add 8 bytes a row.
+        Approximate bytes for the rows in memory; labels and row pointers of some formats add 8 bytes a row.
     overwrite : bool, default=False
         Replace a store of that name.
     missing : {"error", "drop", "mean"}, default="error"

@@ -6,11 +6,11 @@ from saddlesvm.runtime.shown import one_line
 
 __all__ = ["WAYS_WITH_GAPS", "BeingWritten", "DataError"]
 
-WAYS_WITH_GAPS = "leave such rows out or fill them in with --missing drop, mean or median, or read with missing='keep'"
+WAYS_WITH_GAPS = "--missing drop, mean or median leaves such rows out or fills them in (in Python: missing='keep')"
 
 
 class DataError(ValueError):
-    """A file, or what it holds, cannot be used.
+    """A file or its contents cannot be used.
 
     The message is one line that names the file and the line or column, and says what was found and what is allowed.
     Control and direction characters in names are spelled out.

@@ -58,12 +58,12 @@ def read(
     header : bool or "auto"
         Whether the first line of a CSV or TSV file holds names; "auto" looks at it.
     n_features : int or None
-        How many features the model expects. LIBSVM text and CSR matrices that use fewer are widened to it; in other
-        formats the width must be the same. Data without labels are then accepted too: a table that has only
-        `n_features` columns, an ``.npz`` without a label array, images without a labels file.
+        Number of features that the model expects. LIBSVM text and CSR matrices with fewer features are widened to it;
+        in other formats the number must be equal. Data may then have no labels: a table with `n_features` columns only,
+        an ``.npz`` without a label array, images without a labels file.
     dtype : float32, float64 or None
-        None keeps float32 and float64, and dense rows of float16, bfloat16, int8, uint8 and bool that are not scaled;
-        it makes float32 of other integers up to 16 bits, and float64 of the rest and of text.
+        None keeps float32 and float64, and unscaled dense rows of float16, bfloat16, int8, uint8 and bool. Other
+        integers of up to 16 bits become float32; all other types and text become float64.
     task : "classification", "regression" or None
         With "regression", labels that are not numbers are refused, and `y` is float64.
     scale : float, default=1.0
@@ -72,13 +72,13 @@ def read(
         Whether indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's do, unless index 0
         occurs in the file.
     cache : bool, default=False
-        Keep what was read as a store beside the file (NAME.store), and map that the next time, while the file has the
-        same size and time of change and is read with the same options.
+        Keep the data as a store beside the file (NAME.store). The next call maps the store, if the file has the same
+        size and modification time and the options are the same.
     missing : {"error", "keep"}, default="error"
         What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
         an error that names the first one, or NaN in `X`, for an imputer to fill.
     drop_columns : sequence of str or int, default=()
-        Columns of CSV, TSV and Parquet that are no features, by name or position as `label`: names, identifiers, dates.
+        Columns of CSV, TSV and Parquet to leave out, by name or position as `label`, such as names and identifiers.
     advance : callable, optional
         Called now and then with the share of LIBSVM text, or of a file that goes to the cache, that was read.
 
@@ -204,12 +204,12 @@ def stores_of(paths: Sequence[str]) -> list[Store]:
 def load_bundled(name: str, *, dtype: Any = None) -> Table:
     """Load a data set that comes with the package: "banknote", "heart" or "toy".
 
-    What they are, and their licences (CC BY 4.0 for the first two), is in `saddlesvm.data.bundled`.
+    `saddlesvm.data.bundled` describes the sets and their licences (CC BY 4.0 for the first two).
 
     Raises
     ------
     DataError
-        There is no bundled set of this name; the message lists those there are.
+        There is no bundled set of this name; the message lists the bundled sets.
 
     Examples
     --------

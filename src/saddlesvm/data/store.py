@@ -152,18 +152,18 @@ class Store:
         return rows.astype(dtype) if copy or (dtype is not None and rows.dtype != dtype) else rows
 
     def append(self, X: Any, y: Any = None, sample_weight: Any = None) -> Store:
-        """The store with more rows: written anew, block by block, and put in its place when it is complete.
+        """Add rows: a new store is written block by block, and replaces this one when it is complete.
 
-        Processes that have the store open keep the rows that they have. It takes the time and, until the end, the disk
-        of a copy; the checksums and norms of the old rows are computed again.
+        Processes that have the store open keep its old rows. Until the end, the disk holds both stores. The checksums
+        and norms of the old rows are computed again.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,), optional
-            As the store has labels or not.
+            Needed if, and only if, the store has labels.
         sample_weight : array-like of shape (n,), optional
-            As the store has weights or not.
+            Needed if, and only if, the store has weights.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Store:
         Raises
         ------
         DataError
-            Rows of another width or layout, labels that are missing or too many, or a full disk.
+            Rows of another width or layout, missing or unexpected labels, or a full disk.
         """
         self._rewritten(self.path, None, (X, y, sample_weight), overwrite=True)
         return Store(self.path)
@@ -241,7 +241,7 @@ class Store:
 
     @property
     def zero_based(self) -> bool | None:
-        """Whether the LIBSVM text that it was made from counted its features from 0; None where there was none."""
+        """Whether the features of the original LIBSVM text counted from 0; None for other sources."""
         known = [one.get("zero_based") for one in self.header.get("sources", ())]
         return next((bool(one) for one in known if one is not None), None)
 

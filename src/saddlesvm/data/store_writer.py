@@ -29,10 +29,10 @@ _INT32_MAX = 2**31 - 1
 
 
 class StoreWriter:
-    """Writes a store block by block; a context manager, whose end makes the complete store appear.
+    """Writes a store block by block. A context manager: the complete store appears at its end.
 
-    Until then everything is in a folder named ``NAME.partial`` beside it, which is removed when the block ends with an
-    exception; one that a killed process left is removed by the next writer of that name.
+    Until then, the files are in a folder ``NAME.partial`` beside it. An exception removes this folder. The next writer
+    of the same name removes the folder of a killed process.
 
     Parameters
     ----------

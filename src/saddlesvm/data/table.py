@@ -63,16 +63,15 @@ class Table:
     sample_weight : ndarray of shape (n_rows,) or None
         Weights of the rows, where the source (a store) has any.
     zero_based : bool or None
-        Whether the indices of LIBSVM text were taken to count from 0, as :func:`read` can be told of further files;
-        None for other formats.
+        Whether the indices of LIBSVM text count from 0, for reading further files alike; None for other formats.
     encoder : TableEncoder or None
-        What makes rows of numbers of columns of words; `X` is a :class:`~saddlesvm.data.frame.Frame` until it did.
+        The encoder of columns of words. Before it is applied, `X` is a :class:`~saddlesvm.data.frame.Frame`.
     frame : Frame or None
-        The columns that `X` was made of.
+        The columns before the encoding.
     columns : list of str, or None
-        What each column is, in words.
+        The kind of each column, in words.
     stores : tuple of Store
-        Whose rows they are.
+        The stores of the rows.
 
     Examples
     --------

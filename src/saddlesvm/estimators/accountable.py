@@ -326,11 +326,12 @@ class Accountable:
     """A linear estimator that accounts for its model."""
 
     def proof(self, X: Any, y: Any = None, sample_weight: Any = None, *, read: dict[str, Any] | None = None) -> Proof:
-        """A proof that the model is near its optimum, to write as JSON, for everybody to check without this package.
+        """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
 
-        It holds the problem, the weights, the multipliers that the weights do not determine, a hash of the data, and
-        the claims: what the objective is at most, and what that of every model is at least. The claims are computed in
-        fractions, by :mod:`saddlesvm.checker`. That file needs Python alone: ``python checker.py proof.json DATA``.
+        It contains the problem, the weights, the multipliers that the weights do not determine, a hash of the data, and
+        two claims: an upper bound on the objective of the model, and a lower bound on the objective of every model.
+        :mod:`saddlesvm.checker` computes the claims in fractions. Its file needs only Python: ``python checker.py
+        proof.json DATA``.
 
         Parameters
         ----------
@@ -339,8 +340,8 @@ class Accountable:
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         read : dict, optional
-            How the checker reads the file of the data where it is not to guess: `label` (the number of the column, from
-            0), `drop` (numbers of other columns), `header` (whether there is one), `zero_based` (the indices).
+            How the checker reads the data file, instead of guessing: `label` (number of the column, from 0), `drop`
+            (numbers of other columns), `header` (whether there is one), `zero_based` (whether indices count from 0).
 
         Returns
         -------
@@ -349,8 +350,8 @@ class Accountable:
         Raises
         ------
         ValueError
-            The data do not fit the model, or there are no proofs for its loss or ``multi_class``: there are some
-            for every loss of the package, with "ovr", "ovo" and "multinomial".
+            The data do not fit the model, or there are no proofs for its loss or ``multi_class``. Proofs exist for
+            every loss of the package, with "ovr", "ovo" and "multinomial".
 
         Examples
         --------
@@ -366,18 +367,18 @@ class Accountable:
         return prove(self, X, y, sample_weight, read)
 
     def forget(self, rows: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
-        """Make the model one of the training rows without some of them, certified: erasure that can be checked.
+        """Remove training rows from the model, certified: others can check the erasure.
 
-        The fit begins where the model stands. With `canonical` its weights are those of a fit that never saw the rows,
-        byte for byte, and ``digest_`` says so. ``log_`` gets an entry with the hash of the rows.
+        The fit begins at the present weights. With `canonical`, the weights and ``digest_`` equal those of a fit that
+        never saw the rows, byte for byte. ``log_`` gets an entry with the hash of the rows.
 
         Parameters
         ----------
         rows : array-like of int, or mask of shape (n,)
             The rows to forget.
         X, y, sample_weight : optional
-            The data that the model was fitted to, as in :meth:`fit`; a store's rows come into memory. By default those
-            of the last fit, where that was in this process.
+            The data of the fit, as in :meth:`fit`; the rows of a store are read into memory. By default the data of the
+            last fit in this process.
 
         Returns
         -------
@@ -405,7 +406,7 @@ class Accountable:
         return self
 
     def update(self, X: Any, y: Any, sample_weight: Any = None, *, former: tuple[Any, ...] | None = None) -> Self:
-        """Make the model one of its training rows and these further ones, certified; see :meth:`forget`.
+        """Add training rows to the model, certified; see :meth:`forget`.
 
         Parameters
         ----------
@@ -413,7 +414,7 @@ class Accountable:
         y : array-like of shape (m,)
         sample_weight : array-like of shape (m,), optional
         former : tuple of X, y and, optionally, sample_weight
-            The data that the model was fitted to; by default those of the last fit, where that was in this process.
+            The data of the fit; by default the data of the last fit in this process.
 
         Returns
         -------
@@ -422,7 +423,7 @@ class Accountable:
         Raises
         ------
         ValueError
-            Bad data, or no former ones.
+            Invalid data, or no data of the fit.
 
         Examples
         --------
@@ -445,13 +446,13 @@ class Accountable:
         return self
 
     def card(self, X: Any = None, y: Any = None, *, format: Literal["markdown", "json"] = "markdown") -> str:
-        """The facts that an auditor asks for: problem, certificate, digest, hash of the data, classes, versions.
+        """A summary for auditors: problem, certificate, digest, hash of the data, classes, versions.
 
         Parameters
         ----------
         X, y : optional
-            Rows to measure the accuracy on. For a classifier with its training data, an interval is given with
-            it: the accuracy of the exact optimum lies there, proven.
+            Rows to measure the accuracy on. For a classifier with its training data, the card also has a proven
+            interval for the accuracy of the exact optimum.
         format : {"markdown", "json"}, default="markdown"
 
         Returns
@@ -461,7 +462,7 @@ class Accountable:
         Raises
         ------
         ValueError
-            The format is another one, or the rows do not fit the model.
+            The format is unknown, or the rows do not fit the model.
 
         Examples
         --------

@@ -55,27 +55,27 @@ class GroupAudit:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The findings of an audit. Bounds are proven; they are infinite where nothing is.
+    """The findings of an audit. Bounds are proven; they are infinite where nothing is proven.
 
     Attributes
     ----------
     suspects : ndarray of shape (k,)
-        Rows that the model without them gives to another class, worst first: those whose label is probably wrong.
+        Rows whose label is probably wrong, worst first: a model trained without the row gives it another class.
     suggested : ndarray of shape (k,)
-        The classes that it gives them to.
+        The class that this model gives to each of them.
     margins, margins_low, margins_high : ndarray of shape (n,)
-        By how much the score of the own class is above the best other one, without the row; and proven bounds.
+        Score of the labelled class minus the best other score, in a model without the row; and proven bounds.
     leave_one_out : LeaveOneOut
     moves_low, moves_high : ndarray of shape (n,)
-        Between what the length lies by which leaving out each row moves the weights (of all classes together).
+        Proven bounds on the distance that leaving out each row moves the weights (of all classes together).
     stable : ndarray of shape (m,), bool
-        Which decisions no single row can change by being left out.
+        Whether each decision stays the same whichever single row is left out.
     groups : GroupAudit or None
-        What leaving out whole groups does; None without groups, and where nothing is proven of them.
+        The effect of leaving out whole groups; None without groups, or where nothing is proven.
     contradictions : list of ndarray
         Rows with the same values and different labels, the largest groups first.
     separability : dict
-        What is proven of each class against the others (of the second against the first, for two classes).
+        The proof for each class against the others (for two classes, of the second against the first).
     notes : list of str
         What is not proven, and why.
 
@@ -109,7 +109,7 @@ class Audit:
 def audit(
     model: LinearModel, X: Any, y: Any = None, groups: Any = None, *, sample_weight: Any = None, decisions: Any = None
 ) -> Audit:
-    """Find rows that are probably mislabelled, contradictions, and what single rows and groups do to a fitted model.
+    """Find rows that are probably mislabelled, contradictions, and the influence of rows and groups on a fitted model.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def audit(
     groups : array-like of shape (n,), optional
         Names of groups of rows, such as patients or sources.
     decisions : array-like or sparse matrix of shape (m, d), optional
-        Rows whose predicted labels are asked about; by default the model's own.
+        Rows whose predicted labels are examined; by default the training rows.
 
     Returns
     -------

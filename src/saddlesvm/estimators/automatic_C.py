@@ -32,13 +32,13 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class AutomaticC:
-    """The way in which C is chosen; ``C="auto:rule=one_standard_error,high=1e4"`` in words.
+    """Options of the choice of C, as in ``C="auto:rule=one_standard_error,high=1e4"``.
 
     Parameters
     ----------
     rule : {"best", "one_standard_error"}, default="best"
-        The C with the smallest leave-one-out error (of several the one with the smallest log-loss, or the smallest);
-        or the smallest C whose error is within one standard error of it.
+        "best": the C with the smallest leave-one-out error (in a tie, with the smallest log loss, then the smallest C).
+        "one_standard_error": the smallest C whose error is within one standard error of the best.
     low, high : float, default=1e-3, 1e3
         The ends of the path.
     gap : float, default=1e-2
@@ -87,15 +87,15 @@ class Choice:
     estimates : list of LeaveOneOut
         One for each of `Cs`; none with groups.
     errors : ndarray of shape (k,)
-        Leave-one-out error estimated at each C, infinite where it cannot be trusted; or the error of folds.
+        Estimated leave-one-out error at each C, infinite where it is unreliable; or the error of folds.
     standard_errors : ndarray of shape (k,)
     error : float
         At the chosen C.
     path : CertifiedPath
     by_folds : bool
-        No estimate could be trusted, and five folds took their place; or there are groups, which folds leave out.
+        Whether folds made the choice: no estimate was reliable, or there are groups.
     error_bounds : tuple of float
-        Between what the leave-one-out error at the chosen C lies, proven; infinite where folds chose.
+        Proven bounds on the leave-one-out error at the chosen C; infinite where folds made the choice.
 
     Examples
     --------

@@ -114,9 +114,8 @@ class CertifiedPath:
         return [Certificate(float(primal) * unit, float(dual) * unit, form) for primal, dual in bounds]
 
     def certificate(self, C: float) -> Certificate:
-        """The certificate of the model for C, all sub-problems as one.
-
-        Its primal is an upper bound of the model's objective, and its dual a lower bound of every model's.
+        """The certificate of the model for C, all sub-problems as one. Its primal is an upper bound on the objective of
+        the model, and its dual a lower bound on the objective of every model.
 
         Raises
         ------
@@ -196,18 +195,18 @@ class CertifiedPath:
         Returns
         -------
         lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
-            Between them lies the score that an exact solution gives, whatever C is. With ``multi_class="ovo"`` one
-            column a pair.
+            For every C, the score of the exact solution lies between them. With ``multi_class="ovo"`` there is one
+            column for each pair.
 
         Raises
         ------
         ValueError
-            The models are joint machines, have another penalty than half the square, or no training data any more.
+            The models are joint machines, have a penalty other than l2, or have no training data.
 
         Notes
         -----
-        Each fit is solved to rounding, and a step from it bounds the optima half-way to its neighbours: a smaller `gap`
-        makes more fits, and narrower bounds. Nothing is proven of a free intercept.
+        Each fit is solved to rounding, and a step from it bounds the optima half-way to its neighbours. A smaller `gap`
+        gives more fits and narrower bounds. A free intercept has no bounds.
         """
         bands = self.decision_bands(X)
         low, high = np.min([low for low, _ in bands], axis=0), np.max([high for _, high in bands], axis=0)

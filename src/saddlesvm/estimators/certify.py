@@ -68,9 +68,9 @@ def certify(
         x_i`. By default a dual point is derived from the margins: the bound holds, but may be loose.
     sample_weight : array-like of shape (n,), optional
     penalized_intercept : bool, optional
-        Whether the intercept is the weight of a constant feature of value `intercept_scaling`, and penalised (as in
-        LIBLINEAR and ``sklearn.svm.LinearSVC``), or free of penalty. By default there is none where `intercept` is
-        zero, and it is free where it is not.
+        Whether the intercept is the penalised weight of a constant feature of value `intercept_scaling` (as in
+        LIBLINEAR and ``sklearn.svm.LinearSVC``), or unpenalised. By default, a zero `intercept` means no intercept, and
+        any other value an unpenalised one.
     intercept_scaling : float, default=1.0
     width, epsilon : float
         Width of the smooth hinge; half-width of the tube of the epsilon-insensitive losses.

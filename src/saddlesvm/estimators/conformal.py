@@ -61,12 +61,12 @@ class _Conformal(MetaEstimatorMixin, BaseEstimator):
 
 
 class ConformalSVC(ClassifierMixin, _Conformal):
-    """Sets of labels that hold the right one with a given probability: full conformal prediction, without refits.
+    """Sets of labels that contain the right label with a given probability: full conformal prediction, without refits.
 
-    The p-value of a label for a new row is the share of the n + 1 rows that fit no better than the new one does with
-    this label, in the model that is trained on all of them. Training it anew for every row and label is what bounds on
-    the change of the optimum save: the p-values are those of the exact optima. For losses without curvature (the
-    hinge), and more than 2,500 features, models are trained again.
+    The p-value of a label for a new row is the share of the n + 1 rows that fit no better than the new row with this
+    label, in the model of all n + 1 rows. Bounds on the change of the optimum replace the training of a model for every
+    row and label, and the p-values are those of the exact optima. For losses without curvature (the hinge), or with
+    more than 2,500 features, models are trained again.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class ConformalSVC(ClassifierMixin, _Conformal):
         store(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to the rows that new ones are compared with.
+        """Fit the model to the rows that new rows are compared with.
 
         Parameters
         ----------
@@ -217,10 +217,11 @@ def _put(counts: Counts, rows: np.ndarray, found: Counts) -> None:
 
 
 class ConformalSVR(RegressorMixin, _Conformal):
-    """Intervals that hold the target with a given probability: full conformal prediction in closed form.
+    """Intervals that contain the target with a given probability: full conformal prediction in closed form.
 
-    An interval is the smallest that holds all targets whose residual, in the model that is trained on all rows and on
-    the new one with this target, is not among the largest. Only the squared loss has this closed form.
+    For a new row and a target, consider the model of all rows and the new row with this target. The interval is the
+    smallest one that contains all targets whose residual is not among the largest. Only the squared loss has this
+    closed form.
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ class ConformalSVR(RegressorMixin, _Conformal):
         store(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to the rows that new ones are compared with.
+        """Fit the model to the rows that new rows are compared with.
 
         Parameters
         ----------

@@ -231,8 +231,8 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
             raise ValueError("drop needs rows in memory: block by block, all folds of a C share one reading")
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
-                "rows that are read block by block are scored by their accuracy, for others have to be in memory "
-                f"together: leave scoring out; got {self.scoring!r}"
+                "rows that are read block by block are scored by accuracy only: leave scoring out; got "
+                f"{self.scoring!r}"
             )
 
     def _choose(self) -> int:

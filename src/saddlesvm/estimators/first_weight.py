@@ -24,7 +24,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     Parameters
     ----------
     model : LinearSVC or LinearSVR
-        With ``penalty="l1"`` or ``"elasticnet"``; fitted or not. Its C does not matter, its other options do.
+        With ``penalty="l1"`` or ``"elasticnet"``; fitted or not. All its options count except C.
     X : array-like, sparse matrix or Store of shape (n, d)
     y : array-like of shape (n,), or of shape (n, k) for several labels or targets
     sample_weight : array-like of shape (n,), optional
@@ -32,19 +32,20 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     Returns
     -------
     float
-        Of several classes, labels or targets the smallest: up to it none of them has a weight. Exact but for rounding;
-        infinite where no C gives a weight to any feature. A penalised intercept is no weight of a feature, and may
-        appear before.
+        For several classes, labels or targets, the smallest of their values. Exact up to rounding; infinite where no C
+        gives a weight to any feature. A penalised intercept is not the weight of a feature, and may be nonzero at a
+        smaller C.
 
     Raises
     ------
     ValueError
-        The penalty has no l1 norm, or bad data or options.
+        The penalty has no l1 norm, or the data or options are invalid.
 
     Notes
     -----
-    One or two passes over the rows with ``intercept="none"`` or ``"free"``, some dozens with a penalised intercept. Of
-    losses with kinks (the hinge with a free intercept, say) it is the value of a linear program over the rows at one.
+    The cost is one or two passes over the rows with ``intercept="none"`` or ``"free"``, and some dozens with a
+    penalised intercept. For losses with kinks (such as the hinge with a free intercept), a linear program over the rows
+    at a kink gives the value.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def l1_min_c(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
 ) -> float:
-    """The C up to which a classifier with ``penalty="l1"`` is empty, its penalised intercept included.
+    """The largest C at which all weights of a classifier with ``penalty="l1"``, and its penalised intercept, are zero.
 
     As ``sklearn.svm.l1_min_c``. :func:`C_max` does the same for every estimator with its own options: row and class
     weights, other losses, and intercepts that are free.

@@ -182,12 +182,12 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         Raises
         ------
         ValueError
-            Bad data or options; the message says what was found and what is allowed.
+            Invalid data or options. The message names what was found and what is allowed.
 
         Warns
         -----
         NotCertifiedWarning
-            A limit was reached before the gap asked for was proven.
+            A limit was reached before the requested gap was proven.
         """
         loss = self.check_options()
         X = self._check_design(X, reset=True)

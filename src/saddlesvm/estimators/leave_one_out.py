@@ -140,7 +140,7 @@ class LeaveOneOut:
     standard_error : float
         Standard error of `error`, for independent rows.
     inside : int
-        Number of rows that bend the objective. The estimate is computed from them.
+        Number of rows at which the loss is curved. The estimate is computed from them.
     taken : float
         Share of these rows' degrees of freedom that the model uses, from 0 to 1. Near 1 it fits any labels.
     proven : int or None
@@ -179,12 +179,12 @@ class LeaveOneOut:
 def leave_one_out(
     model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> LeaveOneOut:
-    """The score that a model trained without a row would give to this row, for every row: estimated, and bounded.
+    """For every row, the score of a model trained without this row: an estimate, and proven bounds.
 
-    The estimate is one Newton step a row from the fitted model. The bounds follow from how far that step can be from
-    the model trained again; where they leave a label open, further steps are taken. It costs about a few passes and the
-    factor of a d x d matrix. With more than 2,500 features, the estimate solves linear systems for a sample of the rows
-    instead, and the bounds are wide. They are wide, too, for losses without curvature (the hinge).
+    The estimate is one Newton step from the fitted model for each row. The bounds limit the distance of this step from
+    the model trained without the row; where they leave a label open, further steps are taken. The cost is a few passes
+    and the factor of a d x d matrix. With more than 2,500 features, the estimate solves linear systems for a sample of
+    the rows instead. The bounds are then wide, as for losses without curvature (the hinge).
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def leave_one_out(
 
     Notes
     -----
-    The weights of the rows, those of ``class_weight="balanced"`` included, and C stay those of the fit to all rows.
+    C and the weights of the rows, including ``class_weight="balanced"``, stay those of the fit to all rows.
 
     Raises
     ------

@@ -252,26 +252,26 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, Li
     @available_if(_is_pegasos)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One more pass of Pegasos, over rows that need not be in memory together with the ones before.
+        """Learn a batch of rows by one pass of Pegasos.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like, optional
-            All labels there will be, at least two; needed in the first call, unless the model was fitted before. A call
-            after :meth:`fit` is a first one: it begins anew.
+            All labels of the stream, at least two. The first call needs them. A call after :meth:`fit` counts as a
+            first call.
         sample_weight : array-like of shape (n,), optional
 
         Raises
         ------
         ValueError
-            Bad data or options, ``class_weight="balanced"``, or classes other than those of the first call.
+            Invalid data or options, ``class_weight="balanced"``, or other classes than in the first call.
 
         Notes
         -----
-        lambda stays what it is in the first call: `lam`, or ``1 / (C n)`` with the n of that call. ``certificate_``
-        holds for the rows of the last call only.
+        The first call fixes lambda: `lam`, or ``1 / (C n)`` with the n of this call. ``certificate_`` is for the rows
+        of the last call only.
         """
         loss = self.check_options()
         first = not hasattr(self, "_stream")
@@ -330,11 +330,12 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, Li
     @available_if(_gives_probabilities)
     @over_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, shape (n, n_classes); for losses that have some, such as the logistic one.
+        """Probabilities of the classes, shape (n, n_classes); for the logistic loss, or with `probability`.
 
         With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two classes the
         one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and those of pairs are coupled (Wu,
-        Lin and Weng, 2004). Those of the labels of an indicator matrix are neither: a row may have several.
+        Lin and Weng, 2004). Probabilities of the labels of an indicator matrix are not scaled, because a row may have
+        several labels.
         """
         scores = self._scores(X).astype(np.float64)
         if self.probability:

@@ -142,10 +142,10 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         Returns
         -------
         dict
-            A list of (name, weight) for each class, or label: the features that speak most for it. With
-            ``multi_class="ovo"`` the key (a, b) is for those that speak for a against b. Of a regression the weights
-            of either sign, under the number of the target. With two classes, and with pairs, those that speak for the
-            earlier class have negative weights.
+            A list of (name, weight) for each class or label: the features with the strongest evidence for it. With
+            ``multi_class="ovo"``, the key (a, b) has the evidence for a against b. For a regression, the key is the
+            number of the target, and weights of both signs are listed. With two classes, and with pairs, evidence for
+            the earlier class has negative weights.
 
         Raises
         ------

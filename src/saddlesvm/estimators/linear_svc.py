@@ -128,7 +128,7 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         five folds are used. Rows have the weights of their classes. ``predict`` returns the class with the largest
         probability. The logistic loss has its own probabilities without this option.
     max_iter : int, optional
-        Largest number of epochs. By default there is no limit, since every problem ends certified.
+        Largest number of epochs; no limit by default.
     max_time : float, optional
         Largest time in seconds, for all sub-problems together.
     certify_every : float, optional
@@ -157,10 +157,10 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         more than half of the available memory, are read and trained on block by block. Rows in memory are always used
         in place. For rows on a cluster: bytes of other workers' rows that a worker may take, 256 MiB by default.
     canonical : int, optional
-        Train on to rounding, and round each weight and intercept of the exact optimum to this many bits below the power
-        of two above the largest of them, proven: the weights are then the same bytes for any solver, order of rows,
-        number of threads or machine. For "ovr" and "ovo" with rows that fit into memory. Where the rounding of a
-        weight is not proven, a warning says so, and the weights are as without this option.
+        Round each weight and intercept of the *exact* optimum to this many bits below the power of two above the
+        largest of them. The weights are then the same bytes for any solver, order of rows, number of threads or
+        machine. Needs "ovr" or "ovo", and rows in memory. If the rounding of a weight cannot be proven, the fit warns,
+        and the weights are as without this option.
 
     Attributes
     ----------
@@ -304,8 +304,8 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
-            The workers of a cluster read such files and stores; without a cluster, stores in a list are one below the
-            other.
+            The workers of a cluster read a list of files or stores. Without a cluster, the rows of a list of stores
+            follow one another.
         y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
             Labels, at least two different ones. By default the labels of the store. Each column of an indicator matrix,
             of 0 and 1, is one label: k problems over the same rows, with a certificate each. For a list of files, the
@@ -332,7 +332,7 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
         ValueError
             Invalid data or options. The message names what was found and what is allowed.
         ClusterLostError
-            The scheduler is gone, or no worker is left; ``error.model`` is the best model so far.
+            The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
 
         Warns
         -----

@@ -202,7 +202,7 @@ def fit_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any, given: dict[s
     ValueError
         Bad data or options.
     ClusterLostError
-        The scheduler is gone, or there is no worker left; ``error.model`` is the best model so far.
+        The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
     """
     from saddlesvm.cluster.fits import ClusterLostError
 

@@ -46,10 +46,10 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
         LinearSVC, LinearSVCCV, LinearSVR, KernelSVC, SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline that ends
         with one. Kernels: linear, rbf, poly and sigmoid.
     X : array-like of shape (n, d)
-        Rows of which the graph takes the type, float32 or float64, and the number of features; one is enough. For a
-        pipeline with a ``ColumnTransformer`` a data frame, each column of which becomes an input of its own; None for
-        one that begins with a :func:`saddlesvm.table.encoder`, whose inputs are numbers and days since 1970 of dates
-        (float64, NaN where missing), and texts ("" where missing), each of shape (n, 1).
+        One row or more, for the type (float32 or float64) and the number of features of the graph. For a pipeline with
+        a ``ColumnTransformer``, a data frame: each column becomes an input. For a pipeline with a
+        :func:`saddlesvm.table.encoder`, None: the inputs are numbers, days since 1970 for dates (float64, NaN where
+        missing), and texts ("" where missing), each of shape (n, 1).
     **options
         For ``skl2onnx.to_onnx``. ``options={"raw_scores": True}`` asks for scores where there are probabilities,
         ``{"zipmap": True}`` for a dict of probabilities a row.
@@ -67,7 +67,7 @@ def to_onnx(model: Any, X: Any, **options: Any) -> Any:
     Raises
     ------
     ValueError
-        A kernel, or the probabilities of a loss, that ONNX has no counterpart for.
+        ONNX has no counterpart for the kernel, or for the probabilities of the loss.
 
     Examples
     --------

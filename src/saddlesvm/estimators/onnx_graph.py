@@ -6,8 +6,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 from scipy import sparse
 from skl2onnx import get_model_alias, update_registered_converter
+from skl2onnx.algebra import onnx_ops
 from skl2onnx.algebra.onnx_operator import OnnxSubEstimator
 from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 from sklearn.compose import ColumnTransformer
@@ -15,12 +17,6 @@ from sklearn.pipeline import Pipeline
 
 from saddlesvm.estimators.calibration import NEAREST
 from saddlesvm.estimators.table import TableEncoder, groups_of
-
-try:
-    from onnx import TensorProto
-    from skl2onnx.algebra import onnx_ops
-except ImportError as error:
-    raise ImportError("export to ONNX needs skl2onnx: pip install 'saddlesvm[onnx]'") from error
 
 __all__ = ["Graph", "TensorProto", "inputs_of", "onnx_ops", "with_frame"]
 

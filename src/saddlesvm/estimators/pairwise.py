@@ -220,8 +220,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         Returns
         -------
         ndarray of shape (rows,), (rows, n_classes) or (rows, n_classes (n_classes - 1) / 2)
-            Two classes: positive for ``classes_[1]``. More: the votes a class, ties broken by scores, or a score a
-            pair, positive for its earlier class.
+            Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties broken by scores; or
+            a score for each pair, positive for its earlier class.
         """
         scores = self._pair_scores(X)
         if scores.shape[1] == 1:
@@ -229,7 +229,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         return vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row, shape (rows,): the one with most votes; `break_ties` says which of several.
+        """The class of each row, shape (rows,): the class with most votes; `break_ties` decides ties.
 
         With `probability` the one with the largest probability.
 

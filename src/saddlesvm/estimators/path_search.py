@@ -374,20 +374,20 @@ class HasPath:
         X : array-like, sparse matrix or Store of shape (n, d)
         y : array-like of shape (n,)
         Cs : int or sequence of float, default=13
-            A grid: values of C, or how many between 1e-3 and 1e3. Each fit is started from its neighbour.
+            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its neighbour.
         C : tuple of two floats, optional
-            The smallest and the largest C of a certified path. Where only `gap` is given, 1e-3 and 1e3; with an l1 norm
-            in the penalty, from the C where the first weight appears to a thousand times it.
+            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with an l1 norm in the
+            penalty, the C where the first weight appears, and a thousand times this C.
         lam : tuple of two floats, optional
             The same in lambda; certificates are then in the lambda form.
         gap : float, optional
             The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
         sample_weight : array-like of shape (n,), optional
         **options
-            Of the estimator. With `n_jobs` fits go side by side: those of a certified path, and of a grid those of two
-            classes or a regression, each begun where its neighbour has come to half-way. The models of a grid are the
-            same for any number of threads beyond one, and certified as ever. The `checkpoint` of a certified path
-            holds all its fits so far, and the same call goes on from it. A grid takes none.
+            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel, and so do the fits of
+            a grid for two classes or a regression. The models of a grid are the same for any number of threads beyond
+            one. The `checkpoint` of a certified path contains its fits so far, and the same call continues from it. A
+            grid takes no checkpoint.
 
         Returns
         -------
@@ -396,7 +396,7 @@ class HasPath:
         Raises
         ------
         ValueError
-            Bad data or options, ends both in C and in lambda, or a grid and what asks for every C.
+            Invalid data or options, ends both in C and in lambda, or a grid together with options of a certified path.
         """
         template: Any = cls(**options)
         if is_distributed(X) and (C, lam, gap) != (None, None, None):

@@ -138,7 +138,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Raises
     ------
     DataError
-        The file cannot be written, the labels are objects other than text, the kernel is a function of yours, or the
+        The file cannot be written, the labels are objects other than text, the kernel is your own function, or the
         model is of another kind.
     NotFittedError
         The model is not fitted.
@@ -206,8 +206,7 @@ def names_known() -> str:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
 
-    Where rows are scaled or encoded before it, it is a pipeline of a ``StandardScaler``, or of the encoder of a table,
-    and the estimator.
+    A model with a ``StandardScaler`` or the encoder of a table is returned as a pipeline.
 
     Raises
     ------

@@ -64,11 +64,11 @@ class ProvesAnswers:
     intercept_: Any
 
     def prove(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Prove where the exact optimum of the training problem lies, from the training data.
+        """Prove bounds on the exact optimum of the training problem, from the training data.
 
-        A model that was fitted in this process does so by itself when it is first asked. A loaded or unpickled model,
-        and one that was fitted to rows in files, has no training data: give them here. The model keeps the proof (a
-        matrix of at most d x d numbers for each sub-problem), not these data.
+        A model that was fitted in this process does this when bounds are first asked for. A loaded or unpickled model,
+        or a model fitted to rows in files, has no training data: pass them here. The model keeps the proof (a matrix of
+        at most d x d numbers for each sub-problem), not the data.
 
         Parameters
         ----------
@@ -98,20 +98,20 @@ class ProvesAnswers:
         Returns
         -------
         lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
-            The score that an exact solution of the training problem gives lies between them. They are infinite where
-            nothing is proven. With ``multi_class="ovo"`` one column a pair.
+            The score of the exact solution of the training problem lies between them. They are infinite where nothing
+            is proven. With ``multi_class="ovo"`` there is one column for each pair.
 
         Raises
         ------
         ValueError
-            Bad rows, or a model without its training data: see :meth:`prove`.
+            Invalid rows, or a model without its training data: see :meth:`prove`.
 
         Notes
         -----
-        The first call takes steps towards the exact optimum, and, where its distance is not known well enough by the
-        gradient, factors a matrix of at most 2,000 features; later calls cost the scores of the rows, and with a factor
-        one triangular solve a row. Parameters that were changed since the fit count: the bounds are those of the
-        problem that a new fit would solve.
+        The first call takes steps towards the exact optimum. If the gradient does not bound its distance well enough,
+        the call also factors a matrix of at most 2,000 features. Later calls compute the scores of the rows, and with a
+        factor one triangular solve for each row. Parameters that were changed since the fit count: the bounds are for
+        the problem that a new fit would solve.
 
         Examples
         --------
@@ -211,7 +211,7 @@ class ProvesLabels(ProvesAnswers):
     tol: float
 
     def is_proven(self, X: Any) -> np.ndarray:
-        """Whether the predicted label of each row is that of the exact optimum, whatever the fit's tolerance.
+        """Whether the predicted label of each row is proven to be the label of the exact optimum.
 
         Parameters
         ----------
@@ -220,14 +220,14 @@ class ProvesLabels(ProvesAnswers):
         Returns
         -------
         ndarray of bool, shape (m,), or (m, n_labels) of a model of several labels a row
-            False where the label is another one at the optimum, or where it is not known: the row lies on the boundary
-            but for rounding, or the proof is not close enough.
+            False where the optimum gives another label, or where the proof does not decide, such as for a row on the
+            boundary.
 
         Raises
         ------
         ValueError
-            Bad rows, a model without its training data (see :meth:`prove`), or one with ``probability=True``, whose
-            labels depend on calibrated curves.
+            Invalid rows, a model without its training data (see :meth:`prove`), or a model with ``probability=True``,
+            whose labels depend on calibrated curves.
 
         Examples
         --------
@@ -243,7 +243,7 @@ class ProvesLabels(ProvesAnswers):
         return self._agrees(found, X)
 
     def settle(self, X: Any) -> np.ndarray:
-        """Train on until the labels of these rows are proven: the answer is then final, whatever the tolerance was.
+        """Continue the fit until the labels of these rows are proven, so that no smaller tolerance can change them.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class ProvesLabels(ProvesAnswers):
         Returns
         -------
         ndarray of bool, of the shape of :meth:`is_proven`
-            Whether each label is that of the exact optimum now. What is left are ties, up to rounding.
+            Whether each label is proven to be the label of the exact optimum. The other rows are ties, up to rounding.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class ProvesLabels(ProvesAnswers):
         model: Any = self
         if getattr(model, "probability", False):
             raise ValueError(
-                "probability=True takes labels from calibrated curves, about which nothing is proven: use "
+                "probability=True takes labels from calibrated curves, which have no proof: use "
                 "decision_bounds(X), or a model without it"
             )
         number, proven = found.labels(X, self.classes_.size, self.label_rule())

@@ -87,7 +87,8 @@ def register_estimator(
     linear: bool = True,
     asked_by: str = "",
 ) -> Callable[[Kind], Kind]:
-    """A class decorator that registers an estimator: its models can be saved, loaded, trained from the command line.
+    """A class decorator that registers an estimator, so that its models can be saved, loaded, and trained from the
+    command line.
 
     Parameters
     ----------
@@ -96,28 +97,28 @@ def register_estimator(
     task : {"classification", "regression", "novelty"}
         Whether it learns labels, targets, or rows alone.
     options : tuple of str
-        Its parameters that the command line offers, beside those that every estimator has there (C, loss, solver, tol
-        and so on). A name that the command line does not know yet becomes an option: its type is that of the default,
-        its help text the class's docstring. "liblinear" and "libsvm" where its models can be written in those formats.
+        Parameters that become command-line options, besides those of every estimator (C, loss, solver, tol and so on).
+        The option has the type of the default, and its help text comes from the class's docstring. Add "liblinear" or
+        "libsvm" if the models can be written in these formats.
     saved : Saved
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True
         Whether scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by ``training_problems``.
     asked_by : str
-        The command-line option whose use asks for this kind, such as "kernel"; otherwise the first registered kind for
-        the task of the loss is taken, or the one that ``--estimator`` names.
+        The command-line option that chooses this estimator, such as "kernel". Otherwise ``--estimator``, or the first
+        registered estimator for the task of the loss, decides.
 
     Raises
     ------
     TypeError
         The class lacks a method.
     ValueError
-        The task or an option is not one, or another class has the name.
+        The task or an option is unknown, or another class has the name.
 
     Notes
     -----
-    The class needs ``fit``, ``predict``, ``get_params`` and ``check_options``: the last raises ValueError for options
-    that no fit could have, before there are any data. A linear one also needs ``training_problems(y, sample_weight,
+    The class needs ``fit``, ``predict``, ``get_params`` and ``check_options``, which raises ValueError for invalid
+    options before any data are read. A linear estimator also needs ``training_problems(y, sample_weight,
     n)``, which gives the sub-problems that a fitted model solves, as :class:`saddlesvm.LinearSVR` has it.
 
     Examples

@@ -277,8 +277,8 @@ callbacks, warm_start, checkpoint
         Warns
         -----
         NotCertifiedWarning
-            Also where nu leaves no margin between two classes: the optimum is then w = 0, and the model is
-            a point of the dual where pair steps have nothing to gain. Raise nu.
+            Also where nu leaves no margin between two classes: the optimum is then w = 0, and the model is a dual point
+            that pair steps cannot improve. Raise nu.
         """
         self.check_options()
         self._fit_pairs(X, y, sample_weight, make_loss("hinge"), NuClassification(float(self.nu)))

@@ -478,7 +478,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         return self._one_score(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """``w . psi(x)`` of the rows, shape (rows,): the larger, the more usual."""
+        """``w . psi(x)`` of the rows, shape (rows,): larger for rows that are more like the training rows."""
         return self.decision_function(X) + self.offset_
 
     def predict(self, X: Any) -> np.ndarray:

@@ -157,19 +157,19 @@ def encoder(frame: Any, columns: Mapping[str, str] | None = None) -> TableEncode
     frame : data frame, Arrow table, dict of columns, or list of dicts
         Features without the labels; its first 10,000 rows determine the kind of each column.
     columns : mapping of str to str, optional
-        What columns are, where the guess is wrong: ``number``, ``category``, ``text`` (words), ``chars``, ``hashed``,
+        Kinds of columns, where the guess is wrong: ``number``, ``category``, ``text`` (words), ``chars``, ``hashed``,
         ``date``, ``list`` or ``drop``; ``text:1-2`` for words and pairs, ``chars:2-5``, ``date:dmy``.
 
     Returns
     -------
     TableEncoder
-        Numbers are filled in with their mean, with a feature that says where, and scaled; categories become a feature
-        each; texts become TF-IDF; dates become the date, the month, the day of the week and the hour.
+        Missing numbers are filled with the mean and marked by a feature, and numbers are scaled. Each category becomes
+        a feature. Texts become TF-IDF. Dates become the date, the month, the day of the week and the hour.
 
     Raises
     ------
     DataError
-        It is no table, or no column is left to learn from.
+        The data are not a table, or no column is left to learn from.
 
     Examples
     --------

@@ -48,13 +48,13 @@ def warmup(
     watch: Callable[[str, float], Any] | None = None,
     **options: Any,
 ) -> float:
-    """Compile what fits with the default solver need, so that the first of them need not wait.
+    """Compile the kernels of the default solver, so that first fits need not wait for them.
 
     Small problems, up to some 100,000 stored values, need nothing compiled.
 
-    Kernels are kept on disk, for each combination of loss, layout and precision, beside the package or in the folder
-    that the environment variable ``NUMBA_CACHE_DIR`` names, and belong to the processor that they were compiled on.
-    From then on they take the place of those that a wheel brought along, in new processes.
+    Kernels are kept on disk, for each combination of loss, layout and precision, beside the package or in the folder of
+    the environment variable ``NUMBA_CACHE_DIR``. They are for the processor that compiled them. New processes use them
+    instead of the kernels of a wheel.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def warmup(
     Returns
     -------
     float
-        Seconds spent compiling; 0 where everything was there already.
+        Seconds spent compiling; 0 if every kernel exists.
 
     Raises
     ------

@@ -77,8 +77,8 @@ class Checkpoint:
     every_steps : int, optional
         Write also after this many steps of the solver; training block by block counts blocks.
     seeded : bool, default=True
-        Whether a run with another seed is another fit. An estimator without `random_state` draws a new seed each time,
-        and resumes nevertheless.
+        Whether a run with another seed is refused. An estimator without `random_state` draws a new seed each time, and
+        still resumes.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def compare(
     progress: bool = False,
     command: str | None = None,
 ) -> Comparison:
-    r"""Run solvers side by side on one's own data.
+    r"""Run solvers side by side on your data.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def compare(
         with a kernel kernel-decomposition, kernel-sdca and kernel-pegasos.
     C, lam : float or sequence of float
         One of them: the weight of the losses, :math:`C = 1 / (\lambda n)`, or lambda; ``C=1.0`` when both are left out.
-        With `lam`, objectives are those of the lambda form, and tables and figures speak of lambda.
+        With `lam`, objectives, tables and figures are in the lambda form.
     losses : str, Loss, or sequence of them, optional
         Default: the hinge, for a regression the epsilon-insensitive loss.
     repeats : int, default=1
@@ -90,7 +90,7 @@ def compare(
     certify_every : float, default=1.0
         Epochs between certificates.
     kernel : str or callable, optional
-        The solvers are those of kernel machines then; "rbf" and so on, as in :class:`~saddlesvm.KernelSVC`.
+        A kernel such as "rbf", as in :class:`~saddlesvm.KernelSVC`; the solvers are then those of kernel machines.
     gamma, degree, coef0
         Of the kernel.
     trace : path, optional

@@ -91,9 +91,9 @@ class GapDisplay(Display):
     def closing_chart(self, against: str = "epochs") -> Chart:
         """The primal objective from above and the dual one from below, by their distance from the optimum.
 
-        The optimum is between the lowest primal objective and the highest dual one: the distances shown are those from
-        the far end of that interval, relative to the objective, so that the optimum is no farther away. The scale is
-        logarithmic on both sides, and a point on either side is a proof.
+        The optimum lies between the lowest primal and the highest dual objective. The distances are measured from the
+        far end of this interval, relative to the objective, so the optimum is no farther away. The scale is logarithmic
+        on both sides, and each point is a proof.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class GapDisplay(Display):
 
 @dataclass
 class PathDisplay(Display):
-    """Pictures of a path: of a certified one, or of a grid of C, whose fits are drawn alone.
+    """Pictures of a certified path, or of a grid of C.
 
     Attributes
     ----------
@@ -237,9 +237,9 @@ class PathDisplay(Display):
         )  # fmt: skip
 
     def band_chart(self) -> Chart:
-        """Primal and dual bound over C, divided by the bound's geometric middle, so that the band can be seen.
+        """Primal and dual bounds over C, divided by their geometric mean, which makes the band visible.
 
-        The picture of the gap where nothing is proven between the fits, or where a bound is not positive.
+        For a grid of C, or if a bound is not positive, the picture of the gap.
         """
         if not self.path.every_C:
             return self.gap_chart()

@@ -37,21 +37,21 @@ def model_report(
     command : str
         The command that repeats the report.
     names : sequence of str, optional
-        Of the features, where the model does not have them.
+        Names of the features, if the model has none.
     """
     (_, data), *others = groups.items()
     facts = dict(others)
     report = Report(
         f"{type(model).__name__}: {name}",
-        model_verdict(model, dict(facts.get("worth", ()))),
+        model_verdict(model, dict(facts.get("quality", ()))),
         data=data,
         command=command,
     )
-    if "worth" in facts:
-        report.section("What the model is worth", Table(["", ""], facts.pop("worth")))
+    if "quality" in facts:
+        report.section("Quality of the model", Table(["", ""], facts.pop("quality")))
     report.section("How the gap closed", *closing(model))
     if hasattr(model, "top_features"):
-        proven = any(name.endswith("labels proven") for name, _ in groups.get("worth", ()))
+        proven = any(name.endswith("labels proven") for name, _ in groups.get("quality", ()))
         best_of = model.top_features(FEATURES, names, bounds=proven)
         tables = [features(best, heading(model, label)) for label, best in best_of.items()]
         report.section("The strongest features", *tables)

@@ -103,12 +103,12 @@ def without_unfinished(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_trace(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a trace table, all at once; the ending of `path` decides between Parquet and CSV.
+    """Write a trace table; the ending of `path` decides between Parquet and CSV.
 
     Raises
     ------
     DataError
-        The ending is another, or the file cannot be written.
+        The ending is unknown, or the file cannot be written.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
     Raises
     ------
     DataError
-        There is no such file, or it is no trace table; the message names a column that is missing.
+        There is no such file, or it is not a trace table; the message names a missing column.
 
     Examples
     --------

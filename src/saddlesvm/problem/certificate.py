@@ -80,7 +80,7 @@ class Certificate:
     form : {"C", "lambda"}
         Which of the two objectives it is.
     primal_rounding, dual_rounding : float
-        What rounding in the computation of both can amount to at most. It is part of `primal` and `dual`.
+        Bounds on the rounding in the computation of both, which are part of `primal` and `dual`.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class Certificate:
         return relative(self.gap, self.primal, self.dual)
 
     def limited(self, tol: float, noise: float = 0.0) -> bool:
-        """Whether rounding alone is more than a relative gap of `tol`, and as much as what is left besides.
+        """Whether rounding exceeds a relative gap of `tol`, and is at least half of the gap.
 
         `noise` is counted as rounding too.
         """

@@ -69,7 +69,7 @@ class Loss(Protocol):
     its bounds; the kernel solvers need it. ``tube()``: the number t of a further term :math:`t \lvert a \rvert`.
     ``corners()``: the margins ``y z`` (residuals ``z - y`` of a regression) between which phi is a parabola, a tuple.
     ``steepening()``: a number M with :math:`\lvert \phi''' \rvert \le M \phi''`. With one of the two, proofs of
-    decisions are far tighter. ``probability(scores)``: the probability of the label +1 at an array of scores;
+    decisions are much tighter. ``probability(scores)``: the probability of the label +1 at an array of scores;
     ``predict_proba`` needs it.
 
     Examples
@@ -97,7 +97,7 @@ class Loss(Protocol):
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         r"""Left and right slope of :math:`s \phi^*(-a / s) + a z` along ``a y`` (classification) or ``a`` (regression).
 
-        Infinite where a bound of `a` does not let it move; `a` is optimal where they have zero between them.
+        Infinite where a bound blocks `a`; `a` is optimal if zero lies between the two slopes.
         """
 
     def curvature(self, z: float, y: float) -> float:

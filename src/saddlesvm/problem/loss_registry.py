@@ -48,7 +48,7 @@ def register(
     Parameters
     ----------
     name : str
-        What it is called in ``loss="name"``, in model files and in messages.
+        The name in ``loss="name"``, in model files and in messages.
     task : {"classification", "regression"}
         Whether y is -1 or +1 and phi depends on ``y z``, or y is a target and phi depends on ``z - y``.
     shape : Shape, or {"kinked", "cornered", "smooth"}
@@ -58,16 +58,16 @@ def register(
     exponentials : bool
         Whether its methods take exponentials or logarithms, so that visiting a row takes longer.
     options : mapping of str to Allowed, optional
-        For each field of the NamedTuple what it may be, such as :data:`saddlesvm.losses.POSITIVE`.
+        The allowed values of each field of the NamedTuple, such as :data:`saddlesvm.losses.POSITIVE`.
     joint : bool, default=False
-        Whether ``multi_class="crammer_singer"`` may be asked for beside this loss (its joint problem has the hinge).
+        Whether this loss works with ``multi_class="crammer_singer"`` (whose joint problem has the hinge).
 
     Raises
     ------
     TypeError
         The class is no NamedTuple, or lacks a method.
     ValueError
-        A trait is none of those allowed, the options are not the fields, or another loss has this name.
+        A trait is not allowed, the options do not match the fields, or another loss has this name.
 
     Examples
     --------

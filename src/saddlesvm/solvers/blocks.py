@@ -176,7 +176,7 @@ class Blocks(OverFiles):
         number, up to two visits per row: another pass follows while its expected gain per visit is above the average
         gain that reading and visiting the block had so far.
     rows : int, default=0
-        Rows of a block; 0 for as many as the memory given allows.
+        Rows of a block; 0 for as many as `memory` allows.
 
     Examples
     --------

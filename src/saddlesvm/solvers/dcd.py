@@ -310,18 +310,18 @@ class DCD(DualAscent):
     permutation : bool, default=True
         Visit the rows in a new random order each pass, or always in the order of the data.
     shrinking : bool, default=True
-        Set aside the rows whose dual variable sits at a bound that its slope pushes it against.
+        Set aside the rows whose dual variable is at a bound, with a slope that keeps it there.
     stopping : {"gap", "projected_gradient", "weight_change", "both"}, default="gap"
-        Leave stopping to the fit's relative gap, or also stop when, over all rows, the range of the projected
-        slopes (Hsieh and others 2008), the norm of the change of w in a pass, or both, are at most `threshold`.
+        Stop by the fit's relative gap only ("gap"); or also if, over all rows, the range of the projected slopes (Hsieh
+        and others 2008), the norm of the change of w in a pass, or both, are at most `threshold`.
     threshold : float, default=1e-4
         Tolerance of the solver's own rule.
     max_passes : int, optional
-        Also stop after this many passes over the active rows, be they many or few. LIBLINEAR counts these as
-        iterations; the fit's `max_iter` counts epochs, of as many row visits as there are rows.
+        Also stop after this many passes over the active rows. LIBLINEAR calls such passes iterations. The fit's
+        `max_iter` counts epochs instead: as many row visits as there are rows.
     run_length : int, default=4
-        Neighbouring rows that stay together in the random order, so that memory is read in longer pieces; 1 permutes
-        single rows, as the papers do. Active rows that take less than 2 MB in all are always permuted singly.
+        Number of neighbouring rows that stay together in the random order, so that memory is read in longer pieces; 1
+        permutes single rows, as the papers do. Active rows of less than 2 MB in total are always permuted one by one.
 
     Examples
     --------

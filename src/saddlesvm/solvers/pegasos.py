@@ -193,7 +193,7 @@ class Pegasos(SolverBase):
         Rows per iteration, from 1 to n.
     projection : bool, default=False
         Project onto the ball of radius :math:`1 / \sqrt{\lambda}` (times the root of the mean loss at w = 0 for losses
-        other than the hinge), which holds the optimum.
+        other than the hinge), which contains the optimum.
     sampling : {"permutation", "replacement", "subset"}, default="permutation"
         A new random order each epoch; independent draws, in which a batch may hold a row twice; or, as published, an
         independent batch of different rows each iteration.
@@ -205,15 +205,16 @@ class Pegasos(SolverBase):
         the next one after ``floor(sqrt(2) s) + 1``), and the last two windows are averaged, the first of which began
         after s. With another penalty than half a square, a mean is one of pulls.
     delay : float, default=0.0
-        Iterations by which the step sizes are put off: :math:`\eta_t = 1 / (\lambda (t + \text{delay}))`. With 0, as
-        published, the first iteration multiplies the start by zero, after it has judged its rows by it; a start that is
-        worth keeping needs about as many as it would have taken to get there, such as an epoch's. Losses with unbounded
-        slopes have a delay of their own, the larger one counts.
+        Iterations by which the step sizes are delayed: :math:`\eta_t = 1 / (\lambda (t + \text{delay}))`. With 0, as
+        published, the first iteration computes margins with the start, and then multiplies the start by zero. To keep a
+        start, choose about the number of iterations that led to it, such as those of an epoch. Losses with unbounded
+        slopes have their own delay; the larger one counts.
     horizon : float, default=0.0
-        Iterations after which the steps shrink no more: :math:`\eta_t \ge 1 / (\lambda\, \text{horizon})`, for streams
-        whose rows change over time (``partial_fit``). The iterates then forget: a sub-gradient of `horizon` iterations
-        ago counts :math:`1/e` of the present one. Averages are of the last half to whole horizon. Such a run follows
-        drift, and does not converge. 0, as published, for steps that shrink forever; at least the delay counts.
+        Number of iterations after which the steps no longer shrink: :math:`\eta_t \ge 1 / (\lambda\, \text{horizon})`,
+        for streams whose rows change over time (``partial_fit``). A sub-gradient of `horizon` iterations ago then has
+        :math:`1/e` of the weight of the present one. Averages are over the last half to whole horizon. Such a run
+        follows drift, and does not converge. With 0, as published, steps shrink forever. A horizon below the delay
+        counts as the delay.
 
     Examples
     --------

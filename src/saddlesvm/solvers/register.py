@@ -18,7 +18,8 @@ METHODS = ("init", "step", "solution")
 
 
 def register_solver(kind: Kind) -> Kind:
-    """A class decorator that lets ``solver="name"`` mean this solver, in Python, on the command line, in model files.
+    """A class decorator that registers a solver, so that ``solver="name"`` names it in Python, on the command line and
+    in model files.
 
     The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`. Its class variable ``name``
     names the solver, its fields are the options, its methods ``init``, ``step`` and ``solution`` are the algorithm. The

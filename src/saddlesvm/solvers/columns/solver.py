@@ -135,7 +135,7 @@ class Columns(SolverBase):
     Parameters
     ----------
     screening : bool, default=True
-        Leave out the features that the gap proves to have no weight.
+        Skip the features whose weight the gap proves to be zero.
 
     Examples
     --------

@@ -148,12 +148,12 @@ class KernelDecomposition(SolverBase):
     Parameters
     ----------
     block : int, default=128
-        Kernel rows that a step may compute; four times as many where a row has 32 values at most, so that they cost
-        less than the step.
+        Largest number of kernel rows that a step computes; four times as many for rows of at most 32 values, whose
+        kernel rows are cheap.
     working_set : int, default=2048
-        Rows that a step may change, those included whose kernel rows are in the cache already.
+        Largest number of rows that a step changes, including rows whose kernel rows are in the cache.
     shrinking : bool, default=True
-        Set rows aside that stay outside the margin, until the certificate is computed.
+        Skip rows that stay outside the margin, until the certificate is computed.
 
     Examples
     --------

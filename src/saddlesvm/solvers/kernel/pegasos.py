@@ -186,7 +186,8 @@ class KernelPegasos(SolverBase):
     output : {"last", "average"}, default="last"
         The last iterate w_(T+1), as published, or the mean of w_1 = 0, ..., w_T, which the theorems are about.
     sampling : {"replacement", "subset"}, default="replacement"
-        Independent draws, in which a batch may hold a row twice, or an independent batch of different rows each step.
+        "replacement": independent draws, so a batch may contain a row twice. "subset": an independent batch of
+        different rows in each step.
 
     Examples
     --------

@@ -199,8 +199,8 @@ class KernelSDCA(SolverBase):
 
     Notes
     -----
-    :class:`~saddlesvm.solvers.kernel.decomposition.KernelDecomposition` chooses its rows and is quicker by far; it had
-    this name before. Its options ``working_set`` and ``shrinking`` still give that solver, with a FutureWarning.
+    :class:`~saddlesvm.solvers.kernel.decomposition.KernelDecomposition` chooses its rows and is much faster. With its
+    options ``working_set`` and ``shrinking``, this name still gives that solver, with a FutureWarning.
 
     Examples
     --------

@@ -171,7 +171,7 @@ class NewtonState(Standing, State):
 
 @dataclass(frozen=True)
 class Newton(SolverBase):
-    r"""The second-order finish, as a solver of its own.
+    r"""Newton's method, the second-order finish of "auto", as a solver.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Newton(SolverBase):
         than zero, a tenth of the size of the first margins), 0.01 for those with corners in their derivative once fewer
         rows bend than there are features, 0 otherwise.
     memory : float, default=1e9
-        Bytes that factored matrices may take; where they do not fit, conjugate gradients solve the equations.
+        Largest size of factored matrices, in bytes. Where they do not fit, conjugate gradients solve the equations.
 
     Examples
     --------
