@@ -136,16 +136,31 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     rows by short sums. A loss without a largest curvature has an infinite error.
     """
     z, terms = close_margins(problem, w)
-    answers, slips = _answers(problem, z), margin_slips(problem, w, terms)
+    answers = _answers(problem, z)
     pull, missed = _near_pull(problem, answers.alpha)
-    with np.errstate(invalid="ignore"):
-        off = _steepest(problem, z, slips, answers.bend) * slips
-    off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(answers.alpha) + UNDERFLOW
+    now = Slope(_of_penalty(problem, w, pull), pull, z, answers)
+    return _bounded(problem, w, now, margin_slips(problem, w, terms), missed)
+
+
+def gradient_of(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
+    """The gradient at w by a pass that was made there, its rounding counted for sums in any order; see
+    :func:`gradient_at`, whose sums are closer."""
     norms = radii(problem.gathered(problem.norms))
-    own = _of_penalty(problem, w, pull)
-    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(pull))
+    sizes = float(np.einsum("i,i", np.abs(now.answers.alpha), norms))
+    missed = SLACK * problem.C * gamma(problem.members.size + PULL_UNITS) * sizes + UNDERFLOW
+    return _bounded(problem, w, now, margin_slips(problem, w), missed)
+
+
+def _bounded(problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, missed: float) -> Gradient:
+    """A gradient with its rounding: margins are off by `slips`, the pull of the rows by `missed`."""
+    alpha, bends = now.answers.alpha, now.answers.bend
+    with np.errstate(invalid="ignore"):
+        off = _steepest(problem, now.z, slips, bends) * slips
+    off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(alpha) + UNDERFLOW
+    norms = radii(problem.gathered(problem.norms))
+    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(now.pull))
     error = missed + SLACK * float(np.einsum("i,i", off, norms)) + assembling
-    return Gradient(own, error, z, slips, answers.bend, answers.alpha)
+    return Gradient(now.value, error, now.z, slips, bends, alpha)
 
 
 def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndarray) -> np.ndarray:

@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from saddlesvm.answers.gradient import Slope, slope_at
+from saddlesvm.answers.curvature import plain_curvature
+from saddlesvm.answers.gradient import Slope, gradient_of, slope_at
 from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
@@ -22,7 +23,9 @@ from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.kernels import Line, SmoothedTerms, search
 
 ENOUGH = 1e-4  # how far, at most, the scores of the training rows may move: scores are compared with margins of 1
-AIM = 0.5  # share of it that the gradient is shortened to, for its rounding counts, too
+OF_TOL, CLOSEST, WIDEST = 10.0, 1e-6, 1e-3  # the same as a multiple of a fit's relative gap, and its bounds
+SPARE = 0.9  # share of it that the gradient is shortened to, for its rounding counts, too
+AIM = 0.5  # share of the wanted length that a step is solved to: the loss bends further on the way
 MOST_STEPS = 30
 FORCING = 1e-2  # share of the gradient that a step leaves where the loss does not bend further; measured
 LOOSE = 0.25  # the most that a step leaves of it, where a longer gradient will do
@@ -38,7 +41,13 @@ def can_come_nearer(problem: Problem) -> bool:
     return bool(is_smooth(problem.loss) and seen and not problem.fixed.size and problem.passes.holds_rows)
 
 
-def neighbourhood_near(problem: Problem, w: np.ndarray) -> Neighbourhood | None:
+def enough_for(tol: float) -> float:
+    """How far the scores of the training rows may move after a fit to the relative gap `tol`: the proof is as close as
+    the fit was asked to be."""
+    return min(max(OF_TOL * tol, CLOSEST), WIDEST) if tol > 0.0 else ENOUGH
+
+
+def neighbourhood_near(problem: Problem, w: np.ndarray, enough: float = ENOUGH) -> Neighbourhood | None:
     """A neighbourhood of the optimum, from steps that begin at w; None where they did not come near it.
 
     Parameters
@@ -46,31 +55,22 @@ def neighbourhood_near(problem: Problem, w: np.ndarray) -> Neighbourhood | None:
     problem : Problem
         See :func:`can_come_nearer`.
     w : ndarray of shape (d + 1,)
-    """
-    found = neighbourhood_of(problem, nearer(problem, w), math.inf, ENOUGH)
-    longest = float(radii(problem.norms).max(initial=0.0))
-    return found if found.way == "curvature" or found.radius * longest <= ENOUGH else None
-
-
-def nearer(problem: Problem, w: np.ndarray, enough: float = ENOUGH) -> np.ndarray:
-    """Weights with a shorter gradient, shape (d + 1,): short enough, or as short as rounding and a few steps leave it;
-    w where there are none.
-
-    Parameters
-    ----------
-    problem : Problem
-        See :func:`can_come_nearer`.
-    w : ndarray of shape (d + 1,)
-        From a certified fit.
     enough : float
-        How far, at most, the scores of the training rows may move.
+        How far, at most, the scores of the training rows may move; a narrower one is not looked for.
     """
     longest = float(radii(problem.norms).max(initial=0.0))
-    return steps_from(problem, w, AIM * enough / longest if longest > 0.0 else math.inf)[0]
+    w, now = steps_from(problem, w, SPARE * enough / longest if longest > 0.0 else math.inf)
+    seen, plain = gradient_of(problem, w, now), plain_curvature(problem)
+    radius = plain.dual_norm(seen.value, seen.error)
+    if radius * longest <= enough:
+        return Neighbourhood(w, radius, plain, problem.scale, way="gradient")
+    found = neighbourhood_of(problem, w, math.inf, enough)
+    return found if found.way == "curvature" or found.radius * longest <= enough else None
 
 
 def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray, Slope]:
-    """Weights whose gradient is no longer than `size`, and a pass over the rows there; or as near as steps come.
+    """Weights whose gradient is no longer than `size`, and a pass over the rows there; or as near as steps come: the
+    end is where rounding, or a few slow steps, leave the gradient longer.
 
     Parameters
     ----------
@@ -81,27 +81,28 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
     size : float
     """
     equations, now = NewtonEquations(problem, FACTORS), slope_at(problem, w, margins(problem, w))
-    length, slow = float(np.linalg.norm(now.value)), 0
+    length, slow, fall = float(np.linalg.norm(now.value)), 0, 1.0
     for _ in range(MOST_STEPS):
         rounded = slow > 0 and length <= ROUNDED * float(np.linalg.norm(now.pull))
         if length <= size or slow == SLOW or rounded or not math.isfinite(length):
             break
-        forcing = min(max(FORCING, AIM * size / length), LOOSE)
-        tau, moved, z = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, forcing))
+        forcing = min(max(FORCING * min(fall, 1.0), AIM * size / length), LOOSE)
+        tau, moved = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, forcing))
         if tau == 0.0:
             break
-        there = slope_at(problem, moved, z)
+        there = slope_at(problem, moved, margins(problem, moved))
         before, length = length, float(np.linalg.norm(there.value))
-        slow = slow + 1 if length > FALL * before else 0
+        fall = length / before
+        slow = slow + 1 if fall > FALL else 0
         w, now = moved, there
     return w, now
 
 
-def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The length of the best step along a direction, and the weights and margins there."""
+def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) -> tuple[float, np.ndarray]:
+    """The length of the best step along a direction, and the weights there."""
     terms = problem.of_members
     smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, np.empty(0), 0.0, False, problem.is_small)
     dz, ahead = margins(problem, direction), problem.intercept.penalised(direction)
     line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
     tau = float(search(smoothed, line, now.answers.alpha, now.answers.bend, np.empty(0), LINE))
-    return tau, w + tau * direction, now.z + tau * dz
+    return tau, w + tau * direction

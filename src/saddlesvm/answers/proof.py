@@ -12,7 +12,7 @@ import numpy as np
 from saddlesvm.answers.active_set import has_margin, verified
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
-from saddlesvm.answers.nearer import can_come_nearer, nearer, neighbourhood_near
+from saddlesvm.answers.nearer import can_come_nearer, neighbourhood_near, steps_from
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
@@ -107,7 +107,7 @@ def _part(problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None, e
     return closer if closer is not None and closer.radius < found.radius else found
 
 
-def proof_near(problems: Sequence[Problem], W: np.ndarray) -> Proof | None:
+def proof_near(problems: Sequence[Problem], W: np.ndarray, enough: float) -> Proof | None:
     """The proof by a few steps from a model's weights; None where these do not come near the optimum.
 
     Parameters
@@ -115,16 +115,18 @@ def proof_near(problems: Sequence[Problem], W: np.ndarray) -> Proof | None:
     problems : sequence of Problem
     W : ndarray of shape (k, d + 1)
         The model's weights; intercepts are divided by the virtual feature.
+    enough : float
+        How far, at most, the scores of the training rows may move.
     """
     if not have_steps(problems):
         return None
-    parts = [neighbourhood_near(*given) for given in zip(problems, W, strict=True)]
+    parts = [neighbourhood_near(*given, enough) for given in zip(problems, W, strict=True)]
     return None if None in parts else Proof([one for one in parts if one], np.zeros((len(W), W.shape[1] - 1), bool))
 
 
 def proof_nearest(problems: Sequence[Problem], W: np.ndarray) -> Proof:
     """The proof by steps from a model's weights, where there are such, to what rounding leaves of the gradient."""
-    parts = [neighbourhood_of(one, nearer(one, w, 0.0), math.inf) for one, w in zip(problems, W, strict=True)]
+    parts = [neighbourhood_of(one, steps_from(one, w, 0.0)[0], math.inf) for one, w in zip(problems, W, strict=True)]
     return Proof(parts, np.zeros((len(W), W.shape[1] - 1), dtype=bool))
 
 

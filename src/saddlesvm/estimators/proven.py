@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.labels import Rule
+from saddlesvm.answers.nearer import enough_for
 from saddlesvm.answers.proof import Proof, proof_near, proof_of
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
@@ -318,7 +319,7 @@ def proof_of_data(model: Any, data: Data) -> Proof:
     """The proof of a fitted model: by a few steps from its weights, or by those of a copy that is trained on."""
     problems = problems_of(_copy(model), data)
     if problems is not None and len(problems) == len(model.certificates_):
-        found = proof_near(problems, weights_of(model, problems))
+        found = proof_near(problems, weights_of(model, problems), enough_for(model.tol))
         if found is not None:
             return found
     return closer(model, data, enough=WORTH).proof
