@@ -7,10 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from saddlesvm import LinearSVC
 from saddlesvm.answers.curvature import FACTORED, Curvature, curvature_of, plain_curvature
 from saddlesvm.answers.gradient import close_margins, gradient_at, margin_slips
-from saddlesvm.answers.nearer import ENOUGH, neighbourhood_near
+from saddlesvm.answers.nearer import ENOUGH, enough_for, neighbourhood_near
 from saddlesvm.answers.neighbourhood import gap_in_C_form, neighbourhood_of
+from saddlesvm.data import load_bundled
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem.intercepts import INTERCEPTS
@@ -198,3 +200,18 @@ def test_margins_in_parts_are_within_their_slips_of_exact_ones():
             exact = sum(Fraction(float(x)) * Fraction(float(v)) for x, v in zip(row, w[:-1], strict=True))
             exact += Fraction(1.3) * Fraction(float(w[-1]))
             assert abs(Fraction(float(found)) - exact) <= Fraction(float(slip))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+def test_a_proof_is_as_close_as_the_fit_was_asked_to_be(loss: str, tol: float) -> None:
+    notes = load_bundled("banknote")
+    model = LinearSVC(loss=loss, tol=tol, C=0.1).fit(notes.X, notes.y)
+    low, high = model.decision_bounds(notes.X)
+    closest = enough_for(max(tol, 1e-4) if loss == "hinge" else tol)  # rounding, where only the gap counts
+    assert (high - low <= 2.0 * closest * (1.0 + 1e-6)).all()
+    exact = LinearSVC(loss=loss, tol=1e-9, C=0.1).fit(notes.X, notes.y)
+    reach = np.sqrt(2.0 * exact.certificate_.gap) * np.sqrt(1.0 + (notes.X**2).sum(axis=1))
+    z = exact.decision_function(notes.X)
+    assert (z + reach >= low).all()
+    assert (z - reach <= high).all()

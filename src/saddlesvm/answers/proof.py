@@ -12,12 +12,13 @@ import numpy as np
 from saddlesvm.answers.active_set import has_margin, verified
 from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
-from saddlesvm.answers.nearer import can_come_nearer, neighbourhood_near, steps_from
+from saddlesvm.answers.nearer import SPARE, can_come_nearer, neighbourhood_near, steps_from
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.zeros import certain_zeros
 from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 
 
@@ -122,6 +123,19 @@ def proof_near(problems: Sequence[Problem], W: np.ndarray, enough: float) -> Pro
         return None
     parts = [neighbourhood_near(*given, enough) for given in zip(problems, W, strict=True)]
     return None if None in parts else Proof([one for one in parts if one], np.zeros((len(W), W.shape[1] - 1), bool))
+
+
+def gap_for(problems: Sequence[Problem], certificates: Sequence[Certificate], enough: float) -> float:
+    """The relative gap whose ball moves no score of a training row by more than `enough`, where the ball of the gap is
+    all that is proven of the problems; zero for others."""
+    found = math.inf
+    for problem, own in zip(problems, certificates, strict=True):
+        seen = problem.penalty.identity() and not problem.intercept.constrained and problem.passes.holds_rows
+        if is_smooth(problem.loss) or not seen or isinstance(problem, JointProblem):
+            return 0.0
+        gap, size = 0.5 * SPARE * (enough / problem.row_sizes.longest) ** 2, max(abs(own.primal), abs(own.dual))
+        found = min(found, gap * problem.unit / size if size > 0.0 else math.inf)
+    return found
 
 
 def proof_nearest(problems: Sequence[Problem], W: np.ndarray) -> Proof:

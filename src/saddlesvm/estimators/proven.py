@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.labels import Rule
 from saddlesvm.answers.nearer import enough_for
-from saddlesvm.answers.proof import Proof, proof_near, proof_of
+from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -317,18 +315,25 @@ class Closer(NamedTuple):
 
 def proof_of_data(model: Any, data: Data) -> Proof:
     """The proof of a fitted model: by a few steps from its weights, or by those of a copy that is trained on."""
-    problems = problems_of(_copy(model), data)
+    own = _copy(model)
+    ready = own.rows_for_parts(data.X, len(model.certificates_))
+    enough, tol = enough_for(model.tol), CLOSE
+    problems = None if ready is None else problems_of(own, data, ready)
     if problems is not None and len(problems) == len(model.certificates_):
-        found = proof_near(problems, weights_of(model, problems), enough_for(model.tol))
+        found = proof_near(problems, weights_of(model, problems), enough)
         if found is not None:
             return found
-    return closer(model, data, enough=WORTH).proof
+        tol = min(max(tol, gap_for(problems, model.certificates_, enough)), max(model.tol, CLOSE))
+    return closer(model, data, tol, max(enough, WORTH), ready).proof
 
 
-def problems_of(model: Any, data: Data) -> list[Problem] | None:
-    """The problems that a model, which knows its classes, poses on some data; None for rows that are not in memory."""
+def problems_of(model: Any, data: Data, ready: Any = None) -> list[Problem] | None:
+    """The problems that a model, which knows its classes, poses on some data; None for rows that are not in memory.
+
+    `ready` are the rows, prepared, where they are.
+    """
     posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
-    ready = model.rows_for_parts(data.X, len(posed.problems))
+    ready = ready or model.rows_for_parts(data.X, len(posed.problems))
     return None if ready is None else [model.part_problem(sub, posed, ready) for sub in posed.problems]
 
 
@@ -348,18 +353,18 @@ def weights_of(model: Any, problems: list[Problem]) -> np.ndarray:
     return np.column_stack([dense_weights(model.coef_), np.ravel(model.intercept_) / (problems[0].scale or 1.0)])
 
 
-def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0) -> Closer:
+def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, ready: Any = None) -> Closer:
     """A copy of a fitted model that goes on to the relative gap `tol` from its weights; `enough` is that of
-    :func:`~saddlesvm.answers.proof.proof_of`."""
+    :func:`~saddlesvm.answers.proof.proof_of`, and `ready` are the rows, prepared, where they are."""
     own = _copy(model, tol)
     if all(name in vars(model) for name in ("_fitted_C", "_phases", "certificate_")):
         own.begin_at(model.coef_, model.intercept_, vars(model).get("dual_coef_"), model._fitted_C, model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        own.fit(data.X, data.y, sample_weight=data.sample_weight)
-    problems = problems_of(own, data)
-    if problems is None:
+    posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    ready = ready or own.rows_for_parts(data.X, len(posed.problems))
+    if ready is None:
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
+    own.fit_part(data.X, posed, ready)
+    problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
     W = weights_of(own, problems)
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
     duals = [own.duals_of(k) if known else None for k in range(len(problems))]
