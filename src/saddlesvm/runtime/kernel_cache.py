@@ -5,9 +5,9 @@ lead to code that the other has written for other types. So the files of each pr
 a kernel that such an index misses is compiled once more. A checksum protects the contents of the files.
 
 A wheel brings kernels along, compiled for a portable processor: they serve until this one has its own. They lie in
-``_kernels`` beside the rooms, a folder a module, in files of :class:`CheckedCacheFile`. A process takes one where it has
-no kernel of its own in Numba's cache and its processor has the instructions. The files are of one version of Python and
-of Numba, and of the very text of the module: with another one they count as missing, and the kernel is compiled as
+``_kernels`` beside the rooms, a folder a module, in files of :class:`CheckedCacheFile`. A process takes one where it
+has no kernel of its own in Numba's cache and its processor has the instructions. The files are of one version of Python
+and of Numba, and of the very text of the module: with another one they count as missing, and the kernel is compiled as
 without them. ``python -m saddlesvm.ship_kernels`` makes them.
 """
 
