@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
-from saddlesvm.estimators.landmarks import Approximation
 from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.fit.result import FitResult
@@ -196,14 +195,8 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         weights, factors = self._weights(sample_weight, codes, self.multi_class)
         self.kernel_ = self._made_kernel(X, sample_weight)
         problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)
-        found = self._approximated(X, problems, loss, weights)
-        if found is not None and self.exact_tol is None:
-            results = found.results
-            self._keep_landmarks(found)
-        else:
-            starts = None if found is None else found.multipliers
-            results = self._solve(X, problems, loss, weights, multipliers=starts)
-            self._keep_expansions(results)
+        results = self._results(X, problems, loss, weights)
+        self._keep_expansions(results)
         self.support_vectors_ = self._rows_of_support(X)
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
         self._note(results)
@@ -218,15 +211,8 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         one_of("intercept", self.intercept, ("free", "regularized", "none"))
         return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
 
-    def _keep_landmarks(self, found: Approximation) -> None:
-        """The landmarks take the place of the support vectors."""
-        order = np.argsort(found.landmarks.rows)
-        self.support_ = found.landmarks.rows[order]
-        self.dual_coef_ = found.coefficients[:, order]
-        self.intercept_ = np.array([result.intercept for result in found.results])
-
     def _keep_expansions(self, results: list[FitResult]) -> None:
-        """The support vectors of all sub-problems, and the coefficients that each has in them."""
+        """The support vectors of all sub-problems, or the landmarks, and the coefficients that each has in them."""
         coefficients: list[Any] = [result.coef for result in results]
         self.support_ = np.unique(np.concatenate([one.rows for one in coefficients]))
         self.dual_coef_ = np.zeros((len(results), self.support_.size))

@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import COMMON, Estimator
-from saddlesvm.estimators.landmarks import LANDMARKS, Approximation, approximated, wanted
+from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.options import KernelOptions
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.fits import Fits, tell_nobody
-from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
+from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
-from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, check
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import one_of
 
@@ -34,7 +34,10 @@ GAMMA = Allowed(
     lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
 )
 EXACT_TOL = Allowed("None, or above 0 and below 1", lambda given: given is None or SHARE.holds(given))
-OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
+OF_KERNELS = {
+    "gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE,
+    "approximation": LANDMARKS, "exact_tol": EXACT_TOL,
+}  # fmt: skip
 
 
 class KnownFacts:
@@ -53,7 +56,7 @@ class KnownFacts:
 class KernelMachine(Estimator, KernelOptions):
     """The base class of the kernel machines."""
 
-    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"approximation": LANDMARKS, "exact_tol": EXACT_TOL}
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | OF_KERNELS
     approximation: Any = None
     exact_tol: float | None = None
     fit_intercept: bool
@@ -86,8 +89,6 @@ class KernelMachine(Estimator, KernelOptions):
     def _check_kernel(self) -> None:
         """Check the options that every kernel machine has."""
         self._check_common()
-        for name, allowed in OF_KERNELS.items():
-            check(name, getattr(self, name), allowed)
         if not callable(self.kernel):
             one_of("kernel", self.kernel, KERNELS)
 
@@ -157,22 +158,22 @@ class KernelMachine(Estimator, KernelOptions):
         self._keep_for_a_start(None)
         return results
 
-    def _approximated(
+    def _results(
         self,
         X: Any,
         makers: Sequence[Callable[[], SubProblem]],
         loss: Loss,
         weights: np.ndarray | None,
         machine: Machine = PLAIN,
-    ) -> Approximation | None:
-        """The fit over landmarks, if requested; its feasible multipliers are kept."""
+    ) -> list[FitResult]:
+        """The results of all sub-problems, over landmarks if requested, with the :class:`Coefficients` of rows."""
         count = wanted(self, X)
-        if count == 0:
-            return None
-        found = approximated(self, X, makers, loss, weights, count, machine)
-        if self.exact_tol is None:
-            self._keep_for_a_start(found.multipliers)
-        return found
+        found = approximated(self, X, makers, loss, weights, count, machine) if count else None
+        if found is None or self.exact_tol is not None:
+            return self._solve(X, makers, loss, weights, machine, None, None if found is None else found.multipliers)
+        self._keep_for_a_start(found.multipliers)
+        each: list[Any] = [Coefficients(found.landmarks.rows, values) for values in found.coefficients]
+        return [dataclasses.replace(one, coef=coef) for one, coef in zip(found.results, each, strict=True)]
 
     def _keep_for_a_start(self, multipliers: sparse.csr_array | None) -> None:
         """Keep what a warm start needs beside the model: the C of the fit, and multipliers found over landmarks."""

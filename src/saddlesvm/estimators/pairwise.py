@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
@@ -23,17 +24,16 @@ from saddlesvm.estimators.calibration import (
     method_of,
 )
 from saddlesvm.estimators.kernel_machine import duals_of
-from saddlesvm.estimators.landmarks import Approximation
 from saddlesvm.estimators.options import PairOptions
 from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
-from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
+from saddlesvm.multiclass.one_vs_one import Pairs, one_vs_one, vote
 from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.losses import Loss
-from saddlesvm.problem.nu import Machine
+from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import expand
-from saddlesvm.runtime.allowed import Allowed, check
+from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.interrupt import part_of_a_search
 from saddlesvm.runtime.randomness import seed_of
@@ -53,14 +53,13 @@ def _gives_probabilities(model: Any) -> bool:
 class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
     """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
 
+    _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {"break_ties": TRUTH, "probability": PROBABILITY}
     n_iter_: Any
     calibration_: np.ndarray
 
     def _check_classifier(self) -> None:
         self._check_kernel()
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        check("break_ties", self.break_ties, TRUTH)
-        check("probability", self.probability, PROBABILITY)
 
     def _fit_pairs(self, X: Any, y: Any, sample_weight: Any, loss: Loss, machine: Machine) -> None:
         """Solve the problems of all pairs of classes, and keep their coefficients."""
@@ -70,15 +69,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = self._made_kernel(X, sample_weight)
-        found = self._approximated(X, one_vs_one(codes, self.classes_), loss, weights)
-        if found is not None and self.exact_tol is None:
-            results = found.results
-            self._keep_landmarks(codes, found)
-        else:
-            order = np.argsort(codes, kind="stable") if self._shares(X) else None
-            starts = None if found is None else found.multipliers
-            results = self._solve_pairs(X, codes, loss, weights, machine, order, starts)
-            self._keep_pairs(codes, results, order)
+        results = self._results(X, Pairs(codes, self.classes_), loss, weights, machine)
+        self._keep_pairs(codes, results)
         self._keep_vectors(X, results)
         self.__dict__.pop("calibration_", None)
         if self.probability:
@@ -92,59 +84,43 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
         return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
 
-    def _solve_pairs(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        loss: Loss,
-        weights: Any,
-        machine: Machine,
-        order: np.ndarray | None,
-        starts: Any = None,
+    def _solve(
+        self, X: Any, problems: Any, loss: Loss, weights: Any, machine: Machine = PLAIN, order: Any = None, *rest: Any
     ) -> list[FitResult]:
-        """Solve the problems of all pairs, over the rows in this order."""
-        if order is not None:
-            X, codes, weights = X[order], codes[order], None if weights is None else weights[order]
-        return self._solve(X, one_vs_one(codes, self.classes_), loss, weights, machine, order, starts)
+        """Solve the problems of all pairs, over the rows class by class where they share a kernel matrix."""
+        if not self._shares(X):
+            return super()._solve(X, problems, loss, weights, machine, order, *rest)
+        order = np.argsort(problems.codes, kind="stable")
+        pairs, weights = Pairs(problems.codes[order], self.classes_), None if weights is None else weights[order]
+        results = super()._solve(X[order], pairs, loss, weights, machine, order, *rest)
+        return [
+            replace(one, coef=Coefficients(order[one.coef.rows], one.coef.values))  # type: ignore[attr-defined,arg-type]
+            for one in results
+        ]
 
-    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult], order: np.ndarray | None) -> None:
+    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
         """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
 
         A support vector of class i has its coefficient against class j in row ``j - 1`` where j is later, else in row
-        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one.
-
-        Parameters
-        ----------
-        order : ndarray, optional
-            The rows in the order in which they were fitted, if that is another.
+        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one. Landmarks
+        take the place of the support vectors; each pair has a coefficient of each.
         """
-        K, parts = self.classes_.size, [Coefficients(*result.coef) for result in results]
-        if order is not None:
-            parts = [Coefficients(order[rows], values) for rows, values in parts]
+        K, parts, landmarks = self.classes_.size, [result.coef for result in results], hasattr(self, "multipliers_")
         place = np.full(codes.size, -1)
         for rows, _ in parts:
             place[rows] = 0
-        support = np.flatnonzero(place == 0)
+        support = parts[0][0] if landmarks else np.flatnonzero(place == 0)
         support = support[np.argsort(codes[support], kind="stable")]
         place[support] = np.arange(support.size)
         own, sign = codes[support], 1.0 if K == 2 else -1.0
         self.support_ = support.astype(np.int32)
         self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
         self.intercept_ = sign * np.array([result.intercept for result in results])
-        self.dual_coef_ = np.zeros((K - 1, support.size))
-        for (i, j), (rows, values) in zip(combinations(range(K), 2), parts, strict=True):
+        self.dual_coef_ = np.zeros((len(parts) if landmarks else K - 1, support.size))
+        for k, (i, j) in enumerate(combinations(range(K), 2)):
+            rows, values = parts[k]
             at = place[rows]
-            self.dual_coef_[np.where(own[at] == i, j - 1, i), at] = sign * values
-
-    def _keep_landmarks(self, codes: np.ndarray, found: Approximation) -> None:
-        """The landmarks take the place of the support vectors, class by class; each pair has a coefficient of each."""
-        rows, K = found.landmarks.rows, self.classes_.size
-        order = np.argsort(codes[rows], kind="stable")
-        sign = 1.0 if K == 2 else -1.0
-        self.support_ = rows[order].astype(np.int32)
-        self.n_support_ = np.bincount(codes[rows], minlength=K).astype(np.int32)
-        self.intercept_ = sign * np.array([result.intercept for result in found.results])
-        self.dual_coef_ = sign * found.coefficients[:, order]
+            self.dual_coef_[k if landmarks else np.where(own[at] == i, j - 1, i), at] = sign * values
 
     def _calibrate(
         self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None, weights: np.ndarray | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.options import OF_CLASSIFIERS, OVER_LANDMARKS, LandmarkOptions, PairOptions
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
-from saddlesvm.estimators.svm import check_share
+from saddlesvm.estimators.svm import NU
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
+from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.words import ClassificationLoss
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
@@ -252,12 +253,12 @@ callbacks, warm_start, checkpoint
     (True, True)
     """
 
+    _allowed: ClassVar[dict[str, Allowed]] = PairwiseClassifier._allowed | {"nu": NU}
     nu: float = 0.5
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
-        check_share("nu", self.nu)
         return SHORTFALL
 
     def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:

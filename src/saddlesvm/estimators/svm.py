@@ -30,7 +30,7 @@ from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed, check
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed
 from saddlesvm.runtime.words import RegressionLoss
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
@@ -114,13 +114,8 @@ class SVM(KernelMachine, SVMOptions):
         weights = inputs.check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
         made: Sequence[Callable[[], SubProblem]] = [lambda: SubProblem(0, "", y)]
-        found = self._approximated(X, made, loss, weights, machine)
-        if found is not None and self.exact_tol is None:
-            [result] = found.results
-            self._keep_one(result, Coefficients(found.landmarks.rows, found.coefficients[0]))
-        else:
-            [result] = self._solve(X, made, loss, weights, machine, None, None if found is None else found.multipliers)
-            self._keep_one(result, result.coef)
+        [result] = self._results(X, made, loss, weights, machine)
+        self._keep_one(result, result.coef)
         self._keep_vectors(X, [result])
 
     def _keep_one(self, result: FitResult, coefficients: Any) -> None:
@@ -175,11 +170,6 @@ def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
     """Whether a dual variable of any sub-problem is more than a share of its bound, the weight of its row at least."""
     least = 1.0 if weights is None else float(weights[weights > 0.0].min())
     return any(np.abs(result.alpha).max(initial=0.0) > UNREACHED * least for result in results)
-
-
-def check_share(name: str, given: Any) -> None:
-    """Raise ValueError unless nu is a share."""
-    check(name, given, NU)
 
 
 class Regressor(RegressorMixin, SVM):
@@ -347,14 +337,13 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     ([1.0], True)
     """
 
+    _allowed: ClassVar[dict[str, Allowed]] = Regressor._allowed | {"C": STRENGTH, "nu": NU}
     nu: float = 0.5
     C: float = 1.0
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
-        check("C", self.C, STRENGTH)
-        check_share("nu", self.nu)
         return SHORTFALL
 
     @all_or_nothing
@@ -428,6 +417,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     ([1, -1], True)
     """
 
+    _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {"nu": NU}
     nu: float = 0.5
 
     @property
@@ -438,7 +428,6 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
-        check_share("nu", self.nu)
         return SHORTFALL
 
     @all_or_nothing
