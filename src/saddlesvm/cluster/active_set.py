@@ -1,7 +1,7 @@
 """The active-set method over partitions: rounds that find the free rows, which one worker collects and solves for.
 
-A round passes over every row, where it is. It judges a point; of nearly all rows their pull is enough, and the others, a
-bounded number, go to one worker, which solves the problem over them
+A round passes over every row, where it is, and certifies a point. Of nearly all rows their pull is enough; the others,
+a bounded number, go to one worker, which solves the problem over them
 (:mod:`saddlesvm.solvers.second_order.active_set`) and sends back weights and the sums of a dual point. No row reaches
 the client: from a round it gets sums, and from a solution two vectors of the size of w. A partition keeps nothing from
 one round to the next, so that a worker that dies takes nothing with it. Where there is room for all rows,

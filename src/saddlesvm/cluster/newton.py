@@ -5,8 +5,8 @@ Each partition sends sums over its rows at the weights that it gets
 further (:mod:`saddlesvm.solvers.second_order.over_passes`). Where the matrices would be too many bytes, a round is a
 product of the matrix and a vector instead (:mod:`saddlesvm.solvers.second_order.conjugate`). The partitions keep
 nothing from one round to the next: a worker that dies takes nothing with it, and the number of rounds does not depend
-on the number of partitions. Every round computes the pull of the multipliers from the rows, so that every certificate is
-a proof.
+on the number of partitions. Every round computes the pull of the multipliers from the rows: every certificate is a
+proof.
 
 Where steps would go from corner to corner of the loss' derivative, the rows about to come to one, a bounded number, go
 to a worker together with the matrix of the others, and the step past their corners is found there
