@@ -13,8 +13,7 @@ import pytest
 
 import saddlesvm
 from saddlesvm import cli, data
-from saddlesvm.cli import known
-from saddlesvm.cli import parser
+from saddlesvm.cli import known, parser
 from saddlesvm.estimators import register
 from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.persistence import load

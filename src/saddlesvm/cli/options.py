@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.known import LOSSES, OWN_ESTIMATOR, OWN_LOSS, estimator_text, loss_argument, solver_text
 from saddlesvm.data.sources import BUNDLED
-from saddlesvm.estimators.options import GAP
+from saddlesvm.estimators.options import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime.words import (
     CLASSIFICATION_LOSSES,
@@ -26,15 +26,20 @@ from saddlesvm.runtime.words import (
     Penalty,
 )
 
-__all__ = ["COMMANDS", "COMMON", "FLAGS", "GROUPS", "OPTIONS", "Command", "Option", "option"]
+__all__ = ["COMMANDS", "COMMON", "FLAGS", "GROUPS", "OPTIONS", "Command", "Option", "option", "with_default"]
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
 YES: Option = {"action": "store_true"}
 
 
 def option(text: str, **how: Any) -> Option:
-    """An option with its help text."""
-    return {"help": text} | how
+    """An option with its help text, in which ``{default}`` stands for its default, here or in the estimator."""
+    return {"help": with_default(text, how["default"]) if "default" in how else text} | how
+
+
+def with_default(text: str, default: Any) -> str:
+    """A help text that tells the default."""
+    return text.replace("{default}", f"{default:g}" if isinstance(default, (int, float)) else str(default))
 
 
 COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
@@ -55,7 +60,7 @@ OPTIONS: dict[str, Option] = {
         type=kinds.column_kinds, default=(), metavar="NAME=KIND",
     ),
     "header": option(
-        "whether a table has a line of names; auto by default",
+        "whether a table has a line of names; {default} by default",
         type=kinds.header, default="auto", metavar="{auto,yes,no}",
     ),
     "scale": option("multiply every value by this (255 levels: 0.00392157)", type=float, default=1.0),
@@ -87,17 +92,17 @@ OPTIONS: dict[str, Option] = {
         type=kinds.fold_count, metavar="FOLDS",
     ),
     "Cs": option(
-        "number of values of C with --penalty l1 or elasticnet; 13 by default",
-        type=kinds.count_of_Cs, default=kinds.COUNT, metavar="N",
+        "number of values of C with --penalty l1 or elasticnet; {default} by default",
+        type=kinds.count_of_Cs, default=GRID, metavar="N",
     ),
     "every_C": option("prove every C between the ends, with --penalty l1 or elasticnet too", **YES),
-    "proven_gap": option("relative gap to prove for every C; 0.01 by default", type=float, default=GAP),
+    "proven_gap": option("relative gap to prove for every C; {default} by default", type=float, default=GAP),
     "leave_one_out": option("estimate the error from the training rows alone", **YES),
     "penalty": option("l2 (default); l1 or elasticnet set weights to zero"),
-    "l1_ratio": option("share of the l1 norm in the elastic net; 0.15 by default"),
+    "l1_ratio": option("share of the l1 norm in the elastic net; {default} by default"),
     "class_weight": option("balanced, or LABEL=FACTOR,LABEL=FACTOR", metavar="WEIGHTS"),
     "multi_class": option("ovr (default), ovo, crammer_singer, multinomial or top_k", metavar="WAY"),
-    "top_k": option("classes that may rank before the right one, with --multi-class top_k; 5 by default"),
+    "top_k": option("classes that may rank before the right one, with --multi-class top_k; {default} by default"),
     "intercept": option(
         "penalised like the weights (default), exactly unpenalised (free), or none", choices=INTERCEPTS
     ),
@@ -114,10 +119,10 @@ OPTIONS: dict[str, Option] = {
     # kernels
     "kernel": option("kernel of --estimator SVC, SVR, ...; rbf by default", metavar="NAME", choices=KERNEL_NAMES),
     "gamma": option("of the kernel: scale (default), auto, a number, or several (0.1,1)", type=kinds.numbers_or_name),
-    "degree": option("of the polynomial kernel; 3 by default"),
-    "coef0": option("constant of the polynomial and sigmoid kernels; 0 by default"),
-    "nu": option("of the nu machines: the share of rows that may be margin errors; 0.5 by default"),
-    "cache_size": option("megabytes for rows of the kernel matrix; 200 by default"),
+    "degree": option("of the polynomial kernel; {default} by default"),
+    "coef0": option("constant of the polynomial and sigmoid kernels; {default} by default"),
+    "nu": option("of the nu machines: the share of rows that may be margin errors; {default} by default"),
+    "cache_size": option("megabytes for rows of the kernel matrix; {default} by default"),
     "approximation": option(
         "landmark rows that stand for the kernel matrix: a number, or auto",
         type=kinds.whole_or_name, metavar="LANDMARKS",
@@ -153,7 +158,7 @@ OPTIONS: dict[str, Option] = {
         "round the exact optimum's weights to so many bits, proven: the same for any solver and machine",
         type=int, metavar="BITS",
     ),
-    "seed": option("of the random choices; 0 by default", type=int, default=0),
+    "seed": option("of the random choices; {default} by default", type=int, default=0),
     "checkpoint": option("save the state of the fit here, and resume from it", metavar="PATH"),
     "n_jobs": option("threads; -1 for all cores", type=int, metavar="N"),
     "memory": option("train block by block within this memory: 512M, 1.5G", metavar="BYTES"),
@@ -384,7 +389,7 @@ COMMANDS = {
             "STORE": option("the folder to make"),
             "dtype": option("of the values (that of the data by default)", choices=("float32", "float64")),
             "n_features": option("of sparse data, when more than occur", type=int),
-            "memory": option("that the rows may take on their way; 256M by default", default="256M"),
+            "memory": option("that the rows may take on their way; {default} by default", default="256M"),
             "overwrite": option("replace a store of that name", **YES),
             "missing": option(
                 "what happens to missing values: an error, or their rows are left out, or they are filled in with the "
@@ -412,16 +417,16 @@ COMMANDS = {
             "C": option("one or several, with commas: 0.1,1,10 (default 1)", type=kinds.numbers),
             "lam": option("one or several, with commas, in place of C", type=kinds.numbers),
             "loss": option(f"with commas: {', '.join(LOSSES)}, MODULE:CLASS", type=str),
-            "repeats": option("runs with the seeds 0, 1, ... (default 1)", type=int, default=1),
+            "repeats": option("runs with the seeds 0, 1, ... (default {default})", type=int, default=1),
             "test": option("data to measure the test error on"),
-            "max_time": option("seconds for each run (default 10)", default=10.0),
+            "max_time": option("seconds for each run (default {default})", default=10.0),
             "tol": option("relative duality gap that ends a run (default 1e-6)", default=1e-6),
             "intercept": {"default": "regularized"},
             "kernel": option("kernel machines in place of linear ones", choices=COMPUTED, metavar=None),
             "gamma": option("of the kernel: scale, auto or a number", type=kinds.number_or_name, default="scale"),
-            "degree": option("of the polynomial kernel (default 3)", type=float, default=3.0),
-            "coef0": option("of the polynomial and sigmoid kernels (default 0)", type=float, default=0.0),
-            "certify_every": option("epochs (default 1)", type=float, default=1.0),
+            "degree": option("of the polynomial kernel (default {default})", type=float, default=3.0),
+            "coef0": option("of the polynomial and sigmoid kernels (default {default})", type=float, default=0.0),
+            "certify_every": option("epochs (default {default})", type=float, default=1.0),
             "image": option("height and width, where a row is an image", metavar="HxW"),
             "trace": option(".parquet or .csv; runs that it holds are not done again", metavar="PATH"),
             "report": option("the HTML report to write", required=True),
@@ -452,15 +457,15 @@ COMMANDS = {
             "solver": option(
                 "pegasos, sdca, dcd or newton, with options: pegasos:projection=true", type=str, default="pegasos"
             ),
-            "against": option("the one beside it (default dcd); none for one alone", default="dcd"),
+            "against": option("the one beside it (default {default}); none for one alone", default="dcd"),
             "C": option("instead of lambda", type=float),
             "lam": option("default 0.05"),
             "loss": option(f"{', '.join(CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
             "intercept": {"choices": ("none", "regularized"), "default": "regularized"},
-            "rows": option("rows at most, drawn at random (default 60)", type=int, default=60),
-            "epochs": option("passes over them at most (default 8)", type=float, default=8.0),
+            "rows": option("rows at most, drawn at random (default {default})", type=int, default=60),
+            "epochs": option("passes over them at most (default {default})", type=float, default=8.0),
             "seed": option("of the rows and of the solvers' draws (default 0)"),
-            "report": option("the page to write (default watch.html)", default="watch.html"),
+            "report": option("the page to write (default {default})", default="watch.html"),
         },
     ),
     "warmup": Command(
@@ -473,7 +478,7 @@ COMMANDS = {
             "layout": option(
                 f"of {', '.join(LAYOUTS)}; {' and '.join(USUAL_LAYOUTS)} by default", default=",".join(USUAL_LAYOUTS)
             ),
-            "dtype": option(f"of {', '.join(DTYPES)}; float64 by default", default="float64"),
+            "dtype": option(f"of {', '.join(DTYPES)}; {{default}} by default", default="float64"),
             "intercept": {"default": "regularized"},
             "multi_class": option("of several classes", choices=get_args(MultiClass), metavar=None),
             "penalty": option("of the weights", choices=get_args(Penalty)),

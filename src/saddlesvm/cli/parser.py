@@ -15,7 +15,7 @@ from saddlesvm import __version__
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.console import check_outputs, check_sources, give_up_output, print_error, ready_output, why_unwritten
 from saddlesvm.cli.known import known_estimators, made_known
-from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command, Option
+from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command, Option, with_default
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.lazy import Later
 
@@ -116,8 +116,9 @@ def add_options_of_estimators(parser: Parser) -> None:
         for name in one.options:
             if name not in seen:
                 seen.add(name)
-                own = {"type": type_of(one.defaults.get(name)), "help": one.texts.get(name)}
-                parser.add_argument(flag(name), dest=name, **own | OPTIONS.get(name, {}))
+                default, declared = one.defaults.get(name), OPTIONS.get(name, {})
+                how: Option = {"type": type_of(default), "help": one.texts.get(name)} | declared
+                parser.add_argument(flag(name), dest=name, **how | {"help": with_default(str(how["help"]), default)})
 
 
 def flag(name: str) -> str:

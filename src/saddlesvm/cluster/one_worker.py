@@ -8,13 +8,11 @@ certificate, which is a proof already.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -116,16 +114,6 @@ class OneWorker(Rounds):
     """All rows on one worker, a batch for the loop whose only round is a fit of every problem."""
 
     proves_itself = True
-
-    def __init__(
-        self,
-        plan: Training,
-        engine: Engine,
-        watch: Callable[[dict[str, Any]], Any] | None = None,
-        start: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(plan, engine, watch)
-        self.start = start
 
     def one_round(self) -> Outcome | None:
         """Bring the rows together, and fit."""

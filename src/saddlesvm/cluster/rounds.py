@@ -135,7 +135,7 @@ class Rounds:
         watch: Callable[[dict[str, Any]], Any] | None = None,
         start: np.ndarray | None = None,
     ) -> None:
-        self.plan, self.engine, self.watch = plan, engine, watch
+        self.plan, self.engine, self.watch, self.start = plan, engine, watch, start
         self.W = np.zeros((plan.problems * plan.vectors, plan.n_features + 1))
         self.pulls = self.W  # where the penalty is half a square, weights are their own pull
         self.shares = np.zeros(plan.problems)
