@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from saddlesvm.data.archives import short
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.rows.kernels import KERNELS, Kernel
+from saddlesvm.runtime.allowed import Allowed
 
 __all__ = ["CSR_PARTS", "check_stored"]
 
@@ -43,7 +44,7 @@ def check_stored(arrays: Arrays, meta: Mapping[str, Any], names: Mapping[str, tu
     parts = tuple(name + part for name in names["matrices"] for part in ("", *CSR_PARTS))
     among("array", arrays, names["arrays"] + parts)
     for name, number in meta["numbers"].items():
-        NUMBERS.get(name, plain)(name, number)
+        check_number(name, number, NUMBERS.get(name, DECLARED))
     check_certificates(meta["certificates"], meta.get("outcome"))
     for record in meta["trace"]:
         if not isinstance(record, dict) or not all(isinstance(one, PLAIN) for one in record.values()):
@@ -52,7 +53,7 @@ def check_stored(arrays: Arrays, meta: Mapping[str, Any], names: Mapping[str, tu
         raise ValueError("its note zero_based is neither true nor false")
     check_kernel(meta.get("kernel"))
     width = meta["numbers"].get("n_features_in_")
-    whole("n_features_in_", width, least=1)
+    check_number("n_features_in_", width, WIDTH)
     of_labels = "indicator_" in meta["numbers"]
     check_arrays(arrays, int(width), meta.get("kernel"), names["matrices"], of_labels)
 
@@ -64,60 +65,30 @@ def among(what: str, found: Mapping[str, Any], allowed: tuple[str, ...]) -> None
         raise ValueError(f"it holds the {what} {short(repr(odd))}, which no model has")
 
 
-def whole(name: str, given: Any, least: int = 0) -> None:
-    """Raise ValueError unless a number is a whole one, and large enough."""
-    if type(given) is not int or not least <= given < 2**63:
-        raise ValueError(f"its {name} is {short(repr(given))}; a whole number of at least {least} is needed")
+def check_number(name: str, given: Any, allowed: Allowed) -> None:
+    """Raise ValueError unless a value of the metadata is allowed."""
+    if not allowed.holds(given):
+        raise ValueError(f"its {name} is {short(repr(given))}; {allowed.words} is needed")
 
 
-def positive(name: str, given: Any) -> None:
-    """Raise ValueError unless a number is finite and not negative."""
-    if type(given) not in (int, float) or not 0.0 <= given < math.inf:
-        raise ValueError(f"its {name} is {short(repr(given))}; a finite number of at least 0 is needed")
-
-
-def plain(name: str, given: Any) -> None:
-    """Raise ValueError unless it is a finite number, text, or truth: all that is known of what others declare."""
-    if not isinstance(given, PLAIN) or (isinstance(given, float) and not math.isfinite(given)):
-        raise ValueError(f"its {name} is {short(repr(given))}; a number or text is needed")
-
-
-def durations(name: str, given: Any) -> None:
-    """Raise ValueError unless it says how long each phase took."""
-    if not isinstance(given, dict):
-        raise ValueError(f"its {name} are not durations by name")
-    for spent in given.values():
-        positive(name, spent)
-
-
-def durations_each(name: str, given: Any) -> None:
-    """The same for a list, one for each sub-problem."""
-    if not isinstance(given, list):
-        raise ValueError(f"its {name} are not a list")
-    for one in given:
-        durations(name, one)
-
-
-def indicator(name: str, given: Any) -> None:
-    """Raise ValueError unless it is a kind of indicator matrix."""
-    if given not in ("dense", "sparse"):
-        raise ValueError(f"its {name} is {short(repr(given))}; allowed are 'dense' and 'sparse'")
-
-
-NUMBERS: dict[str, Callable[[str, Any], None]] = {
-    "n_iter_": whole,
-    "n_features_in_": whole,
-    "n_samples_fit_": whole,
-    "ambiguous_": whole,
-    "seconds_solving_": positive,
-    "seconds_certifying_": positive,
-    "seconds_compiling_": positive,
-    "phases_": durations,
-    "_phases": durations_each,
-    "_fitted_C": positive,
-    "C_": positive,
-    "indicator_": indicator,
-}
+# JSON has its own types: true is no whole number here.
+COUNT = Allowed("a whole number of at least 0", lambda given: type(given) is int and 0 <= given < 2**63)
+WIDTH = Allowed("a whole number of at least 1", lambda given: COUNT.holds(given) and given > 0)
+AMOUNT = Allowed("a finite number of at least 0", lambda given: type(given) in (int, float) and 0.0 <= given < math.inf)
+PHASES = Allowed("a dict of seconds", lambda given: isinstance(given, dict) and all(map(AMOUNT.holds, given.values())))
+PHASES_EACH = Allowed(
+    "a list of dicts of seconds", lambda given: isinstance(given, list) and all(map(PHASES.holds, given))
+)
+DECLARED = Allowed(  # all that is known of what others declare
+    "a number or text",
+    lambda given: isinstance(given, PLAIN) and (not isinstance(given, float) or math.isfinite(given)),
+)
+NUMBERS = {
+    "n_iter_": COUNT, "n_features_in_": COUNT, "n_samples_fit_": COUNT, "ambiguous_": COUNT,
+    "seconds_solving_": AMOUNT, "seconds_certifying_": AMOUNT, "seconds_compiling_": AMOUNT,
+    "phases_": PHASES, "_phases": PHASES_EACH, "_fitted_C": AMOUNT, "C_": AMOUNT,
+    "indicator_": Allowed("'dense' or 'sparse'", lambda given: given in ("dense", "sparse")),
+}  # fmt: skip
 
 
 def check_certificates(given: list[Any], outcome: Any) -> None:
