@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -9,6 +11,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.svm import LinearSVC as Liblinear
 
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
+from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import joint_weights, make_joint_problem
 from saddlesvm.problem.losses import Hinge, SquaredHinge
@@ -121,6 +124,26 @@ def test_the_joint_optimum_does_not_depend_on_the_form(form):
         other = LinearSVC(**options).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     gaps = [model.certificate_.gap * (len(y) if model.lam else 1.0) for model in (reference, other)]
     assert np.linalg.norm(reference.coef_ - other.coef_) <= distance_bound(*gaps)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("some", [False, True], ids=["all rows", "some rows"])
+def test_a_certificate_holds_the_scores_of_some_rows_at_a_time(sparse, some, monkeypatch):
+    X, y = blobs(400, 5, 60)
+    members = {"members": np.arange(0, 400, 2)} if some else {}
+    problem = joint(csr(X) if sparse else X, y, **members)
+    alpha = feasible(np.random.default_rng(0), problem)
+    W = joint_weights(problem, alpha)
+    points = [Point(None, alpha), Point(W, None), Point(W, alpha), Point(W, alpha, tracks=True)]
+    whole = [evaluate(problem, point, exact=not point.tracks).certificate for point in points]
+    monkeypatch.setattr(crammer_singer, "SIZED_VALUES", 1_000)
+    for point, expected in zip(points, whole, strict=True):
+        tracemalloc.start()
+        found = evaluate(problem, point, exact=not point.tracks).certificate
+        peak = tracemalloc.get_traced_memory()[1] - (alpha.nbytes if point.alpha is None else 0)
+        tracemalloc.stop()
+        np.testing.assert_allclose((found.primal, found.dual), (expected.primal, expected.dual), rtol=1e-12)
+        assert peak < alpha.nbytes / 2
 
 
 def test_two_classes_of_the_joint_machine_are_the_binary_machine_with_twice_C():

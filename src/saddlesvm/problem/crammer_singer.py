@@ -127,12 +127,22 @@ def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(by_class(problem.X, W))
 
 
+def scores_by_parts(problem: JointProblem, W: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The rows of the problem some at a time, and their scores: those of all rows and classes may outweigh the rows."""
+    members, K = problem.members, problem.n_classes
+    size = max(1, SIZED_VALUES // int(max(K, problem.values_per_row / K)))
+    for start in range(0, members.size, size):
+        chosen = members[start : start + size]
+        some = slice(start, start + size) if problem.whole else chosen
+        yield chosen, scores_of_rows(problem.X, W, None if problem.whole and size >= members.size else some)
+
+
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
     """The sub-gradient at the scores of W, each row against its best rivals, scaled for the best bound."""
-    members, own = problem.members, problem.codes[problem.members]
+    members, own, weights = problem.members, problem.codes[problem.members], problem.row_weights
     alpha = np.zeros((problem.y.size, problem.n_classes))
-    alpha[members] = problem.joint.pulls(scores_of_rows(problem.X, W)[members], own)
-    alpha[members] *= problem.row_weights[members][:, None]
+    for chosen, scores in scores_by_parts(problem, W):
+        alpha[chosen] = problem.joint.pulls(scores, problem.codes[chosen]) * weights[chosen][:, None]
     charged = problem.regularizer.conjugate(joint_weights(problem, alpha))
     gained = problem.C * float(alpha[members, own].sum())
     alpha *= min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
@@ -154,23 +164,22 @@ def evaluate_joint(
     given_offset : bool
         Makes no difference: there is no free intercept.
     """
-    alpha, members = point.alpha, problem.members
+    alpha = point.alpha
     if alpha is None:
         assert point.w is not None
         alpha = dual_of_weights(problem, point.w)
     glance = point.tracks and not exact
     rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
     W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    scores = scores_of_rows(problem.X, W)
-    if not problem.whole:
-        scores = scores[members]
+    paid, met, weights = 0.0, 0.0, problem.row_weights
+    for chosen, scores in scores_by_parts(problem, W):
+        paid += float(weights[chosen] @ problem.joint.values(scores, problem.codes[chosen]))
+        met += float(np.vdot(alpha[chosen], scores)) if glance else 0.0
     charged = conjugate = problem.regularizer.value(W)
     if glance:
-        conjugate = problem.C * float(np.vdot(alpha[members], scores)) - charged  # R*(v) = v.w - R(w)
+        conjugate = problem.C * met - charged  # R*(v) = v.w - R(w)
     elif not rebuild:
         conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
-    own, weights = problem.codes[members], problem.row_weights[members]
-    paid = float(weights @ problem.joint.values(scores, own))
     sizes = dual_sizes(problem, alpha)
     sums = Sums(paid, sizes.conjugates, charged, conjugate)
     certificate = Certificate.of(problem.strength, rounded(problem, sums, W, sizes))

@@ -66,12 +66,17 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
             scores[part] = widened(rows, np.float64) @ coef.T
         else:
             np.matmul(widened(rows, np.float64), coef.T, out=scores[part])
-    return scores + intercept
+    scores += intercept
+    return scores
 
 
-def scores_of_rows(X: Rows, W: np.ndarray) -> np.ndarray:
-    """``x_i . w_k`` of all rows, the virtual feature included, in float64, shape (n, K); `W` has shape (K, d + 1)."""
-    return linear_scores(matrix_of(X), W[:, :-1], X.bias * W[:, -1])
+def scores_of_rows(X: Rows, W: np.ndarray, chosen: Any = None) -> np.ndarray:
+    """``x_i . w_k`` of all rows, or of the `chosen` ones, in float64, shape (n, K); `W` has shape (K, d + 1).
+
+    The virtual feature is included.
+    """
+    matrix = matrix_of(X)
+    return linear_scores(matrix if chosen is None else matrix[chosen], W[:, :-1], X.bias * W[:, -1])
 
 
 def matrix_of(X: Rows) -> Any:
