@@ -25,7 +25,7 @@ def alone(model: Any, monkeypatch: pytest.MonkeyPatch, *data: Any) -> Any:
         return model.fit(*data)
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "smooth_hinge"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
 @pytest.mark.parametrize(
     "rows", [X, X[:, :1], np.hstack([X] * 20), sparse.csr_matrix(X)], ids=lambda one: str(one.shape)
 )

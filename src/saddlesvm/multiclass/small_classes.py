@@ -1,9 +1,11 @@
 """Many small problems over the same rows: solved and certified together, in NumPy.
 
 A problem of some hundred rows takes the solver less time than Python takes to pose it, to call NumPy for each of its
-steps and to certify it. Here all classes take their steps together, and the sums of their certificates are those of
-arrays with a row for each. The formulas are those of a single fit. A class that this does not certify, because rounding
-or a hard problem is in the way, is left to the fit of its own that it would otherwise have had.
+steps and to certify it. Here all classes take their Newton steps together, and the sums of their certificates are those
+of arrays with a row for each. (Steps of the interior point method are taken one class after the other: arrays of all
+classes gain less than they cost a class alone.) The formulas are those of a single fit. A class that this does not
+certify, because rounding or a hard problem is in the way, is left to the fit of its own that it would otherwise have
+had.
 """
 
 from __future__ import annotations
@@ -23,9 +25,8 @@ from saddlesvm.problem.certificate import Certificate, certificates_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.automatic.auto import DENSE, small_phase
+from saddlesvm.solvers.automatic.auto import DENSE, SMALL, small_phase
 from saddlesvm.solvers.small.dense import Small
-from saddlesvm.solvers.small.newton import newton_together
 
 EAGERNESS = 0.9  # share of the gap asked for that the steps come to
 MOST_STEPS = 100  # after which the classes that are left have a fit of their own
@@ -33,7 +34,7 @@ MOST_STEPS = 100  # after which the classes that are left have a fit of their ow
 
 def takes(problem: Problem) -> bool:
     """Whether problems like this one, over the same rows, may be solved together."""
-    return small_phase(problem) == DENSE and not problem.intercept.constrained
+    return small_phase(problem) is not None and not problem.intercept.constrained
 
 
 class Certified:
@@ -75,7 +76,7 @@ class SmallClasses:
         ended: Callable[[FitResult], FitResult],
     ) -> None:
         self.problems: Sequence[int] = range(len(subs))
-        self.subs, self.problem = subs, problem
+        self.subs, self.problem, self.phase = subs, problem, small_phase(problem) or DENSE
         self.weights, self.limits, self.make_rest, self.ended = weights, limits, rest, ended
         self.rest: Batch[FitResult] | None = None
         self.results: dict[int, FitResult] = {}
@@ -96,16 +97,15 @@ class SmallClasses:
         with blas_for(0.0), np.errstate(all="ignore"):
             small = Small(problem)
             several = small.side_by_side(y, 1.0 if weights is None else weights)
-            found = newton_together(several, len(y), EAGERNESS * self.limits.tol, MOST_STEPS)
-            W = np.array([small.original(u) for u in found.u])
+            found = SMALL[self.phase].together(several, EAGERNESS * self.limits.tol, MOST_STEPS)
             solved = clock()
-            certificates = certificates_of(problem, y, weights, W, found.a)
+            certificates = certificates_of(problem, y, weights, found.w, found.a)
         seconds = (solved - began) / len(y), (clock() - solved) / len(y)
         done: list[Worked] = []
         for k, certificate in enumerate(certificates):
             if certificate.sound and self.limits.prove(certificate):
                 done.append(Certified(k))
-                self.results[k] = self.result(k, certificate, W[k], found.a[k], int(found.steps[k]), seconds)
+                self.results[k] = self.result(k, certificate, found.w[k], found.a[k], int(found.steps[k]), seconds)
         return done
 
     def of(self, weights: np.ndarray | None) -> np.ndarray:
@@ -122,7 +122,7 @@ class SmallClasses:
             epoch=float(steps), rows_touched=touched, seconds_solving=solving, seconds_certifying=certifying,
             primal=certificate.primal, dual=certificate.dual, gap=certificate.gap,
             relative_gap=certificate.relative_gap, active=a.size, change=np.nan,
-            remark=f"{steps} Newton steps, side by side", coef=coef, intercept=intercept,
+            remark=f"{self.phase}: {steps} steps, side by side", coef=coef, intercept=intercept,
             problem=self.subs[k].label, form=certificate.form, primal_rounding=certificate.primal_rounding,
             dual_rounding=certificate.dual_rounding,
         ))  # fmt: skip
@@ -130,7 +130,7 @@ class SmallClasses:
             coef=coef, intercept=intercept, alpha=problem.spread(a), certificate=certificate, tol=self.limits.tol,
             outcome=Outcome.CERTIFIED, epochs=float(steps), rows_touched=touched, seconds_solving=solving,
             seconds_certifying=certifying, trace=trace, reason=self.limits.proven(certificate),
-            phases={DENSE: solving}, gap=self.limits.gap,
+            phases={self.phase: solving}, gap=self.limits.gap,
         ))  # fmt: skip
 
     def finished(self, index: int) -> FitResult:

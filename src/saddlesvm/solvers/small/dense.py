@@ -143,6 +143,24 @@ class Small:
         return product
 
 
+@dataclass(frozen=True)
+class Together:
+    """The ends of several runs.
+
+    Attributes
+    ----------
+    w : ndarray of shape (K, d + 1)
+        Weights of the features.
+    a : ndarray of shape (K, n)
+        Feasible multipliers.
+    steps : int ndarray of shape (K,)
+    """
+
+    w: np.ndarray
+    a: np.ndarray
+    steps: np.ndarray
+
+
 def lower_factor(gram: np.ndarray) -> np.ndarray:
     """A lower triangular L with ``L L' = gram``, but for rounding."""
     lift = 0.0
@@ -232,6 +250,28 @@ class SmallSolver(SolverBase):
                 best = self._take(state, small.judged(u, small.Z @ u, problem.gathered(start.alpha)), None)
                 state.w = state.w if best is None else small.original(best)
         return state
+
+    def together(self, small: Small, relative_gap: float, most: int) -> Together:
+        """The ends of runs from zero, of several problems side by side, without a free intercept.
+
+        Parameters
+        ----------
+        small : Small
+            Of :meth:`Small.side_by_side`.
+        relative_gap : float
+            That each run comes to, unless rounding leaves nothing to gain.
+        most : int
+            Steps of a run.
+        """
+        runs, problem = len(small.y), small.problem
+        found = Together(np.empty((runs, problem.n_features + 1)), np.empty(small.y.shape), np.empty(runs, dtype=int))
+        for k in range(runs):
+            state = SmallState(w=np.zeros(problem.n_features + 1), alpha=np.zeros(problem.y.size))
+            state.work.small = own = small.side_by_side(small.y[k], small.s[k] if np.ndim(small.s) == 2 else small.s)
+            state.at, state.dual, state.estimate = self.begin(own, np.zeros(small.Z.shape[1])), 0.0, 1.0
+            self.step(problem, state, Budget(most * small.size, relative_gap))
+            found.w[k], found.a[k], found.steps[k] = state.w, problem.gathered(state.alpha), state.steps
+        return found
 
     def begin(self, small: Small, u: np.ndarray) -> Any:
         """The point that the run begins at, near the weights u."""
