@@ -24,7 +24,6 @@ import re
 import resource
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,6 +37,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .excused import EXCUSED
+from .page import RECORDS, keep, record_of
+from .tally import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = ROOT / "src" / "saddlesvm" / "problem"
@@ -264,7 +265,8 @@ class Campaign:
 
     def change_bodies(self, tests: list[Any], chosen: list[tuple[Mutant, str]]) -> None:
         """Test mutants of bodies, in processes that have the tests already; first the unchanged text."""
-        if in_child(lambda: self.code_of(tests)):
+        self.recall()
+        if not self.seconds and in_child(lambda: self.code_of(tests)):
             raise RuntimeError(f"the tests of {self.file}.py fail without any change")
         self.recall()
         functions = loaded(self.file)
@@ -326,28 +328,47 @@ def main() -> int:
         "--kept",
         type=Path,
         default=Path("mutants.jsonl"),
-        help="of each, what became of it; those noticed are not run again",
+        help="of each, what became of it; only those that survived are run again",
     )
     parser.add_argument("--count", type=int, help="so many of each file, drawn")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", action="store_true", help="keep what the campaign came to, for docs/what-held.md")
+    parser.add_argument("--only-record", action="store_true", help="record what --kept has so far, and end")
     given = parser.parse_args()
     os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")
     os.chdir(ROOT)
     for name in ("numba", "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.base", "_pytest.python"):
         import_module(name)
-    survived = 0
+    failed = 0
     for file in given.files or FILES:
         found = list(mutants(file))
         found = random.Random(given.seed).sample(found, min(given.count or len(found), len(found)))
-        before = outcomes_kept(given.kept)
-        left = [pair for pair in found if before.get(pair[0]) not in ("killed", "hung")]
-        with tempfile.TemporaryDirectory() as folder:
-            Campaign(file, left, given.kept, Path(folder) / "course").run()
-        after = outcomes_kept(given.kept)
-        outcomes = Counter(after[mutant] for mutant, _ in found)
-        survived += outcomes["survived"]
-        print(f"{file}.py: {outcomes.total()} mutants, {dict(outcomes)}", flush=True)
-    return int(survived > 0)
+        if not given.only_record:
+            before = outcomes_kept(given.kept)
+            left = [pair for pair in found if before.get(pair[0], "survived") == "survived"]
+            left.sort(key=lambda pair: pair[0] in before)  # those not run yet first
+            course = given.kept.with_suffix(f".{file}.course").resolve()
+            course.unlink(missing_ok=True) if not before else None
+            Campaign(file, left, given.kept.resolve(), course).run()
+        tally = came_to(file, [mutant for mutant, _ in found], outcomes_kept(given.kept))
+        if given.record or given.only_record:
+            keep(record_of(tally, given.seed, 0, 0.0), RECORDS)
+        print(tally, *tally.failures, sep="\n  ", flush=True)
+        failed += len(tally.failures)
+    return int(failed > 0)
+
+
+def came_to(file: str, found: list[Mutant], outcomes: dict[Mutant, str]) -> Tally:
+    """What became of the mutants of a file."""
+    tally = Tally("mutants")
+    for mutant in found:
+        outcome = outcomes.get(mutant, "not run")
+        outcome = "excused" if outcome == "survived" and mutant.excuse else outcome
+        tally.cases += outcome != "not run"
+        tally.outcomes[f"of {file}.py {outcome}"] += 1
+        if outcome == "survived":
+            tally.failures.append(f"{file}.py:{mutant.line}: {mutant.before} => {mutant.after}")
+    return tally
 
 
 if __name__ == "__main__":

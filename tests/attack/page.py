@@ -44,6 +44,8 @@ WHAT = {
     "resuming": "killed and resumed",
     "injected": "calls of the system that fail",
     "differential": "one problem in every way",
+    "mutants": "mutants",
+    "machines": "other processors",
 }
 JUDGED = "the judge took the line about compilation for an error; the judge is mended"
 PROXIMITY = "the finish of the joint machines divided by a proximal weight that underflowed; it no longer underflows"
@@ -128,6 +130,12 @@ def written(records: Iterable[dict[str, Any]]) -> str:
         "## Calls that fail",
         INJECTED,
         counted(given, "injected"),
+        "## Mutants",
+        MUTANTS,
+        counted(given, "mutants"),
+        "## Other processors",
+        MACHINES,
+        counted(given, "machines"),
         "## Time limits",
         CLOCKS,
         limits(given),
@@ -253,6 +261,12 @@ may be above the objective of any of these models."""
 WORKERS = """One of three workers of a Dask cluster is killed at a random moment of a fit, and a new worker
 takes its place. The fit must end certified, and its weights must be as near to the weights of a fit in memory
 as both certificates prove (with other penalties and with lambda, its objective)."""
+MUTANTS = """One operator, number, comparison or condition of the certificate's text is changed, and its tests are run
+without compilation until one fails. A mutant that no test notices survives, and should be killed by a new test; one
+that means the same is excused, by its lines and with a reason. `python -m tests.attack.mutants`."""
+MACHINES = """The same small fits are made on an emulated aarch64 processor, with code for any processor of a kind
+(`NUMBA_CPU_NAME=generic`) and with the native one: canonical weights have one digest, and no certificate's bound is
+above the objective that another machine found. `.ci/aarch64`."""
 CLOCKS = """The figures are processor seconds without the compilation of kernels. A limit holds if a fit takes
 at most a tenth and 0.1 seconds more. Other work on the machine takes processor time away within the limit, so a
 fit may take less than it was given. A compilation during the limit is subtracted, which can leave nothing to

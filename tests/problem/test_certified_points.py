@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from saddlesvm.problem.certificate import (
     Evaluation,
     Point,
     best_scale,
+    certificates_of,
     evaluate,
     mostly_rounding,
     to_the_sum,
@@ -190,6 +192,14 @@ def test_the_length_of_a_dual_point_is_the_best_one(loss: Loss, penalty: Any, C:
         assert found == pytest.approx(best, abs=1e-6)  # the top of a parabola
 
 
+@pytest.mark.parametrize("length", [1.02, 1.03, 1.05])
+def test_a_top_near_by_is_found_by_three_factors(length: float) -> None:
+    problem = small_problem(Logistic(), C=5.0, intercept="regularized", **SMALL)  # type: ignore[arg-type]
+    alpha = inside(problem, 0.9)
+    alpha *= length * longest(problem, alpha)
+    assert best_scale(problem, alpha, dual_weights(problem, alpha)) == pytest.approx(1.0 / length, abs=5e-4)
+
+
 def test_a_line_has_its_top_at_an_end() -> None:
     rows = as_rows(np.zeros((4, 2)))
     y = np.array([1.0, -1.0, 2.0, -2.0])
@@ -299,16 +309,53 @@ def test_weights_of_zero_have_no_margins_that_round(size: float) -> None:
     # a margin that is exact leaves what the loss and its sums do; a target less its offset is rounded, too
     alone = SLACK * (512.0 + 8.0 + 8.0 / 512.0 + 32.0) + 32.0
     assert shares == pytest.approx(alone, rel=2e-3) if size == 0.0 else shares > alone * 1.005
+    kept = small_problem(Squared(), intercept="regularized", **SMALL)  # type: ignore[arg-type]
+    zero = evaluate(kept, Point(alpha=np.zeros(8))).certificate
+    assert zero.primal_rounding / (2.0**-53 * zero.primal) == pytest.approx(alone, rel=2e-3)
 
 
-def test_losses_without_slope_and_curvature_are_asked_around() -> None:
-    """Where all losses are zero: they could be paid by margins that round, at any offset."""
-    X = np.array([[4.0], [-4.0]])
-    problem = make_problem(as_rows(X, 1.0), np.array([1.0, -1.0]), SquaredHinge(), C=1.0, intercept="regularized")
-    for w in (np.array([1.0, 0.0]), np.array([0.25, 0.0])):  # far within the margin, and on it
-        found = evaluate(problem, Point(w, np.zeros(2))).certificate
-        plain = plain_primal(problem, w[:-1], 0.0)
-        assert plain <= found.primal <= plain * (1.0 + 1e-13) + 1e-13
+def test_margins_that_round_up_to_no_loss_are_paid_for() -> None:
+    """All computed losses are zero, but not all exact ones; a large C shows the difference."""
+    random = np.random.default_rng(0)
+    found = 0
+    for _ in range(200):
+        x = random.random(3)
+        w = x / (x @ x)
+        exact = sum(Fraction(one) * Fraction(other) for one, other in zip(x, w, strict=True))
+        problem = make_problem(as_rows(np.array([x])), np.ones(1), SquaredHinge(), C=1e36)
+        if exact >= 1 or float(problem.passes.margins(np.append(w, 0.0))[0]) < 1.0:
+            continue
+        found += 1
+        objective = sum(Fraction(one) ** 2 for one in w) / 2 + Fraction(1e36) * (1 - exact) ** 2
+        for point in (Point(np.append(w, 0.0), np.zeros(1)), Point(np.append(w, 0.0), np.zeros(1), tracks=True)):
+            assert evaluate(problem, point).certificate.primal >= objective
+    assert found > 5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=named)
+def test_problems_side_by_side_are_certified_as_each_by_itself(loss: Loss, intercept: str, weighted: bool) -> None:
+    random = np.random.default_rng(3)
+    X, scale = matrix(10, 3), 0.0 if intercept == "none" else 2.0
+    members = np.array([0, 1, 2, 4, 5, 6, 7, 9])
+    y = np.sign(random.normal(size=(3, 10)))
+    weights = random.uniform(0.5, 2.0, (3, 10)) if weighted else None
+    options: dict[str, Any] = {"C": 0.7, "members": members, "intercept": intercept}
+    every = [
+        make_problem(as_rows(X, scale), y[k], loss, weights=None if weights is None else weights[k], **options)
+        for k in range(3)
+    ]
+    alpha = np.array([0.6 * y[k] * (1.0 if weights is None else weights[k]) for k in range(3)])
+    W = random.normal(size=(3, 4)) * (1.0, 1.0, 1.0, scale > 0.0)
+    shared = make_problem(as_rows(X, scale), y[0], loss, **options)
+    chosen = None if weights is None else weights[:, members]
+    found = certificates_of(shared, y[:, members], chosen, W, alpha[:, members])
+    for k, problem in enumerate(every):
+        own = evaluate(problem, Point(W[k], alpha[k] * np.isin(np.arange(10), members), tracks=True)).certificate
+        assert near(found[k].primal, own.primal) and near(found[k].dual, own.dual) and found[k].form == own.form
+        assert found[k].primal_rounding == pytest.approx(own.primal_rounding, rel=1e-3)
+        assert found[k].dual_rounding == pytest.approx(own.dual_rounding, rel=1e-3)
 
 
 # The move to the sum that a free intercept asks for

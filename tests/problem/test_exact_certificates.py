@@ -71,6 +71,7 @@ def test_certificates_together_are_no_better_than_their_exact_sum(figures: list[
     assert total.primal_rounding == pytest.approx(above + own * heights[0], rel=1e-12)
     assert total.dual_rounding == pytest.approx(below + own * heights[1], rel=1e-12)
     assert total.form == "lambda"
+    assert Certificate.total([Certificate(1.0, 0.0, "lambda"), Certificate(1.0, 0.0, "C")]).form == "lambda"
 
 
 def rounding_above(one: Certificate) -> float:
