@@ -441,7 +441,7 @@ def to_the_sum(problem: Problem, alpha: np.ndarray, sizes: PointSizes, charged: 
         return move
     terms, members = problem.pointwise, problem.members
     negative, positive = (problem.loss.bounds(sign, 1.0)[1] for sign in (-1.0, 1.0))
-    high = np.where(terms.y > 0.0, positive, negative) * (terms.weights if terms.weights.size else 1.0)
+    high = np.where(terms.y > 0.0, positive, negative) * problem.row_weights
     at_top = loss_sums(terms, members, np.zeros(members.size), 0.0, high)[3]
     room = (high - alpha)[members]
     share = stretching(sizes, members.size, float(room.sum()), total)

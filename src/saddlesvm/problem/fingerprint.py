@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.terms import weights_at
 from saddlesvm.rows.layouts import Rows, dot_rows, n_features
 from saddlesvm.runtime.small import compiled_of
 
@@ -36,7 +37,7 @@ def direction_of(X: Rows) -> np.ndarray:
 def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:
     """The problem's size, options and data sums (the rows' :func:`sketch` stands for them), and the solver."""
     members = problem.members
-    weights = problem.weights[members] if problem.weights.size else problem.weights
+    weights = weights_at(problem.weights, members)
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),

@@ -22,6 +22,7 @@ from saddlesvm.problem.on_files import JudgedPoint, Rooms, StreamedProblem, eval
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.rescaling import Candidate, candidates
 from saddlesvm.problem.rounding import radii
+from saddlesvm.problem.terms import weights_at
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights, weights_shape
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
@@ -96,7 +97,7 @@ class StreamedJointProblem(JointProblem, StreamedProblem):
             some = given[part].toarray() if sparse.issparse(given) else given[part]
             some = some if some.shape[1] > 1 else some * [[-0.5, 0.5]]
             inside = self.members[slice(*np.searchsorted(self.members, [part.start, part.stop]))] - part.start
-            weights = self.weights[part] if self.weights.size else self.weights
+            weights = weights_at(self.weights, part)
             local = self._over(self.X, self.y[part], weights, self.norms[part], inside)
             self.duals[part] = local.feasible(some / former_C)
         return self.duals

@@ -188,8 +188,7 @@ def certificate_sums(pairs: PairProblems, loss: Loss, kinked: bool, live: np.nda
         kernel_sums(pairs, k, own, alpha, values)
         for t in range(own.size):
             alpha[t] = min(max(own[t], pairs.low[first + t]), pairs.high[first + t]) / pairs.C
-        weights = pairs.weights[first:end] if pairs.weights.size else pairs.weights
-        terms = Pointwise(loss, pairs.y[first:end], weights, False)
+        terms = Pointwise(loss, pairs.y[first:end], pairs.weights[first:end], False)
         offset = offset_of(terms, rows, values, 0.0, 0.0)
         if kinked:
             offset = midway(terms, rows, values, offset)

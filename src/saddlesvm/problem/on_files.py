@@ -22,7 +22,7 @@ from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.problem.proven_sums import summed
 from saddlesvm.problem.rounding import CHUNK, PointSizes, RowSizes, point_sizes, row_sizes
 from saddlesvm.problem.sums import dual_weights, loss_sums
-from saddlesvm.problem.terms import Pointwise
+from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader, RowBlock, rows_between
 from saddlesvm.rows.layouts import Rows, add_rows
@@ -147,7 +147,7 @@ class StreamedProblem(Problem):
 
     def of_rows(self, X: Rows, chosen: np.ndarray) -> Problem:
         """The problem of some rows, whose values are X, with all other dual variables fixed."""
-        weights, every = self.weights[chosen] if self.weights.size else self.weights, np.arange(chosen.size)
+        weights, every = weights_at(self.weights, chosen), np.arange(chosen.size)
         return self._over(X, self.y[chosen], weights, self.norms[chosen], every.astype(np.int32))
 
     def _over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Any:
@@ -253,8 +253,7 @@ def sums_without_rows(problem: StreamedProblem, alpha: np.ndarray) -> tuple[floa
     paid = conjugates = charged = 0.0
     for start in range(0, problem.members.size, CHUNK):
         chosen = problem.members[start : start + CHUNK]
-        weights = problem.weights[chosen] if problem.weights.size else problem.weights
-        terms = Pointwise(problem.loss, problem.y[chosen].astype(np.float64), weights)
+        terms = Pointwise(problem.loss, problem.y[chosen].astype(np.float64), weights_at(problem.weights, chosen))
         found = loss_sums(terms, np.arange(chosen.size), np.zeros(chosen.size), 0.0, alpha[chosen])
         paid, conjugates, charged = paid + found[0], conjugates + found[1], charged + found[3]
     return paid, conjugates, charged

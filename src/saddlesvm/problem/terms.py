@@ -44,6 +44,11 @@ def box_of(loss: Loss, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, 
     return np.where(heavy, below, 0.0) * weights, np.where(heavy, above, 0.0) * weights
 
 
+def weights_at(weights: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
+    """The weights of some rows; an empty array, which means that all are 1, stays one."""
+    return weights[rows] if weights.size else weights
+
+
 @inlined
 def weight_of(weights: np.ndarray, i: int) -> float:
     """Weight of row i; an empty array means 1."""

@@ -29,6 +29,7 @@ def nothing() -> np.ndarray:
     return np.empty(0)
 
 
+PERMUTATION, REPLACEMENT, CYCLIC, SUBSET = range(4)  # ways to draw rows
 FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
 
 

@@ -36,7 +36,7 @@ from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
-from saddlesvm.solvers.second_order.conjugate import ConjugateGradients
+from saddlesvm.solvers.second_order.conjugate import FORCING, MOST_ITERATIONS, ConjugateGradients
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED
 
 # Bytes that the probabilities of all rows may take: of many classes at most as many as the rows themselves. Beyond,
@@ -47,9 +47,7 @@ COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
 NOISE = 1e-13  # the same in float64
 ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
 SHORTEST = 1e-5  # of step lengths
-FORCING = 0.3  # largest relative residual of the Newton equations
 SHARE_LEFT = 0.3  # share of the gap asked for that the residual of the last equations may leave
-MOST_ITERATIONS = 500
 
 
 @dataclass

@@ -42,14 +42,13 @@ from saddlesvm.rows.layouts import axpy, dot, dtype_of
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing, one_of
+from saddlesvm.solvers.base import PERMUTATION, REPLACEMENT, SUBSET, Budget, SolverBase, State, nothing, one_of
 
 # The numbers that a run carries along.
 NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
 SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, so that large sums do not cancel
 WINDOW_GROWTH = math.sqrt(2.0)  # ratio of the iterations at which two consecutive windows end
 CAUTION = 2.0  # longest stable step divided by the first step, for losses with unbounded slopes
-PERMUTATION, REPLACEMENT, SUBSET = 0, 1, 2
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "subset": SUBSET}
 FORGET = 0.25  # factor on the weight of earlier sub-gradients whenever the number of iterations doubles
 
@@ -396,7 +395,7 @@ def steepest(problem: Problem) -> float:
     """The largest second derivative of a row's loss, its weight included; zero where slopes are bounded."""
     if has_bounded_slopes(problem.loss):
         return 0.0
-    heaviest = problem.weights[problem.members].max() if problem.weights.size else 1.0
+    heaviest = problem.row_weights[problem.members].max()
     return float(problem.loss.largest_curvature() * heaviest)
 
 

@@ -26,7 +26,10 @@ from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.randomness import below, draw, shuffle
 from saddlesvm.solvers.base import (
+    CYCLIC,
     EPOCH_METERS,
+    PERMUTATION,
+    REPLACEMENT,
     Budget,
     DualAscent,
     DualState,
@@ -36,7 +39,6 @@ from saddlesvm.solvers.base import (
     residual_and_loss,
 )
 
-PERMUTATION, REPLACEMENT, CYCLIC = 0, 1, 2
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
 
 

@@ -34,7 +34,7 @@ from saddlesvm.solvers.second_order.active_set import ActiveSet
 from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles, ActiveSetState, room_for
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
-from saddlesvm.solvers.second_order.newton import Newton
+from saddlesvm.solvers.second_order.newton import SPANNING, Newton
 from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles
 from saddlesvm.solvers.second_order.on_files import room_for as corner_room
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
@@ -48,7 +48,6 @@ MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take
-SPANNING = 0.8  # bending rows per feature below which a loss with corners is left to the blocks where w is wide
 INSIDE = 4  # rows per feature that must fit into the memory for the active set: about one is strictly inside its bounds
 DESCENT, NEWTON = "blocks", "Newton"
 

@@ -45,6 +45,7 @@ from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, work_of
 from saddlesvm.solvers.kernel.free_rows import solved_within
 from saddlesvm.solvers.kernel.pairs import ascend_pairs
 from saddlesvm.solvers.kernel.starts import first_sums
+from saddlesvm.solvers.second_order.first_point import NOTHING
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
 INNER_STEPS = 100_000
@@ -55,7 +56,6 @@ AHEAD = 32  # kernel rows that are computed at once, for each direction of steps
 PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
 FEW_VALUES, MORE_ROWS = 32, 4  # values of a row whose kernel values are cheap, and how many times as many of them
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
-NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 FINISH_GAP = 1e-9  # relative, that the linear problem is solved to: it then shows which rows are within their bounds
 BEYOND = 1e-9  # of its upper bound, that a coefficient may lie outside its box by rounding
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem

@@ -44,9 +44,9 @@ from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import Best, nothing
 from saddlesvm.solvers.second_order.corners import joined
 from saddlesvm.solvers.second_order.driver import ROUNDED, OverPasses
-from saddlesvm.solvers.second_order.free_rows import LADDER, LARGEST, Findings, Question, width_of
+from saddlesvm.solvers.second_order.free_rows import LADDER, Findings, Question, width_of
 from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.second_order.row_statistics import SIZES
+from saddlesvm.solvers.second_order.row_statistics import LARGEST, SIZES
 
 ROUGH = 1e-3  # relative gap to which a sample is solved
 CAREFUL, SHARE = 0.1, 0.03  # gap of a solution: share of the one asked for, or of the fall so far, if that is larger

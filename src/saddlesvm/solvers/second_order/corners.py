@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.terms import Pointwise
+from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows.files import chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -76,7 +76,7 @@ def rows_taken(
     """
     if not places.size:
         return []
-    weights, rows = points.weights[places] if points.weights.size else points.weights, chosen[places]
+    weights, rows = weights_at(points.weights, places), chosen[places]
     return [Taken(chosen_rows(X, rows), points.y[places], weights, norms[places], alpha[places], rows)]
 
 

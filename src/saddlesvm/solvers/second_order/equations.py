@@ -31,16 +31,16 @@ from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.costs import SPARSE_COST
 from saddlesvm.solvers.second_order.conjugate import Map, conjugate_gradients
 from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
 from saddlesvm.solvers.second_order.first_point import ranks
-from saddlesvm.solvers.second_order.kernels import hessian_diagonal, hessian_product
+from saddlesvm.solvers.second_order.kernels import NEGLIGIBLE, hessian_diagonal, hessian_product
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads
 from saddlesvm.solvers.second_order.row_factor import RowFactor
 
 BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
-NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
 PLAIN_SHARE = 0.5  # share of a factor's cost that plain conjugate gradients may take before the factor is made
 PATIENCE = 10  # iterations of plain conjugate gradients that this share must allow, or they are not tried
 MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50  # iterations of conjugate gradients
@@ -48,7 +48,7 @@ FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # iterations expected: the least, and per
 FEW = 0.8  # active rows per feature above which a factor over rows is too badly conditioned, whatever its cost
 NOTHING = 2e-5  # seconds: a factor over features that takes less is used without a look at other ways
 # Seconds per value of an active row, in a product with the matrix.
-DENSE_PRODUCT, SPARSE_PRODUCT = {np.dtype(np.float32): 2.5e-10, np.dtype(np.float64): 5e-10}, 2.5e-9
+DENSE_PRODUCT = {np.dtype(np.float32): 2.5e-10, np.dtype(np.float64): 5e-10}
 TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
 DIGITS = 4.0  # log of the factor by which they reduce the error; each reduces it by the root of the rows per feature
 SAMPLE, LARGER = 4.0, 2.0  # rows per feature of the smallest sample; growth of this number from one sample to the next
@@ -226,7 +226,7 @@ class NewtonEquations(Group):
     def _product_cost(self, active: np.ndarray) -> float:
         """Rough seconds of a product with the matrix."""
         X = self.problem.X
-        each = SPARSE_PRODUCT if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
+        each = SPARSE_COST if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
         return active.size * self.problem.values_per_row * each
 
     def _diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
+from saddlesvm.problem.rounding import add_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.solvers.second_order.corners import Taken, rows_taken
 from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.kernels import combine
 from saddlesvm.solvers.second_order.row_statistics import (
+    LARGEST,
     LOSS_SUMS,
     SIZES,
     STRIP_VALUES,
@@ -33,7 +34,6 @@ from saddlesvm.solvers.second_order.row_statistics import (
 LADDER = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)  # widths at which rows are counted, per width asked
 NARROWEST = 1e-12, 1e12  # widths
 COUNTED = 8  # one strip of so many is counted
-LARGEST = largest_among(PointSizes)
 
 
 class Question(NamedTuple):

@@ -44,7 +44,7 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
-from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
+from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, conjugate_gradients
 from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
@@ -67,7 +67,6 @@ LINE_TRIALS = 20  # places that the search along a line looks at, at most
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
 MATRICES = 2.0  # such matrices held at a time
-MOST_ITERATIONS = 500
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
 EVALUATIONS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows

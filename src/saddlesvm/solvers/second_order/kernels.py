@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numba.core import types
 
 SEARCH_STEPS = 100
+NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
 STILL_NEAR = 32  # rows that are read again while they are in the cache
 WIDEN = 10.0  # factor by which the search along a line extends its step at once, at most
 

@@ -73,7 +73,7 @@ GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, 
 SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
 # step is dear there, and gets dearer as q shrinks (sparse text, 200,000 x 50,000, C = 100: see docs/measurements)
 SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
-FEW = 0.8  # bending rows per feature below which such losses need that proximity
+SPANNING = 0.8  # bending rows per feature below which such losses need that proximity
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
@@ -371,7 +371,7 @@ class Newton(SolverBase):
     def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
         """Whether so few rows bend that without a proximal term they would change from step to step."""
         corners = self.proximity is None and not is_cornerless(problem.loss)
-        return corners and state.q == 0.0 and state.active < FEW * problem.n_features
+        return corners and state.q == 0.0 and state.active < SPANNING * problem.n_features
 
     @staticmethod
     def _respond(problem: Problem, state: NewtonState, w: np.ndarray | None = None) -> Response:

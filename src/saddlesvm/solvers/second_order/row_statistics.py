@@ -17,13 +17,14 @@ from saddlesvm.problem.intercepts import shorten, signed_sums
 from saddlesvm.problem.loss import Loss, is_cornerless, traits_of
 from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
 from saddlesvm.problem.sums import loss_sums
-from saddlesvm.problem.terms import Pointwise, Terms
+from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.corners import Corners, Near, rows_taken
 from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.kernels import (
+    NEGLIGIBLE,
     SmoothedTerms,
     answers_at,
     combine,
@@ -34,7 +35,6 @@ from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cos
 
 STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
 WIDE_VALUES = 2**22  # values of the rows whose squares are summed in single precision, at most
-NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the matrix leaves a row out (R is 1)
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
 SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
@@ -247,7 +247,7 @@ def _bends(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def points_of(terms: Terms, chosen: np.ndarray) -> Pointwise:
     """Loss, labels and weights of some rows."""
-    return Pointwise(terms.loss, terms.y[chosen], terms.weights[chosen] if terms.weights.size else terms.weights)
+    return Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen))
 
 
 def margins_of(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
