@@ -9,7 +9,7 @@ import pytest
 
 from saddlesvm import NuSVC, OneClassSVM
 from saddlesvm.problem import kernel
-from saddlesvm.solvers.kernel.starts import SAMPLE
+from saddlesvm.solvers.kernel.state import SAMPLE
 
 ROWS, NU = 4200, 0.5  # rows of more than MIDDLE points are computed where they are needed, and not kept
 

@@ -25,27 +25,33 @@ of rows that stay outside the margin; large working sets on a dense block are fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel import FEW, KernelProblem
-from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_feasible
-from saddlesvm.problem.proven_sums import Sums, objectives
-from saddlesvm.problem.sums import loss_sums
-from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
+from saddlesvm.problem.kernel_certificate import KernelPoint
+from saddlesvm.rows.kernel_rows import RowCache
 from saddlesvm.rows.row_table import ABSENT, NEEDED, RowTable
 from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.durable import demand, stored
-from saddlesvm.solvers.base import Budget, SolverBase, State
+from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
 from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, work_of
 from saddlesvm.solvers.kernel.free_rows import solved_within
 from saddlesvm.solvers.kernel.pairs import ascend_pairs
-from saddlesvm.solvers.kernel.starts import first_sums
-from saddlesvm.solvers.second_order.first_point import NOTHING
+from saddlesvm.solvers.kernel.state import (
+    PAIR,
+    KernelState,
+    beginning,
+    contenders,
+    measure,
+    measured,
+    movable,
+    rebuilt,
+    violates,
+    wishes,
+)
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
 INNER_STEPS = 100_000
@@ -53,92 +59,10 @@ WHOLE_UPDATES = 2_000_000  # of slopes, in pair steps over all rows, between two
 SHRINK_BELOW = 0.7  # share of the rows at work that must stay for shrinking to be worth its copy
 SHRINK_GAP = 0.5  # relative gap from which the margins say something about the rows outside
 AHEAD = 32  # kernel rows that are computed at once, for each direction of steps
-PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
 FEW_VALUES, MORE_ROWS = 32, 4  # values of a row whose kernel values are cheap, and how many times as many of them
 USUAL = 2.0  # violation, relative to the gap, that usually proves it where margins are about 1
 FINISH_GAP = 1e-9  # relative, that the linear problem is solved to: it then shows which rows are within their bounds
-BEYOND = 1e-9  # of its upper bound, that a coefficient may lie outside its box by rounding
 WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the whole problem
-
-
-@dataclass
-class KernelState(State):
-    """The state of a run of kernel dual ascent; `beta`, `f`, the bounds and the ridge cover all rows.
-
-    Attributes
-    ----------
-    f : ndarray of shape (n,)
-        ``K beta`` of the rows at work; of the others, what it was when they were set aside.
-    at_work : ndarray
-        Numbers of the rows that are not set aside, ascending: the points of the cache.
-    source : RowSource
-        Kernel rows over all points.
-    random : ndarray of shape (1,)
-        The run's own generator, or the seed of one.
-    offsets : ndarray of shape (groups,)
-    held : int
-        Kernel values in the matrix that is held whole.
-    violation : float
-        Largest violation of the optimality conditions among the rows at work.
-    steepest : ndarray of shape (groups, 2)
-        With a free intercept the strongest wish to rise and the weakest to stay, see :func:`wishes`; else zeros.
-    finishes : int
-        How often the linear problem was solved: once at most.
-    """
-
-    beta: np.ndarray = field(kw_only=True)
-    f: np.ndarray = field(kw_only=True)
-    low: np.ndarray = field(kw_only=True)
-    high: np.ndarray = field(kw_only=True)
-    ridge: np.ndarray = field(kw_only=True)
-    at_work: np.ndarray = field(kw_only=True)
-    random: np.ndarray = field(kw_only=True)
-    source: RowSource = field(kw_only=True)
-    cache: RowCache = field(kw_only=True)
-    offsets: np.ndarray = field(kw_only=True)
-    steepest: np.ndarray = field(kw_only=True)
-    violation: float = np.inf
-    held: int = 0
-    inner_steps: int = 0
-    finishes: int = 0
-    # A checkpoint holds the dual point, from which everything else is computed, and proven, anew: a resumed run begins
-    # at the coefficients that were reached, with all rows at work. It proves as much, and goes another way.
-    __stored__ = stored("beta", "rows_touched", "epochs")
-
-    def check_restored(self, problem: KernelProblem) -> None:
-        super().check_restored(problem)
-        low, high = problem.box()
-        room = BEYOND * np.maximum(np.abs(low), np.abs(high))
-        inside = ((self.beta >= low - room) & (self.beta <= high + room)).all()
-        demand(inside, "its dual point is outside the bounds of this problem")
-
-    @property
-    def heaviness(self) -> float:
-        """Support vectors: a certificate computes their kernel values with all rows, and keeps none."""
-        return float(max(1, int(np.count_nonzero(self.beta))))
-
-    @property
-    def begins_heavily(self) -> bool:
-        """Whether the starting point has support vectors whose kernel values are not held."""
-        return self.held == 0 and bool(self.beta.any())
-
-    @property
-    def effort(self) -> float:
-        """Epochs, or the visits of rows that pair steps came to, if these are more."""
-        return max(self.epochs, PAIR * self.inner_steps / max(1, self.beta.size))
-
-    @property
-    def rule(self) -> str:
-        """Why a fit ends that has nothing to find."""
-        return "the optimum is w = 0: nu is too small, or the rows lie around the origin of the kernel's space"
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Kernel values computed so far; those of the certificates are not counted."""
-        return self.cache.evaluations + self.held
-
-
-AnyKernelState = TypeVar("AnyKernelState", bound=KernelState)
 
 
 @dataclass(frozen=True)
@@ -360,10 +284,6 @@ class KernelDecomposition(SolverBase):
         """The last iterate, which is dual feasible."""
         return KernelPoint(state.beta.copy())
 
-    def last_point(self, problem: KernelProblem, state: KernelState) -> KernelPoint:
-        """The last iterate alone."""
-        return KernelPoint(state.beta.copy())
-
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
         rebuilt(problem, state, evaluation)
@@ -380,48 +300,6 @@ class KernelDecomposition(SolverBase):
             state.cache.evaluations = done
             measure(problem, state)
         return state
-
-
-def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, Any]:
-    """The fields of a state at `start`, made feasible, or at zero, but for its generator."""
-    low, high = problem.box()
-    beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
-    table = problem.table
-    dtype = np.float32 if table is None else np.float64
-    source = (
-        row_source(problem.kernel, problem.X, dtype)
-        if table is None or not table.is_whole
-        else GivenRows(table.whole(), np.arange(problem.X.shape[0]))
-    )
-    if problem.views is not None:
-        source = signed_rows(source, problem.views.points, problem.views.signs)
-    return {
-        "w": np.empty(0),
-        "active": problem.n,
-        "beta": beta,
-        "f": problem.margins(beta) if beta.any() else np.zeros(problem.n),
-        "low": low,
-        "high": high,
-        "ridge": problem.ridge(),
-        "at_work": problem.members,
-        "source": source,
-        "cache": RowCache(source, problem.cache_size, problem.offset, dtype),
-        "offsets": np.zeros(len(problem.sides)),
-        "held": 0 if table is None else table.evaluations,
-        "steepest": np.zeros((len(problem.sides), 2)),
-    }
-
-
-def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None:
-    """Take the float64 f of a certificate over.
-
-    Given sums may have nothing but w = 0 for an optimum (nu is too small for the classes, or the rows lie around the
-    origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
-    """
-    state.f = evaluation.margins.copy()
-    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
-        sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
-        state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
 
 
 def whole_program(problem: KernelProblem, state: KernelState, order: np.ndarray, starts: np.ndarray) -> Small:
@@ -466,31 +344,6 @@ def compute_rows(problem: KernelProblem, program: Small, g: np.ndarray, beta: np
     program.table.marks[NEEDED] = ABSENT
 
 
-def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The slopes of the dual in the beta of `rows`, upwards and (negative) downwards: minus its slopes on either side.
-
-    Both are ``-(g + b)``, but for a tube.
-    """
-    beta = state.beta[rows]
-    wish = problem.y[rows] - state.f[rows] - state.ridge[rows] * beta - state.offsets[problem.side_of[rows]]
-    if problem.tube == 0.0:
-        return wish, wish
-    tube = problem.tube
-    return wish - np.where(beta >= 0.0, tube, -tube), wish - np.where(beta > 0.0, tube, -tube)
-
-
-def violates(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """The rows whose slope points into their box, whatever the others do; bool, shape (n,)."""
-    rise, fall = wishes(problem, state, problem.members)
-    return ((rise > 0.0) & (state.beta < state.high)) | ((fall < 0.0) & (state.beta > state.low))
-
-
-def movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
-    """The beta of the working set that may rise, and those that may fall."""
-    beta = state.beta[state.at_work]
-    return beta < state.high[state.at_work], beta > state.low[state.at_work]
-
-
 def scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.ndarray]:
     """How much raising, and how much lowering, the beta of each row at work violates optimality; -inf where it cannot.
 
@@ -515,45 +368,6 @@ def largest(score: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
     if among.size <= most:
         return among
     return among[np.argpartition(-score[among], most)[:most]]
-
-
-def measured(problem: KernelProblem, state: AnyKernelState) -> AnyKernelState:
-    """The state with the margins of its coefficients, and what they imply."""
-    state.f = problem.margins(state.beta)
-    measure(problem, state)
-    return state
-
-
-def measure(problem: KernelProblem, state: KernelState) -> None:
-    """The offsets, the violation and the gap that f implies, as if rows that are set aside had no loss."""
-    terms, alpha = problem.terms, alpha_of(problem, state.beta)
-    at_work, side_of = state.at_work, problem.side_of[state.at_work]
-    paid = conjugates = norm = state.violation = 0.0
-    parts = [at_work] if not problem.groups else [at_work[side_of == k] for k in range(len(problem.sides))]
-    for k, (part, side) in enumerate(zip(parts, problem.sides, strict=True)):
-        z = state.f[part]
-        state.offsets[k] = side.intercept.best(terms, part, z, float(state.offsets[k]))
-        charge, conjugate, coupled, *_ = loss_sums(terms, part, z, state.offsets[k], alpha)
-        paid += charge + side.intercept.paid(float(state.offsets[k]))
-        conjugates += conjugate
-        norm += 0.5 * problem.C * coupled
-    state.estimate = Certificate(*objectives(problem.C, Sums(paid, conjugates, norm, norm))).relative_gap
-    rise, fall = wishes(problem, state, at_work)
-    rising, falling = movable(state)
-    for k, side in enumerate(problem.sides):
-        own = slice(None) if not problem.groups else side_of == k
-        up = float(rise[own][rising[own]].max(initial=-np.inf))
-        down = float(fall[own][falling[own]].min(initial=np.inf))
-        free = side.intercept.constrained
-        state.steepest[k] = (up, down) if free else 0.0
-        state.violation = max(state.violation, up - down if free else max(up, -down))
-
-
-def contenders(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """Which of the rows at work a violating pair may contain."""
-    rise, fall = wishes(problem, state, state.at_work)
-    rising, falling = movable(state)
-    return (rising & (rise >= -state.violation)) | (falling & (fall <= state.violation))
 
 
 def set_aside(problem: KernelProblem, state: KernelState) -> None:

@@ -31,15 +31,9 @@ from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import below, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase, one_of
 from saddlesvm.solvers.kernel.ascent import TAU, falling, rising
-from saddlesvm.solvers.kernel.decomposition import (
-    KernelDecomposition,
-    KernelState,
-    beginning,
-    measure,
-    measured,
-    rebuilt,
-)
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import Held, draw_rows
+from saddlesvm.solvers.kernel.state import KernelState, beginning, measure, measured, rebuilt
 
 OF_DECOMPOSITION = ("working_set", "shrinking")  # options that this solver's name had when it meant decomposition
 
