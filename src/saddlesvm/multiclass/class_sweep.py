@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -88,6 +88,7 @@ class FileRows:
     every: np.ndarray
     spare: np.ndarray | None = None
     kept_bytes: int = 0
+    in_files: ClassVar[bool] = True
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> StreamedProblem:
         """The problem behind a sub-problem; `options` are those of

@@ -75,6 +75,14 @@ class Fits(ABC):
         self.jobs = workers(len(self.makers), self.n_jobs)
         self.clock = SharedTime(self.limits.max_time, len(self.makers), self.jobs)
 
+    @property
+    def unwatched(self) -> bool:
+        """Whether nobody looks on as the sub-problems are solved, and nothing but a gap ends a fit."""
+        limits = self.limits
+        limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
+        watched = self.bar or self.checkpoint is not None or self.told is not tell_nobody
+        return not (limited or watched or limits.keep == "last")
+
     @abstractmethod
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """What is told of the sub-problems that the time limit leaves no room to begin, and the weights of the rows.

@@ -12,7 +12,7 @@ import numpy as np
 
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.fits import Fits, bundles_of, tell_nobody
+from saddlesvm.multiclass.fits import Fits, bundles_of
 from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.one_vs_one import Pairs
 from saddlesvm.multiclass.small_pairs import SmallPairs, Task
@@ -118,12 +118,10 @@ class KernelFits(Fits):
     def plain_pairs(self) -> Pairs | None:
         """The sub-problems, where they are pairs of classes, and small, and nobody looks on as they are solved:
         :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
-        pairs, limits, given, solver = self.makers, self.limits, self.options, self.solver
-        watched = self.bar or self.checkpoint is not None or self.starts is not None or self.told is not tell_nobody
-        limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
+        pairs, given, solver = self.makers, self.options, self.solver
         usual = self.machine is PLAIN and is_classification(self.loss) and given.get("lam") is None
-        usual = usual and limits.keep == "best" and limits.gap == 0.0
-        if watched or limited or not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
+        usual = usual and self.unwatched and self.starts is None and self.limits.gap == 0.0
+        if not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained
         positive = given["weights"] is None or bool((given["weights"] > 0.0).all())

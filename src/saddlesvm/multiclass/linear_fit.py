@@ -7,7 +7,7 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.class_sweep import ClassSweep, FileRows
-from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all, tell_nobody
+from saddlesvm.multiclass.fits import Fits, bundles_of, drive_all
 from saddlesvm.multiclass.given_start import GivenStart
 from saddlesvm.multiclass.not_begun import WithoutWeights
 from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
@@ -58,12 +58,16 @@ class MemoryRows:
     X: Rows
     norms: np.ndarray
     threads: int = 1
+    in_files: ClassVar[bool] = False
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
         problem = sub.problem(self.X, loss, norms=self.norms, **options)
         return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> MemoryRows:
@@ -120,8 +124,9 @@ class FormerFit:
         vectors = count * sub.n_vectors
         if self.coef.shape != (vectors, problem.n_features):
             return None
+        w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
         if alone:
-            return Point(np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0)))
+            return Point(w)
         at = sub.start_at(np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
         if at is not None or self.duals is None or self.duals.shape != (vectors, problem.y.size):
             return at
@@ -129,7 +134,6 @@ class FormerFit:
         share = problem.y.size / problem.n if self.uses_lambda else 1.0
         if isinstance(problem, StreamedJointProblem):
             return Point(alpha=problem.take_over(duals, self.C * share))
-        w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
         return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
 
     def solver(self, solver: Any, index: int) -> Any:
@@ -207,10 +211,10 @@ class LinearFits(Fits):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = len(self.makers)
-        self.side_by_side = isinstance(self.rows, FileRows) and count > 1 and self.may_share
+        self.side_by_side = self.rows.in_files and count > 1 and self.may_share
         self.together = 1
         self.shared: SharedStart | None = None
-        if isinstance(self.rows, MemoryRows) and self.may_start_together:
+        if not self.rows.in_files and self.may_start_together:
             auto = isinstance(self.solver, Auto) and count > 1
             newton = auto and by_newton(self.rows.problem(self.makers[0](), self.loss, self.options))
             self.together = block_size(self.rows.X, count, self.jobs, newton)
@@ -233,8 +237,7 @@ class LinearFits(Fits):
             results = drive_all(self.batches(), self.n_jobs)
             return results if self.limits.max_time is None else self.tried_again(self.with_late(results))
         finally:
-            if isinstance(self.rows, FileRows):
-                self.rows.close()
+            self.rows.close()
 
     def tried_again(self, results: list[FitResult]) -> list[FitResult]:
         """The results, those of fits that their share of the time cut short gone on in what others left over."""
@@ -285,7 +288,7 @@ class LinearFits(Fits):
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
-        in_place = isinstance(self.rows, FileRows) and duals.flags.writeable
+        in_place = self.rows.in_files and duals.flags.writeable
         duals = np.multiply(duals, C, out=duals if in_place else None)
         alone = len(self.makers) == len(duals) == 1
         return dataclasses.replace(result, alpha=duals if alone else in_pieces(duals))
@@ -306,12 +309,8 @@ class LinearFits(Fits):
     def small_classes(self) -> list[SubProblem] | None:
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.small_classes` may then solve them."""
-        limits = self.limits
-        limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
-        watched = self.bar or self.watch or self.checkpoint is not None or self.told is not tell_nobody
-        limited |= limits.keep == "last"
-        plain = isinstance(self.rows, MemoryRows) and self.solver == Auto() and self.former is self.shared is None
-        if limited or watched or not plain or n_rows(self.rows.X) * len(self.makers) > Most.values:
+        plain = not self.rows.in_files and self.solver == Auto() and self.former is self.shared is None
+        if self.watch or not self.unwatched or not plain or n_rows(self.rows.X) * len(self.makers) > Most.values:
             return None
         subs = [make() for make in self.makers]
         plain = all(type(sub) is SubProblem and sub.members is sub.weights is None for sub in subs)
@@ -319,7 +318,7 @@ class LinearFits(Fits):
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """The best intercept; None for regressions, and where a former fit has better weights than none."""
-        if self.former is not None or not is_classification(self.loss) or not isinstance(self.rows, MemoryRows):
+        if self.former is not None or not is_classification(self.loss) or self.rows.in_files:
             return None
         given, X = self.options, self.rows.X
         kind = make_intercept(given["intercept"], X.bias)
