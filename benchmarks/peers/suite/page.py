@@ -247,8 +247,8 @@ def words_of_cores(cores: int) -> str:
 
 INTRODUCTION = """# Benchmarks against every peer
 
-Made by `benchmarks/peers/suite`, whose README tells how everything is measured. {cells} cells of the grid (of {begun}
-that were begun) on: {machine}.
+`benchmarks/peers/suite` makes this page; its README describes the measurements. {cells} cells of the grid (of {begun}
+that were started) on: {machine}.
 
 ```sh
 {command}
@@ -260,9 +260,9 @@ setting to an exact one, each begun anew, and its objective is recomputed in flo
 `P / D - 1`, where D is the lower bound that this project's certificate proved for the cell. Seconds are those of the
 quickest setting that came near enough, medians of runs in turn. {bounds}
 
-Where a peer is ahead, the table says so in bold. A factor in brackets is of a cell where both need less than 5 ms: it
-counts neither for nor against. "> f" means that every peer that might have got there was stopped by its time limit, f
-times ours: a lower bound, and counted as such. "-" means that nobody got there, or that nothing can be said.
+Where a peer is faster, the table says so in bold. A factor in brackets is for a cell where both need less than 5 ms; it
+does not count. "> f" means that the time limit, f times ours, stopped every peer that might have reached the distance:
+a lower bound, and counted as such. "-" means that no solver reached the distance, or that nothing is known.
 
 ![Performance profiles]({picture})
 
@@ -273,9 +273,9 @@ solved its cells."""
 
 MEMORY = """## Memory
 
-Median over all fits on a data set of the peak of the process's memory during a fit above what it was with the data
-read, in MiB. What a solver needs to hold the data in another form or precision is in it. A data set of a few MiB fits
-into memory that the process has already, and shows as little or nothing."""
+The table has the peak memory of the process during a fit, minus its memory with the data read, in MiB: the median over
+all fits on a data set. Copies of the data in another form or precision are included. A data set of a few MiB fits into
+memory that the process already has, and shows as little or nothing."""
 
 
 def main(arguments: list[str] | None = None) -> int:
