@@ -14,7 +14,7 @@ pytest.importorskip("plotly")
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.experiments import pegasos_fashion as fashion
 from saddlesvm.lab.experiments.dcd_setting import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
-from saddlesvm.lab.experiments.fashion_pairs import Judged, pair, strength_table, wavering_table
+from saddlesvm.lab.experiments.fashion_pairs import RunAccuracies, pair, strength_table, wavering_table
 from saddlesvm.lab.experiments.pegasos_bound import LAMBDAS, PegasosBound, gaussian
 from saddlesvm.lab.experiments.reproduction import Options
 from saddlesvm.lab.runs import iterates
@@ -69,7 +69,7 @@ def test_the_toys_line_is_judged_among_the_splits():
 
 def test_the_size_experiment_judges_the_last_iterate():
     bound = PegasosBound(Options(quick=True))
-    bound.walk(200)
+    bound.measure_size(200)
     problem = make_dataset(*gaussian(200, 2), name="").problem(Hinge(), lam=LAMBDAS[1])
     solver = fashion.Pegasos(sampling="replacement", output="last")
     points = [point.w[:-1] for _, point in iterates(problem, solver, list(bound.marks / 200), 0)]
@@ -119,8 +119,8 @@ def test_the_published_run_is_its_programs_last_iterate(images, monkeypatch):
 
 
 def test_published_pairs_are_inside_or_outside_of_the_seeds():
-    near = [Judged(0.80, {(2, 0): 0.905, (3, 0): 0.91}), Judged(0.81, {(2, 0): 0.93, (3, 0): 0.93})]
-    far = [Judged(0.84, {(2, 0): 0.97, (3, 0): 0.95})]
+    near = [RunAccuracies(0.80, {(2, 0): 0.905, (3, 0): 0.91}), RunAccuracies(0.81, {(2, 0): 0.93, (3, 0): 0.93})]
+    far = [RunAccuracies(0.84, {(2, 0): 0.97, (3, 0): 0.95})]
     table = strength_table({1e-4: far, 1e-5: near})
     assert table.rows[1][2:] == ["2", "80.00 to 81.00", "90.50 to 93.00", "91.00 to 93.00"]
     table, sentence = wavering_table({(2, 0): np.array([0.90, 0.95]), (3, 0): np.array([0.92, 0.95])})

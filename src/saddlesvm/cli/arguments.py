@@ -10,7 +10,6 @@ from typing import Any, TypeVar, get_args
 
 from saddlesvm.runtime.words import Calibration
 
-MISSING = ("error", "drop", "mean", "median")  # what may happen to missing values
 MOST_DIGITS = 24  # of a range of rows
 FOLDS = 5  # folds where several values of C are given, and no number of folds
 

@@ -234,7 +234,7 @@ def _read(name: str, home: str) -> KnownEstimator:
             given = [*zip(places, made.defaults, strict=True), *zip(made.kwonlyargs, made.kw_defaults, strict=True)]
             defaults |= {parameter.arg: _plain(value) for parameter, value in given}
         elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.value is not None:
-            defaults[one.target.id] = _plain(one.value)
+            defaults |= {} if one.target.id.startswith("_") else {one.target.id: _plain(one.value)}
     return KnownEstimator(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
 
 

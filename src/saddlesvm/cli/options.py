@@ -20,6 +20,7 @@ from saddlesvm.runtime.words import (
     KEPT,
     KERNEL_NAMES,
     LAYOUTS,
+    MISSING_VALUES,
     USUAL_LAYOUTS,
     USUAL_LOSSES,
     MultiClass,
@@ -71,7 +72,7 @@ OPTIONS: dict[str, Option] = {
     "cache": option("keep what was read in DATA.store for the next run", **YES),
     "missing": option(
         "missing values: an error (default), drop their rows, or fill in the column's mean or median",
-        choices=kinds.MISSING, default="error",
+        choices=MISSING_VALUES, default="error",
     ),
     "standardize": option(
         "bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model", **YES
@@ -395,7 +396,7 @@ COMMANDS = {
                 "what happens to missing values: an error, or their rows are left out, or they are filled in with the "
                 "mean of their column, which takes a second pass; models trained on the store do the same when they "
                 "predict",
-                choices=("error", "drop", "mean"),
+                choices=MISSING_VALUES[:-1],
             ),
         },
     ),

@@ -17,13 +17,14 @@ from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
-from saddlesvm.data.missing_values import MISSING, NOTE, Filling
+from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import check_together, common_type, store_source
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import widened
+from saddlesvm.runtime.words import MISSING_VALUES
 
 __all__ = ["MEMORY", "convert", "origin_of", "source_of"]
 
@@ -93,7 +94,7 @@ def convert(
     >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
     (3, 3)
     """
-    allowed = MISSING[:-1]  # a median needs all rows in memory
+    allowed = MISSING_VALUES[:-1]
     if missing not in allowed:
         raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, allowed))}")
     how = Reading(label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns))

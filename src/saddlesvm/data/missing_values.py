@@ -15,10 +15,9 @@ from saddlesvm.data.label_column import Cells
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import NOTE
 from saddlesvm.data.table import Table
+from saddlesvm.runtime.words import MISSING_VALUES
 
-__all__ = ["MISSING", "NOTE", "Filling"]
-
-MISSING = ("error", "drop", "mean", "median")  # medians need all rows in memory
+__all__ = ["NOTE", "Filling"]
 
 
 @dataclasses.dataclass
@@ -91,7 +90,7 @@ class Filling:
             The notes do not hold one that this version knows.
         """
         noted = notes.get(NOTE, {"how": "error", "values": []})
-        fine = isinstance(noted, dict) and noted.keys() == {"how", "values"} and noted["how"] in MISSING
+        fine = isinstance(noted, dict) and noted.keys() == {"how", "values"} and noted["how"] in MISSING_VALUES
         if not fine or not all(isinstance(one, (int, float)) and np.isfinite(one) for one in noted["values"]):
             raise DataError(f"the model's note on {NOTE} cannot be read: {str(noted)[:80]}")
         return cls(**noted)

@@ -17,6 +17,7 @@ __all__ = [
     "KERNEL_NAMES",
     "LAYOUTS",
     "LOSS_ALIASES",
+    "MISSING_VALUES",
     "REGRESSION_LOSSES",
     "SOLVER_NAMES",
     "USUAL_LAYOUTS",
@@ -57,6 +58,7 @@ KernelName: TypeAlias = Literal[
     "additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid", "precomputed"
 ]
 
+MISSING_VALUES = ("error", "drop", "mean", "median")  # what may happen to missing values; medians need all rows at once
 LOSS_ALIASES: dict[str, str] = {  # other names, some of them scikit-learn's
     "l1": "hinge",
     "l2": "squared_hinge",
