@@ -288,10 +288,12 @@ class LinearFits(Fits):
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
+        if len(self.makers) > 1 or len(duals) > 1:
+            kept = in_pieces(duals)
+            kept.data *= C  # of many classes most are zero
+            return dataclasses.replace(result, alpha=kept)
         in_place = self.rows.in_files and duals.flags.writeable
-        duals = np.multiply(duals, C, out=duals if in_place else None)
-        alone = len(self.makers) == len(duals) == 1
-        return dataclasses.replace(result, alpha=duals if alone else in_pieces(duals))
+        return dataclasses.replace(result, alpha=np.multiply(duals, C, out=duals if in_place else None))
 
     def batches(self) -> Sequence[Batch[FitResult]]:
         """All classes side by side, or as many in turn as begin together."""
