@@ -94,7 +94,7 @@ def test_an_interrupted_experiment_reports_what_is_done(tmp_path, monkeypatch):
     from saddlesvm.lab import reproduce
     from saddlesvm.lab.experiments.pegasos_bound import PegasosBound
 
-    monkeypatch.setattr(PegasosBound, "walk", lambda self, n: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(PegasosBound, "measure_size", lambda self, n: signal.raise_signal(signal.SIGINT))
     found = reproduce("pegasos-bound", report=tmp_path / "report.html", quick=True)
     assert found["pegasos-bound"].verdict[0].startswith("Interrupted before")
     assert "Interrupted" in (tmp_path / "report.html").read_text()
