@@ -21,7 +21,7 @@ from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows import array_rows
 from saddlesvm.rows.array_rows import is_small
-from saddlesvm.rows.layouts import U, axpy, dot
+from saddlesvm.rows.layouts import U, as_dense_row, axpy, dot
 from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
@@ -358,6 +358,8 @@ def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type
 @operation(_pick_add_squares)
 def add_squares(X: Rows, i: int, c: float, w: np.ndarray) -> None:
     """``w += c x_i^2``, element by element; the virtual feature is included."""
+    row = as_dense_row(X, i)
+    w += c * row * row
 
 
 @beside(array_kernels.hessian_diagonal, is_small)
