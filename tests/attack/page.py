@@ -264,9 +264,10 @@ as both certificates prove (with other penalties and with lambda, its objective)
 MUTANTS = """One operator, number, comparison or condition of the certificate's text is changed, and its tests are run
 without compilation until one fails. A mutant that no test notices survives, and should be killed by a new test; one
 that means the same is excused, by its lines and with a reason. `python -m tests.attack.mutants`."""
-MACHINES = """The same small fits are made on an emulated aarch64 processor, with code for any processor of a kind
-(`NUMBA_CPU_NAME=generic`) and with the native one: canonical weights have one digest, and no certificate's bound is
-above the objective that another machine found. `.ci/aarch64`."""
+MACHINES = """The same small fits are made here and on an emulated aarch64 processor: canonical weights have one
+digest, and no certificate's bound is above the objective that the other machine found. Few of them run compiled
+kernels so far.
+`.ci/aarch64` also compares code for any processor of a kind (`NUMBA_CPU_NAME=generic`), which was not run yet."""
 CLOCKS = """The figures are processor seconds without the compilation of kernels. A limit holds if a fit takes
 at most a tenth and 0.1 seconds more. Other work on the machine takes processor time away within the limit, so a
 fit may take less than it was given. A compilation during the limit is subtracted, which can leave nothing to
