@@ -12,79 +12,62 @@ if TYPE_CHECKING:
     from saddlesvm import losses as losses
     from saddlesvm import solvers as solvers
     from saddlesvm import svm as svm
-    from saddlesvm.data.store import Store
-    from saddlesvm.estimators.audit import Audit, audit
-    from saddlesvm.estimators.automatic_C import AutomaticC, Choice
-    from saddlesvm.estimators.certified_path import CertifiedPath
-    from saddlesvm.estimators.certify import certify, certify_kernel
-    from saddlesvm.estimators.conformal import ConformalSVC, ConformalSVR
-    from saddlesvm.estimators.cross_validation import LinearSVCCV
-    from saddlesvm.estimators.first_weight import C_max
-    from saddlesvm.estimators.kernel import KernelSVC
-    from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
-    from saddlesvm.estimators.linear_svc import LinearSVC
-    from saddlesvm.estimators.linear_svr import LinearSVR
-    from saddlesvm.estimators.path import RegularizationPath
-    from saddlesvm.estimators.persistence import load, save, save_liblinear
-    from saddlesvm.estimators.register import register_estimator
-    from saddlesvm.estimators.svc import SVC, NuSVC
-    from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
-    from saddlesvm.estimators.warmup import warmup
-    from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-    from saddlesvm.problem.certificate import Certificate
-    from saddlesvm.problem.losses import register as register_loss
-    from saddlesvm.rows.small_types import bfloat16
-    from saddlesvm.solvers import DCD, SDCA, Auto, Newton, Pegasos, register_solver
-    from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
-    from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-    from saddlesvm.solvers.kernel.stochastic import KernelSDCA
+    from saddlesvm.data.store import Store as Store
+    from saddlesvm.estimators.audit import Audit as Audit
+    from saddlesvm.estimators.audit import audit as audit
+    from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC
+    from saddlesvm.estimators.automatic_C import Choice as Choice
+    from saddlesvm.estimators.certified_path import CertifiedPath as CertifiedPath
+    from saddlesvm.estimators.certify import certify as certify
+    from saddlesvm.estimators.certify import certify_kernel as certify_kernel
+    from saddlesvm.estimators.conformal import ConformalSVC as ConformalSVC
+    from saddlesvm.estimators.conformal import ConformalSVR as ConformalSVR
+    from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
+    from saddlesvm.estimators.first_weight import C_max as C_max
+    from saddlesvm.estimators.kernel import KernelSVC as KernelSVC
+    from saddlesvm.estimators.leave_one_out import LeaveOneOut as LeaveOneOut
+    from saddlesvm.estimators.leave_one_out import leave_one_out as leave_one_out
+    from saddlesvm.estimators.linear_svc import LinearSVC as LinearSVC
+    from saddlesvm.estimators.linear_svr import LinearSVR as LinearSVR
+    from saddlesvm.estimators.path import RegularizationPath as RegularizationPath
+    from saddlesvm.estimators.persistence import load as load
+    from saddlesvm.estimators.persistence import save as save
+    from saddlesvm.estimators.persistence import save_liblinear as save_liblinear
+    from saddlesvm.estimators.register import register_estimator as register_estimator
+    from saddlesvm.estimators.svc import SVC as SVC
+    from saddlesvm.estimators.svc import NuSVC as NuSVC
+    from saddlesvm.estimators.svm import SVR as SVR
+    from saddlesvm.estimators.svm import NuSVR as NuSVR
+    from saddlesvm.estimators.svm import OneClassSVM as OneClassSVM
+    from saddlesvm.estimators.warmup import warmup as warmup
+    from saddlesvm.fit.outcome import NotCertifiedWarning as NotCertifiedWarning
+    from saddlesvm.fit.outcome import Outcome as Outcome
+    from saddlesvm.losses import register_loss as register_loss
+    from saddlesvm.problem.certificate import Certificate as Certificate
+    from saddlesvm.rows.small_types import bfloat16 as bfloat16
+    from saddlesvm.solvers import (
+        DCD as DCD,
+    )
+    from saddlesvm.solvers import (
+        SDCA as SDCA,
+    )
+    from saddlesvm.solvers import (
+        Auto as Auto,
+    )
+    from saddlesvm.solvers import (
+        Newton as Newton,
+    )
+    from saddlesvm.solvers import (
+        Pegasos as Pegasos,
+    )
+    from saddlesvm.solvers import (
+        register_solver as register_solver,
+    )
+    from saddlesvm.solvers.kernel.decomposition import KernelDecomposition as KernelDecomposition
+    from saddlesvm.solvers.kernel.pegasos import KernelPegasos as KernelPegasos
+    from saddlesvm.solvers.kernel.stochastic import KernelSDCA as KernelSDCA
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "DCD",
-    "SDCA",
-    "SVC",
-    "SVR",
-    "Audit",
-    "Auto",
-    "AutomaticC",
-    "C_max",
-    "Certificate",
-    "CertifiedPath",
-    "Choice",
-    "ConformalSVC",
-    "ConformalSVR",
-    "KernelDecomposition",
-    "KernelPegasos",
-    "KernelSDCA",
-    "KernelSVC",
-    "LeaveOneOut",
-    "LinearSVC",
-    "LinearSVCCV",
-    "LinearSVR",
-    "Newton",
-    "NotCertifiedWarning",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "Outcome",
-    "Pegasos",
-    "RegularizationPath",
-    "Store",
-    "audit",
-    "bfloat16",
-    "certify",
-    "certify_kernel",
-    "leave_one_out",
-    "load",
-    "register_estimator",
-    "register_loss",
-    "register_solver",
-    "save",
-    "save_liblinear",
-    "warmup",
-]
 
 HOMES = {
     "Audit": "saddlesvm.estimators.audit",
@@ -129,18 +112,20 @@ HOMES = {
     "save": "saddlesvm.estimators.persistence",
     "save_liblinear": "saddlesvm.estimators.persistence",
     "warmup": "saddlesvm.estimators.warmup",
-    # rooms that were always there after ``import saddlesvm``
-    "data": "",
-    "estimators": "",
-    "fit": "",
-    "losses": "",
-    "multiclass": "",
-    "problem": "",
-    "rows": "",
-    "runtime": "",
-    "solvers": "",
-    "svm": "",
 }
+__all__ = sorted(HOMES)
+ROOMS = (
+    "data",
+    "estimators",
+    "fit",
+    "losses",
+    "multiclass",
+    "problem",
+    "rows",
+    "runtime",
+    "solvers",
+    "svm",
+)  # always there after ``import saddlesvm``
 
 if not TYPE_CHECKING:  # a name that is not there is then an error of the type checker
-    __getattr__, __dir__ = lazily(__name__, HOMES)
+    __getattr__, __dir__ = lazily(__name__, HOMES | dict.fromkeys(ROOMS, ""))

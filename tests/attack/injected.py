@@ -32,7 +32,7 @@ from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, read
 from saddlesvm.data.atomic import write_page
 from saddlesvm.data.blocks import Reading
-from saddlesvm.data.cache import cached
+from saddlesvm.data.conversion import cached
 from saddlesvm.estimators.persistence import load, save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
 from saddlesvm.fit.limits import Limits

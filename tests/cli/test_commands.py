@@ -269,7 +269,5 @@ def test_what_would_prove_or_change_nothing_is_refused(run):
 
 
 def test_the_installed_command_runs():
-    done = subprocess.run(
-        [sys.executable, "-m", "saddlesvm.cli", "--version"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "saddlesvm", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("saddlesvm ")

@@ -13,7 +13,7 @@ from saddlesvm.cli import main
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
 HOSTILE = ("k\x1b]0;x\x07[/]", "é\u202e")
-COMMAND = [sys.executable, "-m", "saddlesvm.cli"]
+COMMAND = [sys.executable, "-m", "saddlesvm"]
 
 
 @pytest.fixture(scope="module")

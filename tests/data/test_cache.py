@@ -13,7 +13,7 @@ import pytest
 from saddlesvm.cli import main
 from saddlesvm.data import Store, StoreWriter, read
 from saddlesvm.data.blocks import Reading
-from saddlesvm.data.cache import CACHE, cached, from_cache
+from saddlesvm.data.conversion import CACHE, cached, from_cache
 from saddlesvm.data.errors import BeingWritten
 from saddlesvm.data.store_format import PARTIAL
 

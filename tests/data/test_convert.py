@@ -212,7 +212,7 @@ def test_a_conversion_killed_at_any_moment_leaves_no_store(tmp_path: Path) -> No
     whole = convert(path, tmp_path / "whole")
     random = np.random.default_rng(7)
     partial = tmp_path / "s.partial"
-    command = [sys.executable, "-m", "saddlesvm.cli", "convert", "--memory", "16M", str(path), str(target)]
+    command = [sys.executable, "-m", "saddlesvm", "convert", "--memory", "16M", str(path), str(target)]
     for goal in random.integers(0, int(1.1 * whole.n_bytes), 2).tolist():
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and folder_size(partial) < goal and not target.exists():

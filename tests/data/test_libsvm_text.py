@@ -13,11 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from saddlesvm.data import DataError, parallel_bz2, read
+from saddlesvm.data import DataError, read
+from saddlesvm.data import decompressed as reader_of_bz2
 from saddlesvm.data.blocks import Reading
-from saddlesvm.data.decimals import parse_decimal, powers_of_five
+from saddlesvm.data.decompressed import open_parallel_bz2
 from saddlesvm.data.libsvm import libsvm_blocks, libsvm_source
-from saddlesvm.data.parallel_bz2 import open_parallel_bz2
+from saddlesvm.data.libsvm_kernel import parse_decimal, powers_of_five
 from saddlesvm.runtime.compiled import kernel
 from support import matrix
 
@@ -185,8 +186,8 @@ def plainly(data: bytes) -> Any:
 @pytest.mark.parametrize("piece", [100, 5_000, 1 << 20])
 @pytest.mark.parametrize("size", [0, 1, 1000, 100_001, 1_200_000])
 def test_bzip2_in_parallel_is_bzip2(monkeypatch: pytest.MonkeyPatch, size: int, piece: int) -> None:
-    monkeypatch.setattr(parallel_bz2, "PIECE", piece)
-    monkeypatch.setattr(parallel_bz2, "usable_cores", lambda: 3)
+    monkeypatch.setattr(reader_of_bz2, "PIECE_BESIDE", piece)
+    monkeypatch.setattr(reader_of_bz2, "usable_cores", lambda: 3)
     random = np.random.default_rng(size)
     text = random.integers(0, 50, size // 3, dtype=np.uint8).tobytes() * 3
     data = bz2.compress(text, 1)

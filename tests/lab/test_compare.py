@@ -12,10 +12,11 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
+import saddlesvm.lab.runs as running  # noqa: E402
 from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.limits import Limits  # noqa: E402
-from saddlesvm.lab import curves, dataset, plan, tidy  # noqa: E402
+from saddlesvm.lab import curves, dataset, tidy  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.comparison_report import reach_times, verdict  # noqa: E402
 from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
@@ -113,8 +114,8 @@ def test_a_second_call_goes_on(toy, tmp_path, monkeypatch):
     path = tmp_path / "trace.csv"
     first = compare(X, y, solvers="dcd", budget=0.2, tol=1e-3, trace=path)
     runs = []
-    real = plan.run_solver
-    monkeypatch.setattr(plan, "run_solver", lambda *a, **k: runs.append(a[2].name) or real(*a, **k))
+    real = running.run_solver
+    monkeypatch.setattr(running, "run_solver", lambda *a, **k: runs.append(a[2].name) or real(*a, **k))
     second = compare(X, y, solvers="dcd,sdca", budget=0.2, tol=1e-3, trace=path)
     assert runs == ["sdca"]
     mine = second.trace[second.trace["solver"] == "dcd"].reset_index(drop=True)
@@ -125,14 +126,14 @@ def test_a_second_call_goes_on(toy, tmp_path, monkeypatch):
 
 def test_an_interrupt_keeps_what_is_done(toy, tmp_path, monkeypatch):
     X, y = toy
-    real = plan.run_solver
+    real = running.run_solver
 
     def interrupted_in_the_second(*arguments, stop: threading.Event, **options):
         if arguments[2].name == "sdca":
             stop.set()
         return real(*arguments, stop=stop, **options)
 
-    monkeypatch.setattr(plan, "run_solver", interrupted_in_the_second)
+    monkeypatch.setattr(running, "run_solver", interrupted_in_the_second)
     path = tmp_path / "trace.csv"
     found = compare(X, y, solvers="dcd,sdca,pegasos", budget=0.2, tol=1e-3, trace=path)
     assert found.interrupted

@@ -1,14 +1,23 @@
-"""The estimator that the options of a command ask for."""
+"""The estimator that the options of a command ask for, and the C that ``train`` chooses by cross-validation."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
 
+from saddlesvm.cli.arguments import FOLDS
+from saddlesvm.data import DataError, Table
 from saddlesvm.estimators import register
+from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
+from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.problem.losses import make_loss, traits_of
 
 SHARED_OPTIONS = (
@@ -96,3 +105,106 @@ def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
     if "class_weight" in given:
         given["class_weight"] = class_weights(options.class_weight, y)
     return entry.kind(**{name: one for name, one in given.items() if one is not None and name in entry.parameters})
+
+
+def check_choice(options: argparse.Namespace) -> None:
+    """Raise ValueError for options of the choice that do not go together."""
+    several = isinstance(options.C, tuple) or isinstance(options.gamma, tuple)
+    if several and options.cv is None:
+        options.cv = FOLDS
+    if options.cv is None:
+        return
+    if isinstance(options.C, str) or options.lam is not None:
+        raise ValueError("--cv needs one or several numbers of --C or --gamma: --C 0.1,1,10 --cv 5")
+    if options.checkpoint:
+        raise ValueError("--cv does not work with --checkpoint")
+
+
+def held_out(table: Table, part: float, seed: int, classes: bool, pairwise: bool = False) -> tuple[Table, Table]:
+    """The table without, and with, a share of its rows drawn at random; of every class alike where that can be.
+
+    `pairwise` rows are values of a kernel: those between them and the rows that are kept stay.
+
+    Raises
+    ------
+    DataError
+        The rows are those of a store, or too few.
+    """
+    if table.format == "store":
+        raise DataError(f"{table.source}: --validation copies rows; those of a store stay in their files: use --test")
+    n = table.n_rows
+    size = max(1, round(part * n))
+    if size >= n:
+        raise DataError(f"{table.source}: has {n} rows only: none would be left to train on")
+    counts = np.unique(np.asarray(table.y), return_counts=True)[1] if classes else np.zeros(0)
+    stratify = table.y if classes and counts.min() >= 2 and counts.size <= min(size, n - size) else None
+    kept, apart = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=stratify)
+    kept = np.sort(kept)
+    parts = (_rows_of(table, rows) for rows in (kept, np.sort(apart)))
+    one, other = (dataclasses.replace(half, X=half.X[:, kept]) if pairwise else half for half in parts)
+    return one, other
+
+
+def _rows_of(table: Table, chosen: np.ndarray) -> Table:
+    weights = None if table.sample_weight is None else table.sample_weight[chosen]
+    y = None if table.y is None else table.y[chosen]
+    return dataclasses.replace(table, X=table.X[chosen], y=y, sample_weight=weights, known_nonzero=None)
+
+
+def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    """Choose C, and gamma, among those of the options by cross-validation; the fitted model, and a row of facts each.
+
+    Raises
+    ------
+    ValueError
+        The estimator learns without labels, or has no C and no gamma to choose from.
+    """
+    if not (is_classifier(model) or is_regressor(model)):
+        raise ValueError(f"--cv needs labels or targets; {type(model).__name__} learns without")
+    called = "accuracy" if is_classifier(model) else "R2"
+    kind: Any = StratifiedKFold if is_classifier(model) else KFold
+    folds = kind(options.cv, shuffle=True, random_state=options.seed)
+    if type(model) is LinearSVC and table.frame is None:
+        Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
+        search: Any = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(table.X, y, table.sample_weight)
+        found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
+        points = [{"C": C} for C in search.Cs_.tolist()]
+        best = search.best_estimator_
+        return best, choice_facts(options.cv, points, called, found, {"C": float(best.C)})
+    given = model.get_params(deep=False)
+    grid = {name: [given[name]] for name in ("C",) if name in given}
+    grid |= {
+        name: sorted(getattr(options, name))
+        for name in ("C", "gamma")
+        if name in given and isinstance(getattr(options, name), tuple)
+    }
+    if not grid:
+        raise ValueError(f"--cv chooses C or gamma; {type(model).__name__} takes --gamma 0.1,1")
+    step, searched, X = "", model, table.X
+    if table.frame is not None:  # each fold then learns an encoding of its own
+        step, X = f"{type(model).__name__.lower()}__", table.encoder.cells(table.frame)
+        searched = make_pipeline(clone(table.encoder), model)
+    search = GridSearchCV(searched, {f"{step}{name}": values for name, values in grid.items()}, cv=folds)
+    search.fit(X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
+    results = search.cv_results_
+    errors = standard_errors(np.column_stack([results[f"split{k}_test_score"] for k in range(options.cv)]))
+    found = results["mean_test_score"], errors, None
+    points = [{name.removeprefix(step): value for name, value in point.items()} for point in results["params"]]
+    chosen = {name.removeprefix(step): float(one) for name, one in search.best_params_.items()}
+    best = search.best_estimator_[-1] if step else search.best_estimator_
+    return best, choice_facts(options.cv, points, called, found, chosen)
+
+
+def choice_facts(
+    folds: int, points: Sequence[dict[str, float]], called: str, found: tuple[Any, Any, Any], chosen: dict[str, float]
+) -> dict[str, Any]:
+    """A row of facts for each point of a grid: the mean score, its standard error, and the largest gap where gaps were
+    `found`; and the `chosen` one."""
+    means, errors, gaps = found
+    facts: dict[str, Any] = {"folds": folds}
+    for k, point in enumerate(points):
+        name = ", ".join(f"{one} = {value:g}" for one, value in point.items())
+        facts[name] = {called: float(means[k]), "standard error": float(errors[k])}
+        if gaps is not None:
+            facts[name]["largest relative gap"] = float(gaps[k])
+    return facts | {f"chosen {one}": value for one, value in chosen.items()}

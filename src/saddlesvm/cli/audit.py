@@ -9,8 +9,7 @@ import numpy as np
 
 from saddlesvm.cli.asked import make_estimator
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.display import Facts, show
-from saddlesvm.cli.facts_of import described
+from saddlesvm.cli.display import Facts, described, show
 from saddlesvm.cli.reading import check_classes, labels_of, read_table
 from saddlesvm.cli.train import NOT_CERTIFIED, OK
 from saddlesvm.data import DataError

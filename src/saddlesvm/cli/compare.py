@@ -10,7 +10,7 @@ from saddlesvm import lab
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.known import loss_text
 from saddlesvm.data import DataError, Table, read
-from saddlesvm.data.columns import check_names
+from saddlesvm.data.blocks import check_names
 from saddlesvm.problem.losses import make_loss, split_losses, traits_of
 from saddlesvm.runtime.shown import shown
 

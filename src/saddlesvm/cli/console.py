@@ -10,14 +10,8 @@ import shlex
 import sys
 from importlib.util import find_spec
 
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.sources import check_there, refuse_special
+from saddlesvm.data.errors import DataError, check_there, refuse_special
 from saddlesvm.runtime.shown import one_line, shown, unbroken
-
-__all__ = [
-    "STANDARD_INPUT", "check_outputs", "check_sources", "command_line", "give_up_output", "print_error",
-    "ready_output", "safe_label", "why_unwritten", "write_output",
-]  # fmt: skip
 
 STANDARD_INPUT = "-"
 OUTPUT = "standard output"

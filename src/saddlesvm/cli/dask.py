@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from saddlesvm.cli.choosing import choice_facts
+from saddlesvm.cli.asked import choice_facts
 from saddlesvm.cli.reading import check_stores_asked
 from saddlesvm.data import DataError, Store
 from saddlesvm.data.readers import stores_of

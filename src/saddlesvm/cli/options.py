@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.known import LOSSES, OWN_ESTIMATOR, OWN_LOSS, estimator_text, loss_argument, solver_text
-from saddlesvm.data.sources import BUNDLED
+from saddlesvm.data.errors import BUNDLED
 from saddlesvm.estimators.options import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime.words import (
@@ -26,8 +26,6 @@ from saddlesvm.runtime.words import (
     MultiClass,
     Penalty,
 )
-
-__all__ = ["COMMANDS", "COMMON", "FLAGS", "GROUPS", "OPTIONS", "Command", "Option", "option", "with_default"]
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
 YES: Option = {"action": "store_true"}

@@ -19,8 +19,6 @@ from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Comm
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.lazy import Later
 
-__all__ = ["USAGE_ERROR", "Parser", "examples_of", "main", "make_parser", "sections_of"]
-
 USAGE_ERROR = 2
 WEIGHTS = "--class-weight"
 WIDEST = 26  # columns of the options, beside their texts

@@ -13,13 +13,12 @@ import numpy as np
 
 from saddlesvm.cli.asked import make_estimator, task_of
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.display import Facts, show
-from saddlesvm.cli.facts_of import described
+from saddlesvm.cli.display import Facts, described, show
 from saddlesvm.cli.reading import labels_of, read_table
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, read_encoded
 from saddlesvm.cli.train import NOT_CERTIFIED, OK
 from saddlesvm.data import Table
-from saddlesvm.data.columns import check_names
+from saddlesvm.data.blocks import check_names
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.first_weight import takes_features

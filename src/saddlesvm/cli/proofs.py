@@ -12,7 +12,7 @@ from saddlesvm.cli.display import show
 from saddlesvm.cli.reading import check_features, labels_of, read_table
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.columns import dropped_positions, label_position
+from saddlesvm.data.blocks import dropped_positions, label_position
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.accountable import Accountable

@@ -14,10 +14,8 @@ from sklearn.base import clone
 
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import store_info
-from saddlesvm.cli.display import Facts, show
-from saddlesvm.cli.facts_of import described, line_of, model_facts, worth, worth_of
-from saddlesvm.cli.prepared import read_prepared
-from saddlesvm.cli.reading import labels_of, read_table
+from saddlesvm.cli.display import Facts, described, line_of, model_facts, show, worth, worth_of
+from saddlesvm.cli.reading import labels_of, read_prepared, read_table
 from saddlesvm.cli.tabular import encoder_columns, strongest_words
 from saddlesvm.data import DataError, atomic_write, inputs
 from saddlesvm.data.libsvm_model import is_libsvm_model

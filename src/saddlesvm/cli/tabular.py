@@ -17,8 +17,8 @@ from scipy import sparse
 from saddlesvm.cli.display import progress_bar
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import located
-from saddlesvm.data.cache import CACHE
 from saddlesvm.data.column_kinds import Found, found_in
+from saddlesvm.data.conversion import CACHE
 from saddlesvm.data.frame import MISSING_WORDS, Frame
 from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, first_frame, frame_source, taken_label
 from saddlesvm.data.label_column import is_number

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cli.asked import estimator_kind, make_estimator, task_of
-from saddlesvm.cli.choosing import check_choice, cross_validated, held_out
+from saddlesvm.cli.asked import check_choice, cross_validated, estimator_kind, held_out, make_estimator, task_of
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_to_learn_from
-from saddlesvm.cli.display import Facts, in_words, show
-from saddlesvm.cli.facts_of import described, done, quality, support, worth
-from saddlesvm.cli.prepared import kernel_values, scaled, scaler_of
-from saddlesvm.cli.reading import check_classes, label_taken, labels_of, read_table
+from saddlesvm.cli.display import Facts, described, done, in_words, quality, show, support, worth
+from saddlesvm.cli.reading import check_classes, kernel_values, label_taken, labels_of, read_table, scaled, scaler_of
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, of_store, read_encoded
 from saddlesvm.data import Store, Table
-from saddlesvm.data.columns import check_names
+from saddlesvm.data.blocks import check_names
 from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence

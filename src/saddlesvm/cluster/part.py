@@ -20,7 +20,7 @@ from saddlesvm.cluster.places import Vectors, added, touched, whole, without_zer
 from saddlesvm.cluster.splits import Split, best_class, folds_of
 from saddlesvm.cluster.tasks import Answer, combined, measured
 from saddlesvm.data import inputs
-from saddlesvm.data.not_numbers import naming_columns
+from saddlesvm.data.door import naming_columns
 from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.intercepts import InterceptName

@@ -7,36 +7,29 @@ from typing import TYPE_CHECKING
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from saddlesvm.data.atomic import atomic_write
-    from saddlesvm.data.conversion import convert
-    from saddlesvm.data.errors import DataError
-    from saddlesvm.data.liblinear import LiblinearModel, read_liblinear, write_liblinear
-    from saddlesvm.data.models import load_model, save_model
-    from saddlesvm.data.readers import load_bundled, read
-    from saddlesvm.data.sources import BUNDLED
-    from saddlesvm.data.store import Store
-    from saddlesvm.data.store_writer import StoreWriter
-    from saddlesvm.data.table import Table
-
-__all__ = [
-    "BUNDLED",
-    "DataError",
-    "LiblinearModel",
-    "Store",
-    "StoreWriter",
-    "Table",
-    "atomic_write",
-    "convert",
-    "load_bundled",
-    "load_model",
-    "read",
-    "read_liblinear",
-    "save_model",
-    "write_liblinear",
-]
+    from saddlesvm.data.atomic import atomic_write as atomic_write
+    from saddlesvm.data.conversion import convert as convert
+    from saddlesvm.data.errors import BUNDLED as BUNDLED
+    from saddlesvm.data.errors import DataError as DataError
+    from saddlesvm.data.liblinear import (
+        LiblinearModel as LiblinearModel,
+    )
+    from saddlesvm.data.liblinear import (
+        read_liblinear as read_liblinear,
+    )
+    from saddlesvm.data.liblinear import (
+        write_liblinear as write_liblinear,
+    )
+    from saddlesvm.data.models import load_model as load_model
+    from saddlesvm.data.models import save_model as save_model
+    from saddlesvm.data.readers import load_bundled as load_bundled
+    from saddlesvm.data.readers import read as read
+    from saddlesvm.data.store import Store as Store
+    from saddlesvm.data.store_writer import StoreWriter as StoreWriter
+    from saddlesvm.data.table import Table as Table
 
 HOMES = {
-    "BUNDLED": "saddlesvm.data.sources",
+    "BUNDLED": "saddlesvm.data.errors",
     "DataError": "saddlesvm.data.errors",
     "LiblinearModel": "saddlesvm.data.liblinear",
     "Store": "saddlesvm.data.store",
@@ -51,6 +44,7 @@ HOMES = {
     "save_model": "saddlesvm.data.models",
     "write_liblinear": "saddlesvm.data.liblinear",
 }
+__all__ = sorted(HOMES)
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, HOMES)

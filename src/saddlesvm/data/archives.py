@@ -22,8 +22,6 @@ from typing import IO, Any
 
 import numpy as np
 
-__all__ = ["DAMAGE", "Archive", "ArrayHeader", "open_archive", "parsed_json", "read_header", "short"]
-
 # The exceptions that reading a damaged file raises, here and in the libraries; readers turn each into one line.
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, AttributeError, AssertionError,

@@ -18,8 +18,6 @@ from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.data.table import Label, float_type, shorten, stored_type
 from saddlesvm.rows.small_types import kept_type
 
-__all__ = ["npy_source", "npz_source", "read_npy", "read_npz"]
-
 _CSR = ("data", "indices", "indptr", "shape")
 _DENSE = ("X", "x", "data", "images")
 _EXPANSION = 200  # memory per byte of a file, at most, beyond 16 MB; a conversion has no limit

@@ -8,17 +8,6 @@ import numpy as np
 
 from saddlesvm.data.errors import DataError
 
-__all__ = [
-    "NEEDED",
-    "arrow_matrix",
-    "arrow_table",
-    "flat_column",
-    "is_arrow",
-    "is_list",
-    "side_by_side",
-    "table_of",
-]
-
 NEEDED = 'needs pyarrow: pip install "saddlesvm[parquet]"'
 
 

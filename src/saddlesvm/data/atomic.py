@@ -11,8 +11,6 @@ from typing import IO
 
 from saddlesvm.data.errors import DataError
 
-__all__ = ["atomic_write", "sync_folder", "write_page"]
-
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:

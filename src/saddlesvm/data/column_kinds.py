@@ -13,8 +13,6 @@ from saddlesvm.data.frame import MISSING_WORDS, Frame, as_text
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.table import shorten
 
-__all__ = ["KINDS", "Found", "Kind", "found_in", "kind_of", "typed"]
-
 KINDS = ("number", "category", "text", "chars", "hashed", "date", "list", "drop")
 NGRAMS = {"text": (1, 1), "chars": (2, 4), "hashed": (1, 1)}  # lengths of n-grams where none are given
 LONGEST_NGRAM = 10  # words or characters; longer ones hardly occur twice

@@ -8,8 +8,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-__all__ = ["check_indicator", "check_target_columns", "has_columns", "refuse_columns"]
-
 
 def has_columns(y: Any) -> bool:
     """Whether labels or targets come in several columns: a sparse matrix, or rows of two values or more."""

@@ -1,20 +1,25 @@
-"""Inputs accepted as rows besides arrays: Arrow data, DLPack, and what is read by slices, as with h5py and zarr."""
+"""Inputs accepted as rows besides arrays, and the column to name where they are not numbers.
+
+Slices are those of data sets of h5py and zarr. Rows that are dicts become sparse by scikit-learn's vectorizer.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
 
 from saddlesvm.data.arrow import arrow_matrix, is_arrow
+from saddlesvm.data.frame import is_missing
 from saddlesvm.rows.files import mapping_of
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes
-
-__all__ = ["by_rows", "opened"]
 
 SLICE_BYTES = 1 << 24  # of rows that are read by slices, at a time
 SHARE = 0.5  # of the memory: rows by slices up to this size are read into it, larger ones into a file
@@ -106,3 +111,112 @@ def _in_file(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray[Any, An
 def _removed(path: str) -> None:
     if os.path.exists(path):
         os.unlink(path)
+
+
+def are_dicts(X: Any) -> bool:
+    """Whether X is a list of rows that are dicts."""
+    return isinstance(X, (list, tuple)) and bool(X) and isinstance(X[0], Mapping)
+
+
+def rows_of_dicts(X: Any, names: Any = None) -> tuple[sparse.csr_array, np.ndarray]:
+    """The rows as a CSR array, and the names of its columns.
+
+    A number is the value of its feature, a text makes a feature ``name=text`` of value 1; what a row does not name is
+    zero.
+
+    Parameters
+    ----------
+    X : list of dicts
+    names : sequence of str, optional
+        Of the columns: features with other names are left out, as by DictVectorizer. Those of the rows when left out.
+
+    Raises
+    ------
+    ValueError
+        A row is no dict, or a value is neither a number nor text.
+    """
+    odd = next((i for i, row in enumerate(X) if not isinstance(row, Mapping)), None)
+    if odd is not None:
+        raise ValueError(f"row {odd} is not a dict but {type(X[odd]).__name__}: either all rows are dicts, or none")
+    maker = DictVectorizer()
+    try:
+        if names is None:
+            made = maker.fit_transform(X)
+        else:
+            maker.feature_names_ = [str(name) for name in names]
+            maker.vocabulary_ = {name: k for k, name in enumerate(maker.feature_names_)}
+            made = maker.transform(X)
+    except TypeError as error:
+        raise ValueError(f"a row that is a dict has numbers or texts by names that are texts: {error}") from None
+    return sparse.csr_array(made), np.array(maker.feature_names_, dtype=object)
+
+
+TEXT = "could not convert string to float"
+TIMES = {"M": "dates", "m": "spans of time"}
+
+
+@contextmanager
+def naming_columns(X: Any) -> Iterator[None]:
+    """Where a conversion of `X` to numbers fails, raise an error that names the first column that holds none.
+
+    Raises
+    ------
+    ValueError
+        Another error was raised, and X is a table with a column that is not of numbers, or holds text.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = next(_not_numbers(X), None)
+        if message is None and str(error).startswith(TEXT):
+            message = f"{error}: features must be numbers; make some of text first (TfidfVectorizer, OneHotEncoder)"
+        if message is None:
+            raise
+        raise ValueError(message) from error
+
+
+def _not_numbers(X: Any) -> Iterator[str]:
+    """A message for each column of a table that holds no numbers."""
+    for name, column in _columns(X):
+        values = np.asarray(column)
+        what = TIMES.get(values.dtype.kind) or _odd_value(values)
+        if what:
+            yield (
+                f"column {name!r} of X holds {what}: features must be numbers; encode it first (OneHotEncoder or "
+                "another transformer, before the estimator in a pipeline), or leave it out"
+            )
+
+
+def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and columns of a pandas, polars or like table; nothing for arrays."""
+    names = getattr(X, "columns", None)
+    if names is None:
+        return ()
+    return X.items() if hasattr(X, "items") else ((name, X[name]) for name in names)
+
+
+def _odd_value(values: np.ndarray) -> str | None:
+    """The first value that is no number, in words; None where all are."""
+    if values.dtype.kind in "biuf":
+        return None
+    for value in values.ravel().tolist():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if isinstance(value, str):
+                return f"text, such as {value[:40]!r}"
+            if not is_missing(value):
+                return f"values of type {type(value).__name__}"
+    return None
+
+
+def unordered(labels: np.ndarray) -> str | None:
+    """Why labels of type object are no classes: one is missing, or they are of several types; None where neither."""
+    first: Any = None
+    for row, label in enumerate(labels.tolist() if labels.dtype.kind == "O" else ()):
+        if is_missing(label):
+            return f"y holds {label!r} in row {row}, and every row needs a label"
+        first = label if row == 0 else first
+        if isinstance(label, str) != isinstance(first, str):
+            return f"y holds {first!r} and {label!r}, and labels must be all text or all numbers"
+    return None

@@ -12,8 +12,6 @@ from saddlesvm.data.arrow import arrow_table
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.table import shorten
 
-__all__ = ["MISSING_WORDS", "Frame", "as_text", "frame_of", "frame_of_rows", "joined", "plain_column"]
-
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # cells that stand for a missing value
 
 
@@ -170,7 +168,7 @@ def plain_column(values: Any, name: str) -> np.ndarray:
         return array.astype("datetime64[us]")
     array = array if array.dtype == object else array.astype(object)
     made = np.empty(len(array), dtype=object)
-    made[:] = [None if _is_missing(one) else one for one in array.tolist()]
+    made[:] = [None if is_missing(one) else one for one in array.tolist()]
     first = next((one for one in made if one is not None), None)
     if first is None or all(isinstance(one, str) or one is None for one in made):
         return made
@@ -194,7 +192,8 @@ def _as_objects(values: Any) -> np.ndarray:
     return made
 
 
-def _is_missing(one: Any) -> bool:
+def is_missing(one: Any) -> bool:
+    """Whether a value stands for a missing one: None, NaN, or pandas' marks."""
     return one is None or (isinstance(one, float) and one != one) or type(one).__name__ in ("NAType", "NaTType")
 
 

@@ -14,16 +14,13 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.blocks import located
-from saddlesvm.data.columns import dropped_positions, label_position
+from saddlesvm.data.blocks import dropped_positions, label_position, located
 from saddlesvm.data.delimited import layout_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frame import Frame, frame_of, frame_of_rows
 from saddlesvm.data.parquet import arrow_file
 from saddlesvm.data.streams import open_counted, reading
 from saddlesvm.data.table import Label
-
-__all__ = ["FRAME_FORMATS", "FrameSource", "first_frame", "frame_source", "taken_label"]
 
 FRAME_FORMATS = ("csv", "jsonl", "parquet", "arrow", "folder")
 SAMPLE_BYTES = 1 << 18  # of JSON lines, whose first rows tell the names

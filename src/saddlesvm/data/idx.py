@@ -16,8 +16,6 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
 from saddlesvm.data.table import stored_type
 
-__all__ = ["idx_source"]
-
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MOST_DIMENSIONS = 8
 _SLACK_BYTES = 1 << 26  # bytes that any file may expand to

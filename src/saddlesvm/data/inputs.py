@@ -15,10 +15,8 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from saddlesvm.data.columns import check_names
-from saddlesvm.data.dicts import are_dicts, rows_of_dicts
-from saddlesvm.data.door import by_rows, opened
-from saddlesvm.data.not_numbers import naming_columns, unordered
+from saddlesvm.data.blocks import check_names
+from saddlesvm.data.door import are_dicts, by_rows, naming_columns, opened, rows_of_dicts, unordered
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import are_stores, joined
 from saddlesvm.rows import layouts as rows

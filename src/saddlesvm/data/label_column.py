@@ -10,8 +10,6 @@ import numpy as np
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_files import GrowingArray, Scratch
 
-__all__ = ["Cells", "LabelColumn", "is_number"]
-
 CLASSES_LISTED = 10_000  # most distinct numbers that are listed as classes
 TEXTS_KEPT = 100_000  # most distinct texts that are held in memory
 

@@ -19,15 +19,9 @@ from typing import IO, Any
 import numpy as np
 
 from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.label_column import is_number
-from saddlesvm.data.sources import refuse_special
 from saddlesvm.data.streams import reading
-
-__all__ = [
-    "LIBLINEAR_SOLVERS", "LiblinearModel", "numbered_lines", "read_liblinear", "solver_and_labels", "whole_labels",
-    "write_liblinear",
-]  # fmt: skip
 
 LIBLINEAR_SOLVERS = {
     "L2R_LR": "logistic",

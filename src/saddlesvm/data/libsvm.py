@@ -14,13 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.blocks import Block, Reading, Source, rows_in
-from saddlesvm.data.decimals import powers_of_five
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.label_column import is_number
-from saddlesvm.data.libsvm_kernel import PROGRESS, Filled, parse_lines
+from saddlesvm.data.libsvm_kernel import PROGRESS, Filled, parse_lines, powers_of_five
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
-
-__all__ = ["StartsAtZero", "libsvm_source"]
 
 _INDEX_MAX = 2**31 - 2
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")

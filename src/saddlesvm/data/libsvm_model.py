@@ -19,13 +19,10 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.liblinear import numbered_lines, whole_labels
-from saddlesvm.data.sources import refuse_special
 from saddlesvm.data.streams import reading
-
-__all__ = ["LibsvmModel", "check_libsvm_kernel", "is_libsvm_model", "read_libsvm_model", "write_libsvm_model"]
 
 LIBSVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
 # LIBSVM's names of kernels with the parameters that each has, by this package's names.

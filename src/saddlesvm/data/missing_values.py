@@ -17,8 +17,6 @@ from saddlesvm.data.store_format import NOTE
 from saddlesvm.data.table import Table
 from saddlesvm.runtime.words import MISSING_VALUES
 
-__all__ = ["NOTE", "Filling"]
-
 
 @dataclasses.dataclass
 class Filling:

@@ -28,10 +28,7 @@ import numpy as np
 
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.sources import refuse_special
-
-__all__ = ["FORMAT_NAME", "FORMAT_VERSION", "is_model", "load_model", "save_model"]
+from saddlesvm.data.errors import DataError, refuse_special
 
 FORMAT_NAME = "saddlesvm-model"
 FORMAT_VERSION = 1

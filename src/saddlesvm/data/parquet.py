@@ -11,13 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.data.arrow import NEEDED, flat_column, is_list, side_by_side, table_of
-from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, rows_in
-from saddlesvm.data.columns import dropped_positions, label_position
+from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
 from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.data.table import Missing, float_type
-
-__all__ = ["ArrowFile", "arrow_file", "arrow_source"]
 
 _STRINGS = 1 << 24  # most bytes of the texts and lists in the footer, as the file states them
 _VALUE_BYTES = 8

@@ -12,16 +12,12 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.blocks import Reading, located
-from saddlesvm.data.cache import from_cache
-from saddlesvm.data.conversion import source_of
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.conversion import from_cache, source_of
+from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.label_column import Cells
-from saddlesvm.data.sources import BUNDLED
 from saddlesvm.data.store import Store, is_store
 from saddlesvm.data.store_source import joined
 from saddlesvm.data.table import Label, Missing, Table, Task, ready_labels, ready_matrix, shorten
-
-__all__ = ["load_bundled", "read", "read_stores", "stores_of"]
 
 
 def read(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.columns import position_of
+from saddlesvm.data.blocks import position_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import HEADER, NOTE, PARTIAL, ArrayFile, expected_arrays, read_store_header
 from saddlesvm.data.store_writer import StoreWriter
@@ -21,8 +21,6 @@ from saddlesvm.data.streams import reading
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms
-
-__all__ = ["Store", "is_store"]
 
 _BLOCK_BYTES = 1 << 24
 _BLOCK_VALUES = 1 << 21  # of arrays that are written

@@ -16,8 +16,6 @@ from saddlesvm.data.atomic import sync_folder
 from saddlesvm.data.errors import BeingWritten, DataError
 from saddlesvm.data.store_format import HEADER, PARTIAL, code_of, npy_header
 
-__all__ = ["GrowingArray", "Scratch", "StoreFolder", "wait_for_writer"]
-
 _CHUNK = 1 << 20
 
 

@@ -16,21 +16,8 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr
 
 from saddlesvm.data.archives import DAMAGE, parsed_json, read_header, short
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.sources import refuse_special
+from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, bfloat16, type_name
-
-__all__ = [
-    "FORMAT_NAME",
-    "FORMAT_VERSION",
-    "HEADER",
-    "NOTE",
-    "PARTIAL",
-    "ArrayFile",
-    "code_of",
-    "expected_arrays",
-    "npy_header",
-]
 
 FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1

@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.blocks import Block, Reading, Source
-from saddlesvm.data.columns import check_names
+from saddlesvm.data.blocks import Block, Reading, Source, check_names
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store import Store, is_store
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
 from saddlesvm.rows.small_types import FLOATS, precision_of, widened
-
-__all__ = ["are_stores", "check_together", "common_type", "joined", "store_source"]
 
 BLOCK_BYTES = 1 << 24  # of rows that are copied at a time
 

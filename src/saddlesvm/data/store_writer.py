@@ -23,8 +23,6 @@ from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, kept_type, precision_of, type_name, widened
 
-__all__ = ["StoreWriter"]
-
 _INT32_MAX = 2**31 - 1
 
 

@@ -12,26 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
-from saddlesvm.data.decompressed import PIECE, OverFile, open_bz2, open_xz
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.parallel_bz2 import open_parallel_bz2
-from saddlesvm.data.sources import refuse_special
+from saddlesvm.data.decompressed import PIECE, OverFile, open_bz2, open_parallel_bz2, open_xz
+from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.store_format import HEADER, PARTIAL
 from saddlesvm.runtime.threads import threads_ahead
 
 Opener: TypeAlias = Callable[[IO[bytes]], IO[bytes]]
 
-__all__ = [
-    "FORMATS",
-    "binary_lines",
-    "format_of",
-    "is_compressed",
-    "line_blocks",
-    "open_bytes",
-    "open_counted",
-    "open_text",
-    "reading",
-]
 
 FORMATS = (
     "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), Parquet (.parquet), Feather "

@@ -12,19 +12,6 @@ import scipy.sparse as sp
 from saddlesvm.data.errors import DataError
 from saddlesvm.rows.small_types import kept_type, widened
 
-__all__ = [
-    "Label",
-    "Matrix",
-    "Missing",
-    "Table",
-    "Task",
-    "float_type",
-    "ready_labels",
-    "ready_matrix",
-    "shorten",
-    "stored_type",
-]
-
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
 Missing: TypeAlias = Literal["error", "keep"]

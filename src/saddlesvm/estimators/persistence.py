@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, short
+from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.models import is_model
-from saddlesvm.data.sources import refuse_special
 from saddlesvm.estimators import kernel, register, svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.libsvm import load_libsvm
 from saddlesvm.estimators.linear_model import LinearModel

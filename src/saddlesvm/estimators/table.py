@@ -26,8 +26,6 @@ from saddlesvm.estimators.table_columns import Categories, Columns, Numbers, Sta
 from saddlesvm.estimators.table_dates import Dates
 from saddlesvm.estimators.table_texts import Characters, Hashes, Words
 
-__all__ = ["IDF", "TableEncoder", "encoder", "encoder_for", "encoder_of", "joined_states", "state_of", "taken_state"]
-
 GROUPS: dict[str, type[Columns]] = {
     "number": Numbers, "category": Categories, "date": Dates,
     "text": Words, "chars": Characters, "hashed": Hashes, "list": Vectors,

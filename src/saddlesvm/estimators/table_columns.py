@@ -18,8 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.column_kinds import Kind
 
-__all__ = ["Categories", "Columns", "Lists", "Moments", "Numbers", "State", "Vectors", "finite", "needs", "texts"]
-
 LONGEST_LIST = 1 << 24  # numbers
 State = dict[str, Any]
 

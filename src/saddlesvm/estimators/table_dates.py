@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.column_kinds import Kind
 from saddlesvm.estimators.table_columns import Moments, State, finite, needs
 
-__all__ = ["DateParts", "Dates"]
-
 MONTHS, WEEKDAYS, HOURS = 12, 7, 24
 A_MOMENT = 1e-6  # hours: more than the rounding of a time of the day, in days since 1970, and less than a second
 MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

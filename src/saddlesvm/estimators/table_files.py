@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from saddlesvm.data.blocks import position_of
 from saddlesvm.data.column_kinds import SAMPLE, Found, found_in, kind_of, typed
-from saddlesvm.data.columns import position_of
 from saddlesvm.data.conversion import origin_of
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frame import Frame, as_text, joined
@@ -24,8 +24,6 @@ from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Task, ready_labels, shorten
 from saddlesvm.estimators.table import TableEncoder, encoder_of, groups_of, joined_states
 from saddlesvm.estimators.table_columns import State
-
-__all__ = ["ENCODER", "as_store", "kinds_of", "labels_from", "read", "read_all", "stored_encoder"]
 
 WORD_BYTES = 200  # memory of a word that is counted: its text, its count, and its place in two tables
 SHARE = 4  # of the memory, one part goes to the counts of words

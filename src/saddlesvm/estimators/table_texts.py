@@ -13,8 +13,6 @@ from saddlesvm.data.column_kinds import Kind
 from saddlesvm.data.errors import DataError
 from saddlesvm.estimators.table_columns import Columns, State, needs, texts
 
-__all__ = ["HASHED", "Characters", "Hashes", "Words"]
-
 HASHED = 1 << 18  # features of hashed texts
 
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from saddlesvm.data.archives import DAMAGE, open_archive, short
 from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.sources import refuse_special
+from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.fit.restored import check_header, check_points, restored_state, verify
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate

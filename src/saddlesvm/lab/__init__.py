@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from saddlesvm.lab import study as study
     from saddlesvm.lab.comparison import compare as compare
     from saddlesvm.lab.comparison_report import Comparison as Comparison
-    from saddlesvm.lab.diagnostics import Diagnostics as Diagnostics
     from saddlesvm.lab.displays import GapDisplay as GapDisplay
     from saddlesvm.lab.displays import PathDisplay as PathDisplay
     from saddlesvm.lab.experiments.reproduction import EXPERIMENTS as EXPERIMENTS
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
     from saddlesvm.lab.report import Report as Report
     from saddlesvm.lab.step_view import Watch as Watch
     from saddlesvm.lab.step_view import watch as watch
+    from saddlesvm.lab.tidy import Diagnostics as Diagnostics
     from saddlesvm.lab.tidy import read_trace as read_trace
     from saddlesvm.lab.tidy import write_trace as write_trace
 
 HOMES = {
     "saddlesvm.lab.comparison": ("compare",),
     "saddlesvm.lab.comparison_report": ("Comparison",),
-    "saddlesvm.lab.diagnostics": ("Diagnostics",),
     "saddlesvm.lab.displays": ("GapDisplay", "PathDisplay"),
     "saddlesvm.lab.experiments.reproduction": ("EXPERIMENTS", "reproduce"),
     "saddlesvm.lab.report": ("Report",),
     "saddlesvm.lab.step_view": ("Watch", "watch"),
-    "saddlesvm.lab.tidy": ("read_trace", "write_trace"),
+    "saddlesvm.lab.tidy": ("Diagnostics", "read_trace", "write_trace"),
     "": ("bounds", "figures", "study"),
 }
 

@@ -14,10 +14,9 @@ from saddlesvm.lab import tidy
 from saddlesvm.lab.comparison_report import Comparison
 from saddlesvm.lab.contenders import as_list, parse_contenders
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
-from saddlesvm.lab.machine import command_line
+from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers
-from saddlesvm.lab.plan import Plan, cells
-from saddlesvm.lab.progress import LabProgress
+from saddlesvm.lab.runs import Plan, cells
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, is_loss, make_loss, split_losses
 from saddlesvm.runtime.allowed import STRENGTH, check

@@ -18,8 +18,8 @@ from saddlesvm.lab import figures
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.lab.plan import Plan
 from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
+from saddlesvm.lab.runs import Plan
 from saddlesvm.lab.tidy import PROBLEM, labelled, strengths
 from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.problem.problem import Problem

@@ -1,4 +1,4 @@
-"""The origin of a report: machine, versions, and the command that repeats it."""
+"""The origin of a report (machine, versions, command), and the progress of the lab on a terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from saddlesvm.fit.trace import Record
+from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
 
 PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib", "plotly")
@@ -70,3 +73,52 @@ def command_line() -> str:
     """The command that this process was started with, the program by its bare name."""
     program, *arguments = sys.argv or ["python"]
     return shlex.join([Path(program).name or "python", *arguments])
+
+
+class LabProgress:
+    """A bar over all cells of a comparison or experiment, on standard error where that is a terminal.
+
+    Parameters
+    ----------
+    total : int
+        Pieces of work.
+    shown : bool, default=True
+    """
+
+    def __init__(self, total: int, shown: bool = True) -> None:
+        self.total, self.shown = total, shown
+        self.words = ""
+        self.gap = 1.0
+        self.bar: Any = None
+
+    def __enter__(self) -> LabProgress:
+        if self.shown and sys.stderr.isatty():
+            self.bar = Bar("count bar words elapsed", "starting", self.total)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def begin(self, words: str) -> None:
+        """Show the name of the present piece of work."""
+        self.words, self.gap = words, 1.0
+        self._show(words)
+
+    def done(self) -> None:
+        """Count one piece of work as done."""
+        if self.bar is not None:
+            self.bar.advance()
+
+    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
+        """A slice of a fit is done."""
+        self._show(f"{self.words}: epoch {epoch:.0f}, gap {self.gap:.1e}, {seconds:.1f} s")
+
+    def __call__(self, record: Record, /) -> None:
+        self.gap = record.relative_gap
+
+    def _show(self, words: str) -> None:
+        if self.bar is not None:
+            self.bar.show(words)

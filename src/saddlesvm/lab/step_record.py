@@ -13,7 +13,7 @@ from scipy import sparse
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.study.draws import Draws
+from saddlesvm.lab.study.cases import Draws
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.problem import Problem

@@ -22,8 +22,6 @@ import numpy as np
 from saddlesvm.data.blocks import Block, Reading, Source
 from saddlesvm.data.delimited import delimited_source
 
-__all__ = ["bundled_source"]
-
 _TOY_ROWS = 2000
 _TOY_SEED = 20110317
 

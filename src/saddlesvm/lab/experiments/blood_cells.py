@@ -23,9 +23,8 @@ from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
 from saddlesvm.lab.machine import in_threads
-from saddlesvm.lab.plan import Plan
 from saddlesvm.lab.report import Prose, Switch, Table
-from saddlesvm.lab.runs import hinge_objective, iterates, run_solver
+from saddlesvm.lab.runs import Plan, hinge_objective, iterates, run_solver
 from saddlesvm.lab.sources import blood_cells
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import DCD, SDCA, Auto, Pegasos

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.lab.experiments import HOMES
-from saddlesvm.lab.machine import command_line
-from saddlesvm.lab.progress import LabProgress
+from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.report import Report
 from saddlesvm.runtime.interrupt import interruptible
 

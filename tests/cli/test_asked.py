@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cli.choosing import held_out
+from saddlesvm.cli.asked import held_out
 from saddlesvm.cli.parser import main
 from saddlesvm.data import DataError, Table, load_bundled
 from saddlesvm.estimators.persistence import load
