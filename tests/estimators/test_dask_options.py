@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
+
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_lost_rows  # noqa: E402
 
 N, D = 400, 5
 
@@ -264,6 +267,14 @@ def test_every_class_needs_a_row_of_positive_weight(client: Any) -> None:
         LinearSVC().fit(A, b, s)
     with pytest.raises(ValueError, match="label type"):
         LinearSVC().fit(A, X[:, 0])
+
+
+def test_a_task_that_kills_its_workers_is_not_asked_again(client: Any) -> None:
+    killer = distributed.KilledWorker("task", SimpleNamespace(address="tcp://nowhere:1"), 3)
+    with pytest.raises(ClusterLostError, match="die of a task"):
+        DaskEngine(client, [], 1).survive(killer)
+    with pytest.raises(ClusterLostError, match="die of a task"), naming_lost_rows():
+        raise killer
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process

@@ -31,7 +31,7 @@ KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second wo
 POLL = 1.0  # seconds between two looks at whether the cluster is still there
 GRACE = 10.0  # seconds in which tasks that listen are to end
 PATIENCE = 60.0  # seconds to wait for a worker where there is none
-LOSSES = (CancelledError, KilledWorker, OSError)  # errors raised where results, or the worker that had them, are gone
+LOSSES = (CancelledError, OSError)  # errors raised where results, or the worker that had them, are gone
 UNKNOWN = (KeyError, ValueError)  # errors of `replicate` where the scheduler knows a worker, or a result, no longer
 
 
@@ -80,6 +80,8 @@ def naming_lost_rows() -> Iterator[None]:
         yield
     except CancelledError as loss:
         raise rows_lost("of a partition") from loss
+    except KilledWorker as loss:
+        raise ClusterLostError(f"the workers die of a task: {loss}") from loss
 
 
 class Left:
@@ -276,8 +278,13 @@ class DaskEngine(Engine):
                 left.forget()
 
     def survive(self, loss: BaseException) -> None:
-        """Count a loss of results, or of a worker; any other error is raised again."""
+        """Count a loss of results, or of a worker; any other error is raised again.
+
+        Dask raises KilledWorker where one task was on several workers that died: asked again, it would kill the next.
+        """
         self.check_cluster(loss)
+        if isinstance(loss, KilledWorker):
+            raise ClusterLostError(f"the workers die of a task: {loss}") from loss
         if not is_loss(loss):
             raise loss
         gone = [place for place, part in enumerate(self.rows) if part.status == "cancelled"]
