@@ -36,9 +36,11 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from .excused import EXCUSED
-from .page import RECORDS, keep, record_of
-from .tally import Tally
+os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")  # before Numba is loaded, which reads them once
+
+from .excused import EXCUSED  # noqa: E402
+from .page import RECORDS, keep, record_of  # noqa: E402
+from .tally import Tally  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = ROOT / "src" / "saddlesvm" / "problem"
@@ -335,7 +337,6 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="keep what the campaign came to, for docs/what-held.md")
     parser.add_argument("--only-record", action="store_true", help="record what --kept has so far, and end")
     given = parser.parse_args()
-    os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")
     os.chdir(ROOT)
     for name in ("numba", "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.base", "_pytest.python"):
         import_module(name)

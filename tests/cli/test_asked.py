@@ -138,6 +138,19 @@ def test_a_report_of_one_model_names_its_strongest_features(tmp_path: Path, caps
         assert part in text or part.replace("'", "&#x27;") in text
 
 
+def test_the_picture_of_a_quick_fit_does_not_change_its_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, with_one, without = tmp_path / "out.html", tmp_path / "one.model", tmp_path / "other.model"
+    found = told(["train", "heart", "--report", str(report), "--model", str(with_one)], capsys)
+    told(["train", "heart", "--model", str(without)], capsys)
+    assert found["done"]["certificates"] == 1
+    assert "primal, from above" in report.read_text()
+    one, other = load(with_one), load(without)
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+    assert one.get_params() == other.get_params()
+
+
 def test_a_saved_model_of_a_chosen_C_is_certified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(tmp_path / "chosen.model")
     chosen = told(["train", "heart", "--C", "auto", "--model", model], capsys)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from saddlesvm.cli.asked import check_choice, cross_validated, estimator_kind, held_out, make_estimator, task_of
 from saddlesvm.cli.console import command_line
@@ -26,7 +28,8 @@ from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.table import TableEncoder
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.fit.trace import Trace
 from saddlesvm.solvers.automatic.auto import FINISH
 
 OK, NOT_CERTIFIED = 0, 3
@@ -63,8 +66,10 @@ def train(options: argparse.Namespace) -> int:
             model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
     settling = settled(model, test) if options.until_proven and test is not None else {}
-    if options.report and not settling:
-        settling = proven_in_report(model, table, test)
+    trace = None
+    if options.report:
+        settling = settling or proven_in_report(model, table, test)
+        trace = None if options.dask else trace_of_each_epoch(model, table, y)
     facts["quality"] = (
         settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     )
@@ -81,7 +86,7 @@ def train(options: argparse.Namespace) -> int:
     notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
     if table.encoder is not None:
         notes[LABEL] = table.label_name
-    return kept_and_shown(options, model, facts, notes | numbering(table), scaler)
+    return kept_and_shown(options, model, facts, notes | numbering(table), scaler, trace)
 
 
 def check_formats(options: argparse.Namespace, model: Any, classes: np.ndarray | None) -> None:
@@ -187,7 +192,12 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
 
 
 def kept_and_shown(
-    options: argparse.Namespace, model: Any, facts: Facts, notes: dict[str, Any], scaler: Any = None
+    options: argparse.Namespace,
+    model: Any,
+    facts: Facts,
+    notes: dict[str, Any],
+    scaler: Any = None,
+    trace: Trace | None = None,
 ) -> int:
     """Write the model where the options ask for it, show the facts, and return the exit code."""
     if options.model:
@@ -201,12 +211,12 @@ def kept_and_shown(
         facts["done"]["LIBSVM model written to"] = options.libsvm
     if options.report:
         facts["done"]["report written to"] = options.report
-        write_report(options, model, facts, scaler)
+        write_report(options, model, facts, scaler, trace)
     show(facts, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
-def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: Any) -> None:
+def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: Any, trace: Trace | None) -> None:
     """Write the facts that the command prints, with pictures, as one HTML file."""
     from saddlesvm.lab.reports import model_report
 
@@ -216,7 +226,21 @@ def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: 
         for title, lines in facts.items()
     }
     source = options.data if isinstance(options.data, str) else shorten(options.data)
-    model_report(model, source, groups, command_line(), names).write(options.report)
+    model_report(model, source, groups, command_line(), names, trace).write(options.report)
+
+
+def trace_of_each_epoch(model: Any, table: Table, y: np.ndarray) -> Trace | None:
+    """The trace of a quick fit with a certificate after each epoch, for the picture of a fit that needed one only."""
+    from saddlesvm.lab.reports import can_be_drawn
+
+    options = model.get_params()
+    if can_be_drawn(model.trace_) or "certify_every" not in options or model.seconds_solving_ > QUICK:
+        return None
+    again = clone(model).set_params(certify_every=1.0, C=getattr(model, "C_", options["C"]), checkpoint=None, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertifiedWarning)  # the model's own outcome has been told
+        trace: Trace = again.fit(table.X, y, table.sample_weight).trace_
+    return trace
 
 
 def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:

@@ -96,8 +96,9 @@ def _spread(norms: np.ndarray, columns: np.ndarray | None = None) -> list[Findin
         Finding(
             f"the norms of the features spread over a factor of {norms[largest] / used[smallest]:.1e} "
             f"(largest: column {first}, smallest: column {last})",
-            "Scale them to similar size before training (in Python with StandardScaler, or MaxAbsScaler for sparse "
-            "data): coordinate methods then need far fewer epochs, and the penalty treats the features alike",
+            "Scale them to similar size before training (saddlesvm train --standardize; in Python StandardScaler, or "
+            "MaxAbsScaler for sparse data): coordinate methods then need far fewer epochs, and the penalty treats the "
+            "features alike",
         )
     ]
 

@@ -250,7 +250,12 @@ def switches(item: Switch, number: int) -> str:
 
 
 def table(item: Table) -> str:
-    """A table's HTML; cells that are a number, with a unit or without, are set to the right."""
+    """A table's HTML; cells that are a number, with a unit or without, are set to the right.
+
+    Pairs of words without headings are a description list.
+    """
+    if not any(item.columns):
+        return f"<dl>{facts([(name, value) for name, value in item.rows])}</dl>"
     head = "".join(f'<th scope="col">{words(name)}</th>' for name in item.columns)
     rows = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in item.rows)
     caption = f"<figcaption>{words(item.caption)}</figcaption>" if item.caption else ""

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from saddlesvm.estimators.audit import Audit
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.trace import Trace
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.displays import GapDisplay, PathDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table
@@ -22,7 +23,12 @@ VALUES = 8  # of a row that are shown: the largest in size
 
 
 def model_report(
-    model: Any, name: str, groups: dict[str, list[tuple[str, str]]], command: str, names: Any = None
+    model: Any,
+    name: str,
+    groups: dict[str, list[tuple[str, str]]],
+    command: str,
+    names: Any = None,
+    trace: Trace | None = None,
 ) -> Report:
     """Assemble the report of a fitted estimator.
 
@@ -38,6 +44,8 @@ def model_report(
         The command that repeats the report.
     names : sequence of str, optional
         Names of the features, if the model has none.
+    trace : Trace, optional
+        Of the same fit with more certificates, to be drawn in place of the model's own.
     """
     (_, data), *others = groups.items()
     facts = dict(others)
@@ -49,7 +57,7 @@ def model_report(
     )
     if "quality" in facts:
         report.section("Quality of the model", Table(["", ""], facts.pop("quality")))
-    report.section("How the gap closed", *closing(model))
+    report.section("How the gap closed", *closing(model, trace))
     if hasattr(model, "top_features"):
         proven = any(name.endswith("labels proven") for name, _ in groups.get("quality", ()))
         best_of = model.top_features(FEATURES, names, bounds=proven)
@@ -81,13 +89,21 @@ def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
     return found
 
 
-def closing(model: Any) -> list[Item]:
-    """The charts of objectives and gap; a sentence where no sub-problem has two certificates to draw a line between."""
-    counts = Counter(record["problem"] for record in model.trace_)
-    if max(counts.values(), default=0) < ENOUGH:
-        return [Prose("There is no line to draw: the first certificate of every problem was the last.")]
-    display = GapDisplay(model.trace_, type(model).__name__)
-    return [display.closing_chart()] if len(counts) == 1 else [display.chart()]
+def can_be_drawn(trace: Trace) -> bool:
+    """Whether a sub-problem has two certificates, between which a line can be drawn."""
+    return max(Counter(record["problem"] for record in trace).values(), default=0) >= ENOUGH
+
+
+def closing(model: Any, other: Trace | None) -> list[Item]:
+    """The chart of objectives or gaps, of another trace where the model's own has no line; or a sentence."""
+    trace = model.trace_ if other is None else other
+    if not can_be_drawn(trace):
+        return [Prose("The first certificate of every problem was the last, so there is no line to draw.")]
+    display = GapDisplay(trace, type(model).__name__)
+    several = len({record["problem"] for record in trace}) > 1
+    chart = display.chart() if several else display.closing_chart()
+    told = "The fit needed one certificate. The picture shows the same fit with a certificate after each epoch."
+    return [chart] if other is None else [Prose(told), chart]
 
 
 def features(best: list[tuple[Any, ...]], caption: str) -> Item:
