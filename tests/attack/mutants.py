@@ -38,9 +38,9 @@ from typing import Any
 
 os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")  # before Numba is loaded, which reads them once
 
-from .excused import EXCUSED  # noqa: E402
-from .page import RECORDS, keep, record_of  # noqa: E402
-from .tally import Tally  # noqa: E402
+from .excused import EXCUSED
+from .page import RECORDS, keep, record_of
+from .tally import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = ROOT / "src" / "saddlesvm" / "problem"
