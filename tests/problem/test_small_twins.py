@@ -15,7 +15,7 @@ from saddlesvm.problem.intercepts import balance, best_offset
 from saddlesvm.problem.losses import Loss
 from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
-from saddlesvm.runtime.on_arrays import NotOnArrays, on_arrays
+from saddlesvm.runtime.small import NotOnArrays, on_arrays
 from saddlesvm.solvers.second_order import array_kernels, kernels
 from saddlesvm.solvers.second_order.kernels import Answers, Line, SmoothedTerms
 from support import LOSSES_BY_KIND, csr, matrix, named, shuffled, small_problem

@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.rows.kernel_errors import kernel_errors, projected_squares
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.landmarks import make_landmarks
-from saddlesvm.rows.projection import projected_squares
 
 
 def exact_square(X: np.ndarray, Z: np.ndarray, beta: np.ndarray) -> Fraction:

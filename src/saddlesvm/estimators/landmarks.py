@@ -24,10 +24,9 @@ from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.nu import PLAIN, Machine, Novelty
 from saddlesvm.problem.rounding import UNIT, gamma
-from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
+from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors, projected_squares
 from saddlesvm.rows.kernels import Matrix, expand
 from saddlesvm.rows.landmarks import Landmarks, draw_landmarks, make_landmarks
-from saddlesvm.rows.projection import projected_squares
 from saddlesvm.runtime.allowed import WHOLE, Allowed
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seed_of

@@ -22,8 +22,7 @@ import numpy as np
 from saddlesvm.multiclass.class_descent import READY, ClassRun
 from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.certificate import Point
-from saddlesvm.rows.class_blocks import class_blocks
-from saddlesvm.rows.class_rows import new_weights
+from saddlesvm.rows.class_rows import class_blocks, new_weights
 from saddlesvm.rows.layouts import dtype_of, n_rows
 from saddlesvm.runtime.threads import blas_for
 

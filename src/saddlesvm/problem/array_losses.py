@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from saddlesvm.problem.loss import ARGUMENTS
-from saddlesvm.runtime.on_arrays import NotOnArrays, on_arrays
+from saddlesvm.runtime.small import NotOnArrays, on_arrays
 
 Method = Callable[..., Any]
 MAY_LACK = ("dual_step",)  # a method that only a proximal term asks for

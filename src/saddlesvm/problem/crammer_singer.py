@@ -31,8 +31,7 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_blocks import ClassBlock, class_blocks
-from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
+from saddlesvm.rows.class_rows import ClassBlock, add_combinations, by_class, class_blocks, new_weights
 from saddlesvm.rows.scores import scores_of_rows
 
 SIZED_VALUES = 2**20  # variables whose sizes are added up at once

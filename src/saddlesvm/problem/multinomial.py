@@ -35,8 +35,7 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_blocks import ClassBlock, block_rows
-from saddlesvm.rows.class_rows import by_class, new_weights
+from saddlesvm.rows.class_rows import ClassBlock, block_rows, by_class, new_weights
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
 NOT_KEPT = np.empty((0, 0), dtype=np.float32)

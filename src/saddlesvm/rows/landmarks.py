@@ -20,9 +20,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
-from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.rows.kernel_errors import kernel_errors, smallest_eigenvalue
 from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker
-from saddlesvm.rows.projection import smallest_eigenvalue
 
 DRAWS, FEWEST = 10, 32  # draws in which the landmarks are found; rows of one, at least
 NEGLIGIBLE = 1e-5  # what is left of the largest k(x, x) when no landmark is worth adding

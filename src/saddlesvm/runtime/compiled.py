@@ -40,7 +40,7 @@ BODY: Any = {"fastmath": REASSOCIATE, "error_model": "numpy"} | INLINE  # of an 
 
 dispatcher_of = Later("saddlesvm.runtime.compiler:dispatcher_of")
 declare_operations = Later("saddlesvm.runtime.compiler:declare_operations")
-type_of_instruction = Later("saddlesvm.runtime.instructions:type_of")
+type_of_instruction = Later("saddlesvm.runtime.compiler:type_of")
 LOCK = threading.RLock()
 OPERATIONS: list[tuple[Any, Any]] = []  # stubs and picks that Numba has not been told of
 
@@ -96,7 +96,7 @@ class Compiled:
 
 
 class Instruction:
-    """An instruction of the processor, for compiled code: a name in :mod:`saddlesvm.runtime.instructions`."""
+    """An instruction of the processor, for compiled code: a name in :mod:`saddlesvm.runtime.compiler`."""
 
     def __init__(self, name: str) -> None:
         self.name = name

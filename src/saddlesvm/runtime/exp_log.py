@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from saddlesvm.runtime.compiled import inlined, instruction
-from saddlesvm.runtime.on_arrays import declare_on_arrays
+from saddlesvm.runtime.small import declare_on_arrays
 
 FRACTION = 52  # bits of a double below its exponent
 LEAST = -707.0  # the least exponent; below it, exponentials hardly have full precision
