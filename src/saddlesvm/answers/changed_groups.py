@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look
 from saddlesvm.answers.many_points import with_feature
 from saddlesvm.answers.vicinity import Vicinity
-from saddlesvm.rows.scores import matrix_of
+from saddlesvm.rows.layouts import matrix_of
 
 
 class WithoutSquares(NamedTuple):

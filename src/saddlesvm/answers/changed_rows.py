@@ -21,7 +21,7 @@ from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look, Solved
 from saddlesvm.answers.many_points import loss_arrays, with_feature
 from saddlesvm.answers.vicinity import Vicinity, corners_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
-from saddlesvm.rows.scores import matrix_of
+from saddlesvm.rows.layouts import matrix_of
 
 HALVINGS = 60  # of the interval that a new row's margin is found in
 SMALL = 1e-4  # way below which ``(e^m - 1 - m) / m`` is m / 2 to four digits

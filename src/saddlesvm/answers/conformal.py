@@ -25,7 +25,7 @@ from saddlesvm.answers.changed_rows import ChangedRows
 from saddlesvm.answers.many_points import with_feature
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.problem.rounding import SLACK, UNIT
-from saddlesvm.rows.scores import matrix_of
+from saddlesvm.rows.layouts import matrix_of
 
 WAYS = np.geomspace(1e-6, 1.0, 25)  # quotients of tabulated ways and the longest one: a way is rounded up to the next
 

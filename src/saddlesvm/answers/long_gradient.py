@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.rounding import SLACK, UNIT, loss_units, radii
 from saddlesvm.problem.sums import dual_of_margins
-from saddlesvm.rows.layouts import CSR
+from saddlesvm.rows.layouts import CSR, matrix_of
 from saddlesvm.solvers.second_order.linear_algebra import blocks, widened
 
 LONG = np.longdouble
@@ -98,7 +97,7 @@ def _pull_of_sparse(
 ) -> np.ndarray:
     """``sum_i a_i x_i`` of sparse rows in long floats, shape (d + 1,), with what `respond` answers to their margins."""
     members = problem.members
-    rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, problem.n_features), copy=False)
+    rows = matrix_of(X)
     rows = rows if members.size == rows.shape[0] else rows[members]
     z = _sums(rows.data.astype(LONG) * w[rows.indices].astype(LONG), rows.indptr)
     a = respond(members, z + LONG(X.bias) * LONG(w[-1]) + LONG(offset))

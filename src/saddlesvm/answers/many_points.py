@@ -10,8 +10,7 @@ from scipy import sparse
 
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.loss import Loss
-from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.scores import matrix_of
+from saddlesvm.rows.layouts import Rows, matrix_of
 from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB

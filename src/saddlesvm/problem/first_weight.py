@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,8 +24,7 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
-from saddlesvm.rows.layouts import CSR
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.layouts import float64_matrix
 
 NEAR = 1e-9  # distance on both sides of an offset, relative to 1 + |offset|, in which a kink is one at it
 STEP = math.sqrt(2.0)  # factor between values of C that are looked at on the way to the first crossing
@@ -120,18 +120,11 @@ class EmptyModels:
         if not choice.size:
             return float(np.abs(pulled).max(initial=0.0))
         missing = None if total is None else total - float(fixed.sum())
-        return least_pull(matrix_of(problem)[choice], pulled, np.column_stack([low[choice], high[choice]]), missing)
+        rows, bounds = float64_matrix(problem.X)[choice], np.column_stack([low[choice], high[choice]])
+        return least_pull(rows, pulled, bounds, missing)
 
 
-def matrix_of(problem: Problem) -> sparse.csr_array:
-    """The rows of a problem as a sparse matrix of shape (n_all, d)."""
-    X = problem.X
-    if isinstance(X, CSR):
-        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(problem.y.size, problem.n_features))
-    return sparse.csr_array(widened(X.values))
-
-
-def least_pull(rows: sparse.csr_array, pulled: np.ndarray, bounds: np.ndarray, total: float | None) -> float:
+def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float | None) -> float:
     """``min_a max_j |pulled_j + sum_i a_i x_ij|`` over multipliers within bounds, with this sum where one is given."""
     count, d = rows.shape
     columns = sparse.csc_array(rows.T)

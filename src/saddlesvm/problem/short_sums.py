@@ -18,7 +18,7 @@ from scipy import sparse
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import NearPull, norm_of
 from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma
-from saddlesvm.rows.layouts import CSR
+from saddlesvm.rows.layouts import CSR, matrix_of
 from saddlesvm.rows.small_types import widened
 
 FAN = 8  # terms of a sum
@@ -34,7 +34,7 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     a[problem.members] = alpha[problem.members]
     X = problem.X
     if isinstance(X, CSR):
-        rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=(a.size, problem.n_features))
+        rows = matrix_of(X)
         features, units = _sparse(rows, a)
         absolute = sparse.csr_array(
             (np.abs(X.data), X.indices, X.indptr), shape=rows.shape

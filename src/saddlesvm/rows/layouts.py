@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows import array_rows
-from saddlesvm.rows.array_rows import is_small
 from saddlesvm.rows.matrix import CSR, Dense, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import FLOATS, in_place, number, precision_of, widened
 from saddlesvm.runtime.class_sources import number_in
 from saddlesvm.runtime.compiled import kernel, operation
-from saddlesvm.runtime.small import beside
+from saddlesvm.runtime.small import beside, is_little
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 AT_ONCE = 2**13  # rows per list of those with a coefficient
 U = np.uint64
 DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
+silent = np.errstate(all="ignore")
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -87,6 +86,30 @@ def reading_time(X: Rows, values: float) -> float:
 def dtype_of(X: Rows) -> np.dtype:
     """Precision of weights that go with the stored values: float32 or float64."""
     return precision_of(X.values.dtype if isinstance(X, Dense) else X.data.dtype)
+
+
+def is_small(X: Rows) -> bool:
+    """Whether NumPy suffices for passes over these rows."""
+    if isinstance(X, Dense):
+        return is_little(X.values.size, *X.values.shape)
+    return is_little(X.data.size, X.indptr.size - 1, X.n_features)
+
+
+def matrix_of(X: Rows) -> Any:
+    """The rows as a NumPy array or SciPy matrix, without the virtual feature, and without a copy."""
+    if isinstance(X, Dense):
+        return X.values
+    return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))
+
+
+def float64_matrix(X: Rows) -> Any:
+    """The rows in float64, without the virtual feature: an array, or a CSR array."""
+    if isinstance(X, Dense):
+        plain = X.values.dtype in FLOATS
+        return X.values.astype(np.float64, copy=False) if plain else widened(X.values, np.float64)
+    begin, end = X.indptr[0], X.indptr[-1]  # rows that are a piece of a file's begin within its arrays
+    data, indptr = X.data[begin:end].astype(np.float64, copy=False), X.indptr - begin if begin else X.indptr
+    return sparse.csr_array((data, X.indices[begin:end], indptr), shape=(X.indptr.size - 1, X.n_features))
 
 
 def _zero_of(w: Any) -> Any:
@@ -197,7 +220,37 @@ def as_dense_row(X: Rows, i: int) -> np.ndarray:
     return row
 
 
-@beside(array_rows.norms_of, is_small)
+@silent
+def norms_of_few(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
+    """:func:`norms_of` in NumPy and SciPy, for few values."""
+    values = float64_matrix(X)
+    if isinstance(X, Dense):
+        squares = np.einsum("ij,ij->i", values, values)
+    else:
+        values.data = values.data * values.data
+        squares = values @ np.ones(values.shape[1])
+    norms[:] = squares[members] + X.bias * X.bias
+
+
+@silent
+def dot_few(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
+    """:func:`dot_rows` in NumPy and SciPy, summed in float64 or better than in the precision of `w`."""
+    z = float64_matrix(X) @ w[:-1].astype(np.float64, copy=False)
+    z += X.bias * float(w[-1])
+    out[:] = z[members]
+
+
+@silent
+def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """``out += sum_k factors[k] x_chosen[k]`` in NumPy and SciPy, each row chosen once at most."""
+    values = float64_matrix(X)
+    spread = np.zeros(values.shape[0])
+    spread[chosen] = factors
+    out[:-1] += spread @ values
+    out[-1] += X.bias * float(factors.sum())
+
+
+@beside(norms_of_few, is_small)
 @kernel
 def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """``norms[k] = ||x_i||^2`` for the k-th member i."""
@@ -222,12 +275,12 @@ def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.n
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
     if is_small(X):
-        array_rows.combine(X, members, coefficients[members], w)
+        combine(X, members, coefficients[members], w)
     else:
         add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
 
 
-@beside(array_rows.dot_rows, is_small)
+@beside(dot_few, is_small)
 @kernel
 def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = x_i . w`` for the k-th member i, summed in the precision of `w`."""

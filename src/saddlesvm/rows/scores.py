@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.files import is_mapped, release_pages
-from saddlesvm.rows.layouts import Dense, Rows
+from saddlesvm.rows.layouts import Rows, matrix_of
 from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 4_000_000
@@ -77,10 +77,3 @@ def scores_of_rows(X: Rows, W: np.ndarray, chosen: Any = None) -> np.ndarray:
     """
     matrix = matrix_of(X)
     return linear_scores(matrix if chosen is None else matrix[chosen], W[:, :-1], X.bias * W[:, -1])
-
-
-def matrix_of(X: Rows) -> Any:
-    """The rows as a NumPy array or SciPy matrix, without the virtual feature, and without a copy."""
-    if isinstance(X, Dense):
-        return X.values
-    return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))

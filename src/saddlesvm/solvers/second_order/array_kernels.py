@@ -11,7 +11,7 @@ from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.array_sums import chosen as chosen_terms
 from saddlesvm.problem.array_sums import weights_of, within_bounds
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.array_rows import combine, dot_rows, matrix
+from saddlesvm.rows.layouts import combine, dot_few, float64_matrix
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 
 silent = np.errstate(all="ignore")
@@ -67,7 +67,7 @@ def respond_to_weights(
     terms: Any, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
 ) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.respond_to_weights`."""
-    dot_rows(X, members, w, z)
+    dot_few(X, members, w, z)
     respond(terms, z, answers)
     combine(X, members, answers.alpha, pulled)
 
@@ -100,14 +100,14 @@ def slope_at_one(line: Any, C: float, alpha: np.ndarray) -> float:
 def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.hessian_product`."""
     z = np.empty(active.size)
-    dot_rows(X, active, v, z)
+    dot_few(X, active, v, z)
     combine(X, active, bend[active] * z, out)
 
 
 @silent
 def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.fill`."""
-    part = matrix(X)[chosen]
+    part = float64_matrix(X)[chosen]
     np.multiply(
         part if isinstance(X, Dense) else part.toarray(), factors[:, None], out=out[:, :-1], casting="same_kind"
     )
@@ -116,7 +116,7 @@ def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> N
 
 def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.hessian_diagonal`."""
-    part, factors = matrix(X)[active], bend[active]
+    part, factors = float64_matrix(X)[active], bend[active]
     if isinstance(X, Dense):
         out[:-1] += factors @ (part * part)
     else:
@@ -139,7 +139,7 @@ def moved_shares(
 
 def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.add_outer_sparse`."""
-    part = matrix(X)[chosen]
+    part = float64_matrix(X)[chosen]
     scaled = part.T * factors
     products = sparse.triu(scaled @ part).tocoo()
     upper[products.row, products.col] += products.data
@@ -149,5 +149,5 @@ def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.
 
 def gram_sparse(X: CSR, chosen: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
     """``out[k, l] = x_chosen[k] . x_pool[l]``."""
-    rows = matrix(X)
+    rows = float64_matrix(X)
     out[:] = (rows[chosen] @ rows[pool].T).toarray() + X.bias * X.bias

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
-from saddlesvm.rows.array_rows import is_small
-from saddlesvm.rows.layouts import CSR, Rows
+from saddlesvm.rows.layouts import CSR, Rows, is_small
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.kernels import moved_shares

@@ -19,9 +19,7 @@ import numpy as np
 from saddlesvm.problem import array_sums
 from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows import array_rows
-from saddlesvm.rows.array_rows import is_small
-from saddlesvm.rows.layouts import U, as_dense_row, axpy, dot
+from saddlesvm.rows.layouts import U, as_dense_row, axpy, combine, dot, is_small
 from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
@@ -322,7 +320,7 @@ def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray
         axpy(X, i, bend[i] * dot(X, i, v), out)
 
 
-@beside(array_rows.combine, is_small)
+@beside(combine, is_small)
 @kernel
 def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]``."""

@@ -12,8 +12,7 @@ from scipy import sparse
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import get_lapack_funcs
 
-from saddlesvm.rows.array_rows import is_small
-from saddlesvm.rows.layouts import CSR, Rows, n_features
+from saddlesvm.rows.layouts import CSR, Rows, is_small, n_features
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile

@@ -15,7 +15,7 @@ from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
-from saddlesvm.rows.array_rows import matrix
+from saddlesvm.rows.layouts import float64_matrix
 from saddlesvm.rows.matrix import Dense
 from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.deadline import time_is_up
@@ -60,7 +60,7 @@ class Small:
         self.size = int(terms.y.size)
         self.s: Any = weights_of(terms)
         self.methods: ArrayMethods = methods_of(problem.loss)
-        rows = matrix(problem.X)
+        rows = float64_matrix(problem.X)
         if problem.members.size < rows.shape[0]:
             rows = rows[problem.members]
         free, n = problem.intercept.constrained, problem.members.size
