@@ -6,24 +6,32 @@ function of yours, decorate that with :func:`inlined`.
 
 from __future__ import annotations
 
-from saddlesvm.problem.logit import logit, logit_step, sigmoid
+from saddlesvm.problem.arithmetic import (
+    EDGE,
+    absolute_slopes,
+    box_slopes,
+    clip,
+    interval_slopes,
+    logit,
+    logit_step,
+    sigmoid,
+    soft_threshold,
+)
+from saddlesvm.problem.loss import Loss, Shape
+from saddlesvm.problem.loss import register as register_loss
 from saddlesvm.problem.losses import (
     Absolute,
     EpsilonInsensitive,
     Hinge,
     Huber,
     Logistic,
-    Loss,
     Pinball,
-    Shape,
     SmoothHinge,
     Squared,
     SquaredEpsilonInsensitive,
     SquaredHinge,
     make_loss,
 )
-from saddlesvm.problem.losses import register as register_loss
-from saddlesvm.problem.slopes import EDGE, absolute_slopes, box_slopes, clip, interval_slopes, soft_threshold
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed
 from saddlesvm.runtime.compiled import inlined
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus

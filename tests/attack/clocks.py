@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR, OneClassSVM
-from saddlesvm.runtime.compiling import seconds_compiling
+from saddlesvm.runtime.clock import seconds_compiling
 
 from .tally import Tally
 

@@ -22,7 +22,7 @@ from saddlesvm.estimators import persistence
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.runtime.compiling import WORDS
+from saddlesvm.runtime.clock import WORDS
 
 from . import damage, seeds
 from .hunt import Job

@@ -21,7 +21,7 @@ from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import traits_of
-from saddlesvm.problem.loss_registry import ALIASES, LOSSES
+from saddlesvm.problem.losses import ALIASES, LOSSES
 from saddlesvm.rows.kernels import KERNELS
 from saddlesvm.runtime import words
 from saddlesvm.runtime.lazy import Later

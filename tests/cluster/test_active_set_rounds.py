@@ -21,8 +21,8 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.losses import Hinge, Logistic, Loss
+from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD

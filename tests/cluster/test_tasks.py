@@ -16,7 +16,7 @@ from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import Until, event_of, halt, working_until
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.runtime.deadline import time_is_up, working_for
+from saddlesvm.runtime.clock import time_is_up, working_for
 from support import labels, matrix
 
 N, D = 400, 5

@@ -18,7 +18,7 @@ from saddlesvm.data import DataError
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.losses import POSITIVE, Hinge, Pinball, make_loss
-from saddlesvm.problem.loss_registry import LOSSES, loss_from_plain, plain_loss, spelled, split_losses
+from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelled, split_losses
 from support import OWN_LOSSES, csr, matrix
 from support.own_losses import Expectile, SteepLogistic
 
@@ -168,7 +168,7 @@ from kernels import of
 print(of(mine.Expectile(0.5), 1.0, 0.0), sum(of.stats.cache_hits.values()))
 """
 KERNEL = """
-from saddlesvm.problem.losses import value
+from saddlesvm.problem.loss import value
 from saddlesvm.runtime.compiled import kernel
 @kernel
 def of(loss, z, y):

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from saddlesvm import LinearSVC, LinearSVCCV, Outcome, Store
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.path import check_Cs
-from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.clock import clock
 from saddlesvm.solvers.automatic.auto import FINISH
 
 

@@ -12,7 +12,7 @@ from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import load_bundled
 from saddlesvm.fit import progress
 from saddlesvm.fit.progress import ProgressBar, shown_time
-from saddlesvm.runtime.compiling import WATCH
+from saddlesvm.runtime.clock import WATCH
 
 
 class Lines:

@@ -20,8 +20,8 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.kernel import make_kernel_problem
-from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.rows.kernels import Kernel

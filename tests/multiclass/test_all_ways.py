@@ -77,7 +77,7 @@ def test_calibrated_probabilities(way):
 def test_a_time_limit_is_shared_fairly(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(multiclass, "clock", lambda: now[0])
-    monkeypatch.setattr("saddlesvm.runtime.deadline.clock", lambda: now[0])
+    monkeypatch.setattr("saddlesvm.runtime.clock.clock", lambda: now[0])
     clock = multiclass.SharedTime(12.0, problems=4, jobs=2)
     assert clock.share() == pytest.approx(6.0)
     now[0] += 2.0

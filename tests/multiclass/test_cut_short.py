@@ -18,7 +18,7 @@ def ticking(monkeypatch: Any) -> list[float]:
     now = [0.0]
     monkeypatch.setattr(sub_problems, "clock", lambda: now[0])
     monkeypatch.setattr("saddlesvm.fit.run.clock", lambda: now[0])
-    monkeypatch.setattr("saddlesvm.runtime.deadline.clock", lambda: now[0])
+    monkeypatch.setattr("saddlesvm.runtime.clock.clock", lambda: now[0])
     return now
 
 

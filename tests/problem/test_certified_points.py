@@ -26,15 +26,7 @@ from saddlesvm.problem.certificate import (
     to_the_sum,
 )
 from saddlesvm.problem.intercepts import Free
-from saddlesvm.problem.losses import (
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    Logistic,
-    Loss,
-    Squared,
-    SquaredHinge,
-)
+from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import STILL, Sums

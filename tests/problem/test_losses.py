@@ -9,20 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from saddlesvm.problem.losses import (
-    ALIASES,
-    LOSSES,
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
+from saddlesvm.problem.loss import (
     Loss,
-    Pinball,
-    SmoothHinge,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
     bounds,
     conjugate,
     curvature,
@@ -31,11 +19,25 @@ from saddlesvm.problem.losses import (
     is_cornerless,
     is_smooth,
     loss_name,
-    make_loss,
     slopes,
     subgradient,
     traits_of,
     value,
+)
+from saddlesvm.problem.losses import (
+    ALIASES,
+    LOSSES,
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Pinball,
+    SmoothHinge,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    make_loss,
 )
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.runtime.compiled import kernel

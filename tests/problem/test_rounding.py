@@ -17,7 +17,8 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS
-from saddlesvm.problem.losses import Hinge, Loss, is_smooth, loss_name
+from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.problem.rounding import PointSizes, gamma, unbalance
 from saddlesvm.rows.layouts import as_rows, longest_row

@@ -12,7 +12,7 @@ from saddlesvm.fit.warm_start import cut
 from saddlesvm.problem import sums
 from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.runtime.small import NotOnArrays, on_arrays

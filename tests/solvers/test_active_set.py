@@ -13,8 +13,8 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import Free, make_intercept
-from saddlesvm.problem.loss import is_smooth, loss_name
-from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.proven_sums import Sums, objectives

@@ -17,8 +17,8 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import is_cornerless, is_smooth
-from saddlesvm.problem.losses import Loss, SquaredHinge
+from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
+from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_dense_row, as_rows

@@ -7,10 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from saddlesvm.problem.losses import (
-    Hinge,
-    Logistic,
-)
+from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.solvers.second_order import equations as newton_equations

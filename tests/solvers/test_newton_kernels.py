@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from saddlesvm.problem.losses import (
-    Loss,
-    is_smooth,
-)
+from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import CSR

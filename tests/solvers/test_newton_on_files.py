@@ -14,8 +14,8 @@ from saddlesvm.fit.loop import Fit, drive, fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.class_sweep import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.on_files import StreamedProblem, make_streamed_problem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.files import BlockReader

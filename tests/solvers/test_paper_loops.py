@@ -15,7 +15,8 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge, is_smooth, make_loss
+from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge, make_loss
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows

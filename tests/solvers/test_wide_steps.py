@@ -22,8 +22,8 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
+from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_dense_row, as_rows

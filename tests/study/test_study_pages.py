@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 from saddlesvm.lab import study
-from saddlesvm.problem.logit import logit_step
+from saddlesvm.problem.arithmetic import logit_step
 from saddlesvm.runtime import randomness
 
 PAGES = Path(__file__).parents[2] / "docs" / "study"

@@ -36,12 +36,12 @@ SOURCE = Path(__file__).parent.parent
 LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
 OWN_LOSS = "MODULE:CLASS, a loss registered in your Python file, in this folder or on PYTHONPATH"
 OWN_ESTIMATOR = "MODULE:CLASS, an estimator registered in your Python file, in this folder or on PYTHONPATH"
-LOSS_REGISTRY, SOLVER_REGISTER = "saddlesvm.problem.loss_registry", "saddlesvm.solvers.register"
+LOSS_REGISTRY, SOLVER_REGISTER = "saddlesvm.problem.losses", "saddlesvm.solvers.register"
 ESTIMATOR_REGISTER = "saddlesvm.estimators.register"
 
 make_loss = Later("saddlesvm.problem.losses:make_loss")
-is_loss = Later("saddlesvm.problem.losses:is_loss")
-loss_name = Later("saddlesvm.problem.losses:loss_name")
+is_loss = Later("saddlesvm.problem.loss:is_loss")
+loss_name = Later("saddlesvm.problem.loss:loss_name")
 
 
 def for_argparse(read: Callable[[str], str]) -> Callable[[str], str]:

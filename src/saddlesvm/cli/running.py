@@ -8,7 +8,7 @@ from typing import Any
 
 from saddlesvm.cli.console import print_error
 from saddlesvm.fit.outcome import NotCertifiedWarning
-from saddlesvm.runtime.compiling import telling
+from saddlesvm.runtime.clock import telling
 from saddlesvm.runtime.shown import one_line
 
 INTERRUPTED = 130

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from saddlesvm.runtime.deadline import working_for
+from saddlesvm.runtime.clock import working_for
 
 FIGURES = 32  # bytes of the four numbers that go with an answer
 REMEMBERED = 1000  # names of fits that were halted, for tasks of theirs that have not begun
@@ -109,7 +109,7 @@ def halt(name: str) -> None:
 
 @contextmanager
 def working_until(until: Until) -> Iterator[threading.Event]:
-    """The event that ends the work within; :func:`~saddlesvm.runtime.deadline.time_is_up` knows of it, too."""
+    """The event that ends the work within; :func:`~saddlesvm.runtime.clock.time_is_up` knows of it, too."""
     stop = event_of(until.name)
     with working_for(until.seconds, stop):
         yield stop

@@ -31,8 +31,8 @@ from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.losses import loss_name, make_loss
+from saddlesvm.problem.loss import is_smooth, loss_name
+from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import WHOLE, Allowed, check

@@ -20,8 +20,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.options import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import end_of_fit
+from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.interrupt import part_of_a_search
 
 RULES = ("best", "one_standard_error")

@@ -40,8 +40,7 @@ from saddlesvm.runtime.allowed import (
     Allowed,
     check,
 )
-from saddlesvm.runtime.compiling import seconds_compiling, telling
-from saddlesvm.runtime.deadline import beginning
+from saddlesvm.runtime.clock import beginning, seconds_compiling, telling
 from saddlesvm.runtime.internal import PublicDir, internal
 from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase

@@ -21,7 +21,7 @@ from saddlesvm.multiclass.fits import Fits, tell_nobody
 from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma

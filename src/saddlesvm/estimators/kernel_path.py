@@ -12,7 +12,7 @@ from saddlesvm.estimators.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.estimators.path import check_Cs
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.interrupt import interruptible
 
 

@@ -21,14 +21,14 @@ from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.exact_scores import SpanPoint, of_exact_scores
 from saddlesvm.problem.intercepts import Free, make_intercept
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine, Novelty
 from saddlesvm.problem.rounding import UNIT, gamma
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors, projected_squares
 from saddlesvm.rows.kernels import Matrix, expand
 from saddlesvm.rows.landmarks import Landmarks, draw_landmarks, make_landmarks
 from saddlesvm.runtime.allowed import WHOLE, Allowed
-from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.second_order.newton import Newton

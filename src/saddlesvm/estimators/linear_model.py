@@ -30,8 +30,7 @@ from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows, i
 from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
-from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes

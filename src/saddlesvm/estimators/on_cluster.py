@@ -24,7 +24,7 @@ from saddlesvm.estimators.base import checked_factors
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows.memory_plan import memory_bytes

@@ -30,7 +30,7 @@ from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.one_vs_one import Pairs, one_vs_one, vote
 from saddlesvm.problem.kernel import MIDDLE, has_shared
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed

@@ -19,8 +19,7 @@ from saddlesvm.estimators.path_in_threads import GridInThreads, Timed, threads_o
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, STRENGTH, check
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import beginning, end_of_fit
+from saddlesvm.runtime.clock import beginning, clock, end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
 
 SAME = 1e-12  # relative distance between values of C that are taken for one

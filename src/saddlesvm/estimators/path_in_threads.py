@@ -28,8 +28,7 @@ from saddlesvm.multiclass import splits
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.rows import layouts
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import end_of_fit
+from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import blas_for, worth_threads
 

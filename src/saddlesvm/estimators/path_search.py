@@ -28,8 +28,7 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import end_of_fit
+from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between

@@ -21,8 +21,7 @@ from saddlesvm.multiclass.splits import SPLITS, each_class
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, best_scale, evaluate
 from saddlesvm.problem.intercepts import intercept_kind
-from saddlesvm.problem.loss import bounds, is_smooth
-from saddlesvm.problem.losses import Loss, loss_name
+from saddlesvm.problem.loss import Loss, bounds, is_smooth, loss_name
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem

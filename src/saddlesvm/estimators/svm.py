@@ -25,8 +25,8 @@ from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.linear_fit import in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import FEW, check_kernel_loss
-from saddlesvm.problem.loss import has_bounded_slopes
-from saddlesvm.problem.losses import Loss, loss_name, make_loss
+from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
+from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores

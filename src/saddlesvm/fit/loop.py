@@ -22,8 +22,7 @@ from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import working_for
+from saddlesvm.runtime.clock import clock, working_for
 from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.runtime.interrupt import interruptible
 from saddlesvm.solvers.base import check_penalty, check_place, phase_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from saddlesvm.fit.trace import Record
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.compiling import is_compiling
+from saddlesvm.runtime.clock import is_compiling
 
 EARLY = 0.05  # share of the way below which no time is told
 

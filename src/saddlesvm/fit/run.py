@@ -20,8 +20,7 @@ from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import working_for
+from saddlesvm.runtime.clock import clock, working_for
 from saddlesvm.solvers.base import Budget, phase_of
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.problem import array_sums
+from saddlesvm.problem import array_losses
 from saddlesvm.problem.certificate import Point, best_scale
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
@@ -21,7 +21,7 @@ from saddlesvm.solvers.second_order.kernels import within_bounds
 SCALE_PRECISION = 0.02  # relative precision of the factor that scales a starting point
 
 
-@beside(array_sums.bring_back, array_sums.is_small)
+@beside(array_losses.bring_back, array_losses.is_small)
 @kernel
 def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
     """Bring every member's variable back to its bounds."""

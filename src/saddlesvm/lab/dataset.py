@@ -14,7 +14,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.kernel import make_kernel_problem
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma

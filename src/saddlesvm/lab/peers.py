@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.problem.losses import Loss, loss_name
+from saddlesvm.problem.loss import Loss, loss_name
 from saddlesvm.problem.problem import Problem
 
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

@@ -15,7 +15,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.study.cases import Draws
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.losses import Loss
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget

@@ -26,8 +26,8 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import prefetch_next
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
-from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import projected

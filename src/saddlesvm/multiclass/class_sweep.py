@@ -20,7 +20,7 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
-from saddlesvm.runtime.deadline import working_for
+from saddlesvm.runtime.clock import working_for
 
 
 class ClassSweep:

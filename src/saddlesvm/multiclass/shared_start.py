@@ -27,7 +27,7 @@ from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Dense, Rows
-from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.clock import clock
 
 FEWEST = 4  # problems per thread below which a block does not pay
 LEAST_VALUES = 100_000_000  # stored values times problems below which separate fits take a moment only

@@ -23,7 +23,7 @@ from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, certificates_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.automatic.auto import DENSE, SMALL, small_phase
 from saddlesvm.solvers.small.dense import Small

@@ -30,8 +30,8 @@ from saddlesvm.problem.rounding import UNIT, PointSizes, RowSizes, gamma, unbala
 from saddlesvm.rows.kernel_errors import KernelErrors
 from saddlesvm.rows.kernels import leaf_of
 from saddlesvm.rows.row_table import HELD, RowTable, whole_table
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
-from saddlesvm.runtime.compiling import clock
 from saddlesvm.solvers.kernel.ascent import Small
 from saddlesvm.solvers.kernel.pairs import pair_steps
 

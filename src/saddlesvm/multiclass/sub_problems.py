@@ -25,8 +25,7 @@ from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_pro
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import end_of_fit
+from saddlesvm.runtime.clock import clock, end_of_fit
 
 SEVERITY = (
     Outcome.CERTIFIED,

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from saddlesvm.problem import array_sums
-from saddlesvm.problem.array_sums import is_small
+from saddlesvm.problem import array_losses
+from saddlesvm.problem.array_losses import is_small
 from saddlesvm.problem.loss import bounds, curvature, slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
@@ -304,7 +304,7 @@ def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: f
     return slope, bend
 
 
-@with_other(is_small, offset_slope=array_sums.offset_slope)
+@with_other(is_small, offset_slope=array_losses.offset_slope)
 @kernel
 def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
     """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: guarded Newton on the derivative.
@@ -387,7 +387,7 @@ def shorten(
                 alpha[i] *= factor
 
 
-@beside(array_sums.balance, is_small)
+@beside(array_losses.balance, is_small)
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
     """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
 

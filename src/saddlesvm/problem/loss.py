@@ -15,11 +15,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from saddlesvm.runtime.allowed import Allowed
-from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.class_sources import mark_source, python_class
 from saddlesvm.runtime.compiled import operation
+from saddlesvm.runtime.words import LOSS_ALIASES
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -140,6 +141,13 @@ class Traits:
         return self.origin.partition(".")[0] != PACKAGE
 
 
+ESTIMATORS: dict[str, str] = {"classification": "LinearSVC", "regression": "LinearSVR"}
+ALIASES = LOSS_ALIASES
+
+LOSSES: dict[str, type] = {}  # every registered loss by its name
+Kind = TypeVar("Kind", bound=type)
+
+
 def is_loss(given: Any) -> bool:
     """Whether something is a registered loss: an object, or its class."""
     kind = given if isinstance(given, type) else type(given)
@@ -171,6 +179,110 @@ def is_cornerless(loss: Loss) -> bool:
 def has_bounded_slopes(loss: Loss) -> bool:
     """Whether the sub-gradients of the loss are bounded: its dual variables then are."""
     return all(math.isfinite(end) for y in (-1.0, 1.0) for end in loss.bounds(y, 1.0))
+
+
+def register(
+    name: str,
+    *,
+    task: Task,
+    shape: Shape | str,
+    parabolic: bool,
+    exponentials: bool,
+    options: Mapping[str, Allowed] | None = None,
+    joint: bool = False,
+) -> Callable[[Kind], Kind]:
+    """A decorator that makes a NamedTuple class a loss; a class of the same name and module replaces the former one.
+
+    Parameters
+    ----------
+    name : str
+        The name in ``loss="name"``, in model files and in messages.
+    task : {"classification", "regression"}
+        Whether y is -1 or +1 and phi depends on ``y z``, or y is a target and phi depends on ``z - y``.
+    shape : Shape, or {"kinked", "cornered", "smooth"}
+    parabolic : bool
+        Whether ``phi*(t a)`` is linear or quadratic in t for t in (0, 1]: the best factor of a dual point then has a
+        closed form. False is always right.
+    exponentials : bool
+        Whether its methods take exponentials or logarithms, so that visiting a row takes longer.
+    options : mapping of str to Allowed, optional
+        The allowed values of each field of the NamedTuple, such as :data:`saddlesvm.losses.POSITIVE`.
+    joint : bool, default=False
+        Whether this loss works with ``multi_class="crammer_singer"`` (whose joint problem has the hinge).
+
+    Raises
+    ------
+    TypeError
+        The class is no NamedTuple, or lacks a method.
+    ValueError
+        A trait is not allowed, the options do not match the fields, or another loss has this name.
+
+    Examples
+    --------
+    The absolute loss again, under a name of its own; ``docs/losses.md`` writes a new one out.
+
+    >>> from typing import NamedTuple
+    >>> from saddlesvm import register_loss
+    >>> from saddlesvm.losses import Absolute, make_loss
+    >>> @register_loss(
+    ...     "median", task="regression", shape="kinked", parabolic=True, exponentials=False
+    ... )
+    ... class Median(NamedTuple):
+    ...     value, subgradient, curvature = (
+    ...         Absolute.value,
+    ...         Absolute.subgradient,
+    ...         Absolute.curvature,
+    ...     )
+    ...     conjugate, bounds, dual_step = (
+    ...         Absolute.conjugate,
+    ...         Absolute.bounds,
+    ...         Absolute.dual_step,
+    ...     )
+    ...     slopes, largest_curvature = Absolute.slopes, Absolute.largest_curvature
+    >>> make_loss("median").value(1.0, 3.0)
+    2.0
+    """
+
+    def declare(kind: Kind) -> Kind:
+        _check_class(kind, options or {})
+        origin = f"{kind.__module__}:{kind.__qualname__}"
+        former = LOSSES.get(name) or LOSSES.get(ALIASES.get(name, ""))
+        if former is not None and traits_of(former).origin != origin:
+            raise ValueError(f"a loss named {name!r} exists already, {traits_of(former).origin}: choose another name")
+        if task not in ESTIMATORS:
+            raise ValueError(f"loss {name!r}: task must be one of {', '.join(ESTIMATORS)}; got {task!r}")
+        if not name.replace("_", "").isalnum():
+            raise ValueError(f"a loss needs a name of letters, digits and underscores; got {name!r}")
+        traits = Traits(name, task, _shape(name, shape), parabolic, exponentials, joint, dict(options or {}), origin)
+        kind.traits = traits  # type: ignore[attr-defined]
+        mark_source(kind)
+        LOSSES[name] = kind
+        return kind
+
+    return declare
+
+
+def _check_class(kind: type, options: Mapping[str, Allowed]) -> None:
+    """Raise an error that names what a class lacks to be a loss."""
+    named = getattr(kind, "__qualname__", repr(kind))
+    if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        raise TypeError(f"{named} must be a NamedTuple class whose fields are its options")
+    missing = [f"{method}({given})" for method, given in ARGUMENTS.items() if not callable(getattr(kind, method, None))]
+    if missing:
+        raise TypeError(f"the loss {named} lacks {', '.join(missing)}")
+    if set(kind._fields) != set(options):
+        raise ValueError(
+            f"the loss {named} has the fields ({', '.join(kind._fields)}): declare for each of them what it may be; "
+            f"options has ({', '.join(options)})"
+        )
+
+
+def _shape(name: str, shape: Shape | str) -> Shape:
+    try:
+        return Shape(shape)
+    except ValueError:
+        known = ", ".join(one.value for one in Shape)
+        raise ValueError(f"loss {name!r}: shape must be one of {known}; got {shape!r}") from None
 
 
 def _of_loss(name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The losses that come with the package, and the names for writing new ones.
+"""The losses by their names, and a loss object from a name and options. Importing this file registers the package's:
 
 ============================  ==============================  ==========================================
 loss                          phi(z)                          -phi*(-a), with b = a y
@@ -24,41 +24,12 @@ tables of section 5; Hsieh and others (2008); Ho and Lin (2012) for the regressi
 
 from __future__ import annotations
 
-from saddlesvm.problem.loss import (
-    Loss,
-    Shape,
-    Task,
-    Traits,
-    bounds,
-    conjugate,
-    curvature,
-    dual_step,
-    has_bounded_slopes,
-    is_cornerless,
-    is_loss,
-    is_smooth,
-    loss_name,
-    slopes,
-    subgradient,
-    traits_of,
-    value,
-)
-from saddlesvm.problem.loss_registry import (
-    ALIASES,
-    LOSSES,
-    UnregisteredLoss,
-    loss_from_plain,
-    make_loss,
-    names_of,
-    parse_loss,
-    plain_loss,
-    read_options,
-    register,
-    spelled,
-    split_losses,
-)
-from saddlesvm.problem.margin_losses import Hinge, Logistic, SmoothHinge, SquaredHinge
-from saddlesvm.problem.residual_losses import (
+from collections.abc import Mapping
+from typing import Any
+
+from saddlesvm.problem.loss import ALIASES, ESTIMATORS, LOSSES, Loss, Task, is_loss, loss_name, traits_of
+from saddlesvm.problem.margin_losses import Hinge, Logistic, SmoothHinge, SquaredHinge  # noqa: F401 (registers them)
+from saddlesvm.problem.residual_losses import (  # noqa: F401 (registers them)
     Absolute,
     EpsilonInsensitive,
     Huber,
@@ -66,45 +37,150 @@ from saddlesvm.problem.residual_losses import (
     Squared,
     SquaredEpsilonInsensitive,
 )
+from saddlesvm.runtime.allowed import check
 
-__all__ = [
-    "ALIASES",
-    "LOSSES",
-    "Absolute",
-    "EpsilonInsensitive",
-    "Hinge",
-    "Huber",
-    "Logistic",
-    "Loss",
-    "Pinball",
-    "Shape",
-    "SmoothHinge",
-    "Squared",
-    "SquaredEpsilonInsensitive",
-    "SquaredHinge",
-    "Task",
-    "Traits",
-    "UnregisteredLoss",
-    "bounds",
-    "conjugate",
-    "curvature",
-    "dual_step",
-    "has_bounded_slopes",
-    "is_cornerless",
-    "is_loss",
-    "is_smooth",
-    "loss_from_plain",
-    "loss_name",
-    "make_loss",
-    "names_of",
-    "parse_loss",
-    "plain_loss",
-    "read_options",
-    "register",
-    "slopes",
-    "spelled",
-    "split_losses",
-    "subgradient",
-    "traits_of",
-    "value",
-]
+
+class UnregisteredLoss(LookupError):
+    """A model file names a loss from outside the package that was not registered in this process."""
+
+    def __init__(self, name: Any, origin: Any) -> None:
+        super().__init__(name, origin)
+        self.name, self.origin = name, origin
+
+    def __str__(self) -> str:
+        if self.origin is None:
+            return f"has the loss {self.name!r}, which this version does not know"
+        return (
+            f"has the loss {self.name!r} of {self.origin}, which is not registered here: import its module first "
+            f"(import {str(self.origin).partition(':')[0]}), or give --loss {self.origin} on the command line"
+        )
+
+
+def names_of(task: Task | None = None) -> list[str]:
+    """The names of all registered losses, or of those for a task."""
+    return [name for name, kind in LOSSES.items() if task in (None, traits_of(kind).task)]
+
+
+def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
+    """The class and the options of ``"name"`` or ``"name:option=value,option=value"``; no class if none is so named.
+
+    Raises
+    ------
+    ValueError
+        The loss has no such option.
+    """
+    name, _, listed = text.partition(":")
+    kind = LOSSES.get(ALIASES.get(name, name))
+    return kind, read_options(kind, listed) if kind is not None and listed else {}
+
+
+def read_options(kind: type, listed: str) -> dict[str, Any]:
+    """The options of ``"option=value,option=value"``; a value that is no number is left as it is.
+
+    Raises
+    ------
+    ValueError
+        The loss has no such option.
+    """
+    traits = traits_of(kind)
+    found: dict[str, Any] = {}
+    for option, equals, text in (one.partition("=") for one in listed.split(",") if one):
+        if option not in traits.options or not equals:
+            known = ", ".join(traits.options) or "none"
+            raise ValueError(f"the loss {traits.name!r} has no option {option!r}; it has: {known}")
+        try:
+            found[option] = float(text)
+        except ValueError:
+            found[option] = text
+    return found
+
+
+def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
+    """A loss object from its name, from name and options, or from its class; or the object itself. All checked.
+
+    Parameters
+    ----------
+    loss : str, Loss or class
+        A registered name or an alias, alone or with options (``"pinball:tau=0.8"``), a loss object, or its class.
+    task : {"classification", "regression"}, optional
+        The task that the loss must serve.
+    **given
+        Options of those losses that have them, where the text does not say; no loss need have any of them.
+
+    Raises
+    ------
+    ValueError
+        The name or an option is unknown, the loss does not fit the task, or an option is missing or out of range.
+    """
+    parsed: dict[str, Any] = {}
+    kind: Any = loss if isinstance(loss, type) else type(loss)
+    if isinstance(loss, str):
+        kind, parsed = parse_loss(loss)
+        if kind is None:
+            raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(names_of(task))}, or a loss object")
+    elif not is_loss(kind):
+        unlike = (
+            f"; declare the class {kind.__name__} with @saddlesvm.register_loss" if hasattr(kind, "dual_step") else ""
+        )
+        raise ValueError(f"loss must be one of {', '.join(names_of(task))}, or a loss object; got {loss!r}{unlike}")
+    traits = traits_of(kind)
+    if task not in (None, traits.task):
+        fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
+        raise ValueError(f"loss={traits.name!r} is a {traits.task} loss: {fitting}")
+    whole = isinstance(loss, (str, type))
+    options = kind._field_defaults | given | parsed if whole else loss._asdict()
+    numbers = []
+    for option, allowed in traits.options.items():
+        if option not in options:
+            raise ValueError(f"the loss {traits.name!r} needs {option}, such as loss='{traits.name}:{option}=...'")
+        check(option, options[option], allowed)
+        numbers.append(float(options[option]))
+    made: Loss = kind(**dict(zip(traits.options, numbers, strict=True))) if whole else loss
+    return made
+
+
+def spelled(loss: Loss) -> str:
+    """The text that :func:`make_loss` reads as this loss; options at their defaults are left out."""
+    kind: Any = type(loss)
+    options: dict[str, float] = loss._asdict()  # type: ignore[attr-defined]
+    parts = [f"{option}={value:.12g}" for option, value in options.items() if value != kind._field_defaults.get(option)]
+    return f"{loss_name(loss)}:{','.join(parts)}" if parts else loss_name(loss)
+
+
+def split_losses(text: str) -> list[str]:
+    """The losses of a list with commas, some of which stand between the options of one: ``"hinge,own:a=1,b=2"``."""
+    found: list[str] = []
+    for part in (one.strip() for one in text.split(",")):
+        if found and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
+
+
+def plain_loss(loss: Any) -> Any:
+    """A loss, its class or its text as JSON can hold it; with the place of its class if that is not this package."""
+    text = loss if isinstance(loss, str) else None
+    kind = loss if text is None else parse_loss(loss)[0]
+    if kind is None or (text is not None and not traits_of(kind).is_outside):
+        return text
+    options = None if text is not None or isinstance(loss, type) else loss._asdict()
+    plain = {"loss": loss_name(kind), "options": options}
+    return plain | {"text": text, "origin": traits_of(kind).origin} if traits_of(kind).is_outside else plain
+
+
+def loss_from_plain(plain: Mapping[str, Any]) -> Any:
+    """The loss given to :func:`plain_loss`. Nothing is imported: a user's own loss must have been registered before.
+
+    Raises
+    ------
+    UnregisteredLoss
+        The loss was not registered.
+    """
+    name, origin, text = plain["loss"], plain.get("origin"), plain.get("text")
+    kind: Any = LOSSES.get(name)
+    if kind is None or origin not in (None, traits_of(kind).origin):
+        raise UnregisteredLoss(name, origin)
+    if text is not None:
+        return text
+    return kind if plain["options"] is None else kind(**plain["options"])

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from saddlesvm.problem.logit import logit, logit_step, sigmoid
-from saddlesvm.problem.loss import Shape
-from saddlesvm.problem.loss_registry import register
-from saddlesvm.problem.slopes import EDGE, INF, box_slopes, clip
+from saddlesvm.problem.arithmetic import EDGE, INF, box_slopes, clip, logit, logit_step, sigmoid
+from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import POSITIVE
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 

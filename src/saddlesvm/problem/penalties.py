@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from saddlesvm.problem.slopes import EDGE, INF, soft_threshold
+from saddlesvm.problem.arithmetic import EDGE, INF, soft_threshold
 from saddlesvm.rows.layouts import Rows, U, as_dense_row, dot
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number

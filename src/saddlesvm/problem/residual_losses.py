@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from saddlesvm.problem.loss import Shape
-from saddlesvm.problem.loss_registry import register
-from saddlesvm.problem.slopes import EDGE, INF, absolute_slopes, clip, interval_slopes, soft_threshold
+from saddlesvm.problem.arithmetic import EDGE, INF, absolute_slopes, clip, interval_slopes, soft_threshold
+from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import NOT_NEGATIVE, POSITIVE, SHARE
 
 

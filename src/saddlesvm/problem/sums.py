@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem import array_sums
-from saddlesvm.problem.array_sums import is_small
+from saddlesvm.problem import array_losses
+from saddlesvm.problem.array_losses import is_small
 from saddlesvm.problem.loss import conjugate, subgradient, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import LEAF
@@ -21,7 +21,7 @@ from saddlesvm.runtime.small import beside
 SUMS = 5  # that a certificate takes from the rows
 
 
-@beside(array_sums.loss_sums, is_small)
+@beside(array_losses.loss_sums, is_small)
 @kernel
 def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
     """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two."""
@@ -68,7 +68,7 @@ def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndar
     return paid, conjugates, coupled, charged, crossed
 
 
-@beside(array_sums.conjugate_sum, is_small)
+@beside(array_losses.conjugate_sum, is_small)
 @kernel
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
@@ -79,7 +79,7 @@ def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, fact
     return total
 
 
-@beside(array_sums.dual_of_margins, is_small)
+@beside(array_losses.dual_of_margins, is_small)
 @kernel
 def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
     """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""

@@ -241,7 +241,7 @@ def dot_few(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> Non
 
 
 @silent
-def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+def combine_few(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]`` in NumPy and SciPy, each row chosen once at most."""
     values = float64_matrix(X)
     spread = np.zeros(values.shape[0])
@@ -275,7 +275,7 @@ def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.n
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
     if is_small(X):
-        combine(X, members, coefficients[members], w)
+        combine_few(X, members, coefficients[members], w)
     else:
         add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
 

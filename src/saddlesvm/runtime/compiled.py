@@ -4,8 +4,8 @@ Kernels are plain Python functions compiled by Numba. They release the GIL, are 
 sums (which is what lets a dot product be vectorised), but keep NaN and infinity: shrinking compares with infinity.
 
 Numba keys its cache only by the file that defines a kernel. A change to code that kernels of other files inline
-(losses, ``logit.py``, ``exp_log.py``, ``layouts.py``) leaves those kernels stale: ``python -m saddlesvm.clear_cache``
-removes every cached kernel of this package.
+(losses, ``arithmetic.py``, ``exp_log.py``, ``layouts.py``) leaves those kernels stale:
+``python -m saddlesvm.clear_cache`` removes every cached kernel of this package.
 
 Nothing here imports Numba, which takes 0.15 seconds: a process that only fits small problems needs none of it.
 :mod:`saddlesvm.runtime.compiler` does, when a kernel is first called.
@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from saddlesvm.runtime.compiling import WATCH
+from saddlesvm.runtime.clock import WATCH
 from saddlesvm.runtime.lazy import Later
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -17,7 +17,7 @@ from numba.core import cgutils, event, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload
 
-from saddlesvm.runtime.compiling import WATCH
+from saddlesvm.runtime.clock import WATCH
 from saddlesvm.runtime.kernel_cache import KernelCache
 
 

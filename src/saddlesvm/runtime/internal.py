@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-__all__ = ["PublicDir", "internal", "is_internal"]
-
 Method = TypeVar("Method", bound=Callable[..., object])
 MARK = "_saddlesvm_internal"
 

@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["interruptible", "part_of_a_search"]
-
 # Packages that call fits as parts of something larger. `multiprocessing` runs the processes of every pool.
 PROGRAMS = frozenset({"dask_ml", "imblearn", "joblib", "mlxtend", "multiprocessing", "optuna", "sklearn", "skopt"})
 DECORATORS = ("sklearn.callback",)  # scikit-learn's code around every fit that has its callbacks, also a person's

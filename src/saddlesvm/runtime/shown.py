@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["one_line", "shown", "unbroken"]
-
 JOINERS = "\u200c\u200d"  # joiners of several scripts and of emoji: they change neither direction nor line
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
 LONGEST = 2_000  # characters of a message

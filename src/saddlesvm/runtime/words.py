@@ -7,37 +7,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-__all__ = [
-    "CLASSIFICATION_LOSSES",
-    "CLUSTER_SOLVERS",
-    "DTYPES",
-    "INTERCEPTS",
-    "KEPT",
-    "KERNEL_LOSSES",
-    "KERNEL_NAMES",
-    "LAYOUTS",
-    "LOSS_ALIASES",
-    "MISSING_VALUES",
-    "REGRESSION_LOSSES",
-    "SOLVER_NAMES",
-    "USUAL_LAYOUTS",
-    "USUAL_LOSSES",
-    "Calibration",
-    "ClassificationLoss",
-    "ClusterSolver",
-    "DualOption",
-    "Intercept",
-    "Keep",
-    "KernelName",
-    "KernelSolver",
-    "MultiClass",
-    "Penalty",
-    "RegressionLoss",
-    "ScoreShape",
-    "SolverName",
-    "TubeLoss",
-]
-
 ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"]
 RegressionLoss: TypeAlias = Literal[
     "squared", "absolute", "epsilon_insensitive", "squared_epsilon_insensitive", "huber", "pinball",

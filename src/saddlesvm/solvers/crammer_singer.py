@@ -30,8 +30,8 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import prefetch_next
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
-from saddlesvm.runtime.deadline import time_is_up
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState

@@ -33,7 +33,7 @@ from saddlesvm.rows.class_rows import add_combinations, by_class, weights_shape
 from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.randomness import draw, seeded
 from saddlesvm.runtime.threads import blas_for

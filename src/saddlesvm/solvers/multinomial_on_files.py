@@ -34,7 +34,7 @@ from saddlesvm.rows.files import chosen_rows
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import Part
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.problem.arithmetic import soft_threshold
 from saddlesvm.rows.layouts import Rows, U, as_dense_row, axpy
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.runtime.compiled import inlined, kernel, operation

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.problem.arithmetic import soft_threshold
 from saddlesvm.rows.row_table import Table, holds, whole_table
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel
 

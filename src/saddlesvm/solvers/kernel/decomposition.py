@@ -34,7 +34,7 @@ from saddlesvm.problem.kernel import FEW, KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.rows.kernel_rows import RowCache
 from saddlesvm.rows.row_table import ABSENT, NEEDED, RowTable
-from saddlesvm.runtime.compiling import clock
+from saddlesvm.runtime.clock import clock
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
 from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, work_of

@@ -23,8 +23,8 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, nearest_feasible
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
-from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import below, seeded
 from saddlesvm.solvers.base import Budget, SolverBase, State, one_of
 

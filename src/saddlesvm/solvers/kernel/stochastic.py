@@ -23,11 +23,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.arithmetic import soft_threshold
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint
-from saddlesvm.problem.slopes import soft_threshold
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
-from saddlesvm.runtime.compiling import clock
 from saddlesvm.runtime.randomness import below, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase, one_of
 from saddlesvm.solvers.kernel.ascent import TAU, falling, rising

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.array_losses import methods_of
-from saddlesvm.problem.array_sums import chosen as chosen_terms
-from saddlesvm.problem.array_sums import weights_of, within_bounds
+from saddlesvm.problem.array_losses import chosen as chosen_terms
+from saddlesvm.problem.array_losses import methods_of, weights_of, within_bounds
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.layouts import combine, dot_few, float64_matrix
+from saddlesvm.rows.layouts import combine_few, dot_few, float64_matrix
 from saddlesvm.rows.matrix import CSR, Dense, Rows
 
 silent = np.errstate(all="ignore")
@@ -69,7 +68,7 @@ def respond_to_weights(
     """:func:`saddlesvm.solvers.second_order.kernels.respond_to_weights`."""
     dot_few(X, members, w, z)
     respond(terms, z, answers)
-    combine(X, members, answers.alpha, pulled)
+    combine_few(X, members, answers.alpha, pulled)
 
 
 @silent
@@ -101,7 +100,7 @@ def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray
     """:func:`saddlesvm.solvers.second_order.kernels.hessian_product`."""
     z = np.empty(active.size)
     dot_few(X, active, v, z)
-    combine(X, active, bend[active] * z, out)
+    combine_few(X, active, bend[active] * z, out)
 
 
 @silent

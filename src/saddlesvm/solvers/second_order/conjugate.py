@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, growing
 
 Map = Callable[[np.ndarray], np.ndarray]

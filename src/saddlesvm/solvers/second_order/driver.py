@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, growing
 from saddlesvm.solvers.base import Best, nothing
 

@@ -28,7 +28,7 @@ import numpy as np
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, dtype_of
 from saddlesvm.rows.passes import Part
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.costs import SPARSE_COST

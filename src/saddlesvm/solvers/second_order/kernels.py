@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem import array_sums
+from saddlesvm.problem import array_losses
 from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows.layouts import U, as_dense_row, axpy, combine, dot, is_small
+from saddlesvm.rows.layouts import U, as_dense_row, axpy, combine_few, dot, is_small
 from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
@@ -170,7 +170,7 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
     sums[3] += active
 
 
-@beside(array_kernels.respond, array_sums.is_small)
+@beside(array_kernels.respond, array_losses.is_small)
 @kernel
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """Compute the multipliers and sums of all members at their margins."""
@@ -184,7 +184,7 @@ def answers_at(terms: SmoothedTerms, z: np.ndarray) -> Answers:
     return answers
 
 
-@beside(array_kernels.respond_to_weights, array_sums.is_small)
+@beside(array_kernels.respond_to_weights, array_losses.is_small)
 @kernel
 def respond_to_weights(
     terms: SmoothedTerms,
@@ -210,7 +210,7 @@ def respond_to_weights(
                 axpy(X, members[k], answers.alpha[k], pulled)
 
 
-@beside(array_kernels.bending_rows, array_sums.is_small)
+@beside(array_kernels.bending_rows, array_losses.is_small)
 @kernel
 def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
     """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
@@ -256,7 +256,7 @@ def slope_at_one(line: Line, C: float, alpha: np.ndarray) -> Any:
 
 
 @with_other(
-    array_sums.is_small,
+    array_losses.is_small,
     slope_along=array_kernels.slope_along,
     slope_at_zero=array_kernels.slope_at_zero,
     slope_at_one=array_kernels.slope_at_one,
@@ -320,7 +320,7 @@ def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray
         axpy(X, i, bend[i] * dot(X, i, v), out)
 
 
-@beside(combine, is_small)
+@beside(combine_few, is_small)
 @kernel
 def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]``."""

@@ -45,7 +45,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.passes import Part
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dtrtrs
 
-from saddlesvm.problem.array_losses import ArrayMethods, methods_of
-from saddlesvm.problem.array_sums import weights_of
+from saddlesvm.problem.array_losses import ArrayMethods, methods_of, weights_of
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.rows.layouts import float64_matrix
 from saddlesvm.rows.matrix import Dense
-from saddlesvm.runtime.compiling import clock
-from saddlesvm.runtime.deadline import time_is_up
+from saddlesvm.runtime.clock import clock, time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing

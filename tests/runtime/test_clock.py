@@ -16,9 +16,9 @@ from saddlesvm.multiclass.sub_problems import SharedTime
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.runtime import compiling
+from saddlesvm.runtime import clock as clocks
+from saddlesvm.runtime.clock import clock, seconds_compiling, telling
 from saddlesvm.runtime.compiled import INTERPRETED
-from saddlesvm.runtime.compiling import clock, seconds_compiling, telling
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 
 
@@ -36,7 +36,7 @@ class Now:
 def now(monkeypatch: pytest.MonkeyPatch) -> Now:
     turned = Now()
     monkeypatch.setattr(time, "perf_counter", turned)
-    monkeypatch.setattr(compiling.WATCH, "state", (0.0, None))
+    monkeypatch.setattr(clocks.WATCH, "state", (0.0, None))
     return turned
 
 
