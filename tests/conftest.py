@@ -21,6 +21,10 @@ def _fresh_cache() -> str:
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", _fresh_cache())
+if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
+    # Several processes share the cores already. Threads of BLAS that wait for one another without a core of their own
+    # took 300 s for a test of 9 s; NumPy, which is loaded below, reads this once.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
