@@ -90,8 +90,9 @@ def test_a_table_of_cross_validation_and_the_best_of_it(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--C", "auto", "--cv", "3"], "--cv needs one or several numbers of --C"),
-        (["--lambda", "1", "--cv", "3"], "--cv needs one or several numbers of --C"),
+        (["--C", "auto:rule=one_standard_error", "--cv", "3"], "--cv takes the best C"),
+        (["--C", "auto:size=1", "--cv", "3"], "size of C='auto' must be a whole number of at least 2"),
+        (["--lambda", "1", "--cv", "3"], "--cv needs --C or --gamma"),
         (["--C", "1,x"], "a number, several with commas, as in 0.1,1,10, or auto"),
         (["--cv", "1"], "a whole number of folds is needed, at least 2"),
         (["--validation", "2"], "a file goes with --test"),

@@ -93,6 +93,8 @@ def test_what_does_not_go_is_refused(words: tuple[str, ...], said: str, people: 
 
 
 def test_folds_and_held_out_rows_learn_from_their_own(people: tuple[Path, Path], run: Run) -> None:
+    told = facts(run, "train", people[0], "--C", "auto:low=0.1,high=1,size=2", "--cv", "3")
+    assert told["cross-validation"] == facts(run, "train", people[0], "--C", "0.1,1", "--cv", "3")["cross-validation"]
     told = facts(run, "train", people[0], "--C", "0.1,1", "--cv", "3", "--validation", "0.2")
     assert told["cross-validation"]["chosen C"] in (0.1, 1.0) and "validation accuracy" in told["quality"]
     told = facts(run, "train", people[0], "--C", "auto")

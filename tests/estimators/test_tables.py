@@ -25,6 +25,7 @@ from saddlesvm.data.frame_files import frame_source
 from saddlesvm.estimators.table import encoder_of, state_of
 from saddlesvm.estimators.table_files import Learner, as_store, kinds_of, stored_encoder
 from saddlesvm.table import TableEncoder, encoder, read
+from support import distance_bound
 from support.tables import adult_like, notes, titanic_like
 
 KINDS = {"ticket": "drop", "age": "number", "sex": "category", "fare": "number", "cabin": "category", "name": "text",
@@ -112,6 +113,21 @@ def test_folds_learn_an_encoding_of_their_own() -> None:
     seen = set(table["cabin"][:40])
     assert {one for one in part[0].named_transformers_["category"].categories_[1] if one} == seen - {None}
     assert isinstance(part[0], ColumnTransformer)
+
+
+def test_leaving_a_row_out_needs_no_encoding_of_its_own_for_categories() -> None:
+    """A category that only the row left out has gets no weight from the others, as if it had not been encoded."""
+    table, y = titanic_like(24)
+    frame = frame_of({name: table[name] for name in ("sex", "cabin")})
+    shared = encoder(frame, dict.fromkeys(frame.names, "category")).fit(frame)
+    X = shared.transform(frame)
+    for row in range(len(y)):
+        others = np.delete(np.arange(len(y)), row)
+        once = LinearSVC(random_state=0).fit(X[others], y[others])
+        anew = make_pipeline(clone(shared), LinearSVC(random_state=0)).fit(frame[others], y[others])
+        length = np.sqrt(X[[row]].power(2).sum() + 1.0)  # with the constant feature of the intercept
+        away = length * distance_bound(once.certificate_.gap, anew[-1].certificate_.gap)
+        assert abs(once.decision_function(X[[row]])[0] - anew.decision_function(frame[[row]])[0]) <= away
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from saddlesvm.cli.arguments import FOLDS
 from saddlesvm.data import DataError, Table
 from saddlesvm.estimators import register
+from saddlesvm.estimators.automatic_C import AutomaticC, made_automatic
 from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.problem.losses import make_loss, traits_of
@@ -108,14 +109,19 @@ def make_estimator(options: argparse.Namespace, y: np.ndarray) -> Any:
 
 
 def check_choice(options: argparse.Namespace) -> None:
-    """Raise ValueError for options of the choice that do not go together."""
+    """Raise ValueError for options of the choice that do not go together; with folds, ``auto`` is its values of C."""
     several = isinstance(options.C, tuple) or isinstance(options.gamma, tuple)
     if several and options.cv is None:
         options.cv = FOLDS
     if options.cv is None:
         return
-    if isinstance(options.C, str) or options.lam is not None:
-        raise ValueError("--cv needs one or several numbers of --C or --gamma: --C 0.1,1,10 --cv 5")
+    if options.lam is not None:
+        raise ValueError("--cv needs --C or --gamma, one or several numbers or auto: --C 0.1,1,10 --cv 5")
+    how = made_automatic(options.C)
+    if how is not None:
+        if how.rule != AutomaticC.rule:
+            raise ValueError(f"--cv takes the best C; rule={how.rule} is for --C auto without --cv")
+        options.C = tuple(np.geomspace(how.low, how.high, how.size).tolist())
     if options.checkpoint:
         raise ValueError("--cv does not work with --checkpoint")
 

@@ -87,7 +87,7 @@ OPTIONS: dict[str, Option] = {
     "C": option("weight of the losses: 1, several (0.1,1,10), or auto", type=kinds.strength),
     "lam": option("lambda = 1 / (C n) instead of C", type=float),
     "cv": option(
-        "folds of the cross-validation of several values of C, or of gamma; 5 by default",
+        "folds of the cross-validation of several values of C, those of auto, or of gamma; 5 by default",
         type=kinds.fold_count, metavar="FOLDS",
     ),
     "Cs": option(
