@@ -24,7 +24,7 @@ from saddlesvm.runtime.words import (
     USUAL_LAYOUTS,
     USUAL_LOSSES,
     MultiClass,
-    Penalty,
+    PenaltyName,
 )
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
@@ -480,7 +480,7 @@ COMMANDS = {
             "dtype": option(f"of {', '.join(DTYPES)}; {{default}} by default", default="float64"),
             "intercept": {"default": "regularized"},
             "multi_class": option("of several classes", choices=get_args(MultiClass), metavar=None),
-            "penalty": option("of the weights", choices=get_args(Penalty)),
+            "penalty": option("of the weights", choices=get_args(PenaltyName)),
             "kernel": option("of SVC, SVR", choices=COMPUTED, metavar=None),
             "n_jobs": option("2 or more: also what threads within a fit need"),
         },

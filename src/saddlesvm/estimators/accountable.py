@@ -265,7 +265,7 @@ def card_of(model: Any, X: Any = None, y: Any = None) -> Card:
         "problem": {
             "loss": loss_name(make_loss(model.loss)),
             **model._strength(),
-            "penalty": model.penalty,
+            "penalty": model.penalty if isinstance(model.penalty, str) else str(model.penalty),
             "intercept": model._intercept_kind(),
             **({} if classes is None else {"classes": classes.tolist(), "multi_class": model.multi_class}),
         },

@@ -31,7 +31,7 @@ from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss, is_smooth
-from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square
+from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights, linear_scores
@@ -93,7 +93,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
     fit_intercept: bool
     intercept: str
     intercept_scaling: float
-    penalty: str
+    penalty: Any
     l1_ratio: float
     random_state: Any
     warm_start: bool
@@ -174,14 +174,16 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         ValueError
             There is no such penalty.
         """
-        asked = getattr(self, "penalty", "l2")  # estimators from outside may have none
+        asked: Any = getattr(self, "penalty", "l2")  # estimators from outside may have none
+        if is_penalty(asked):
+            return Weighed(asked, 1.0)
         if asked == "l2":
             return Weighed(L2(), 1.0)
         if asked == "l1":
             return Weighed(L1(), 1.0)
         if asked == "elasticnet":
             return elastic_net(self.l1_ratio)
-        raise ValueError(f"penalty must be 'l2', 'l1', or 'elasticnet' with l1_ratio; got {asked!r}")
+        raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}")
 
     def _posed(self) -> dict[str, Any]:
         """C or lambda, and the penalty, as problems take them; see :func:`~saddlesvm.problem.penalties.elastic_net`."""

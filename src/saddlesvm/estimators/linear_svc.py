@@ -27,6 +27,7 @@ from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import (
@@ -37,7 +38,7 @@ from saddlesvm.runtime.words import (
     Intercept,
     Keep,
     MultiClass,
-    Penalty,
+    PenaltyName,
     ScoreShape,
     SolverName,
 )
@@ -74,11 +75,12 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
 
     Parameters
     ----------
-    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+    penalty : {"l2", "l1", "elasticnet"} or a penalty object, default="l2"
         Half the squared norm of the weights; or :math:`\lVert w \rVert_1`; or, with `l1_ratio` as :math:`\rho`,
         :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The last two make weights exactly zero.
         The l1 norm has the solvers "auto" and "columns". It penalises a regularised intercept like the other weights,
-        as LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca".
+        as LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty object of your
+        own that contains half a square (``CONTRIBUTING.md`` in the sources has the contract).
     loss : str or Loss, default="squared_hinge"
         "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
     l1_ratio : float, default=0.15
@@ -253,7 +255,7 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
 
     def __init__(
         self,
-        penalty: Penalty = "l2",
+        penalty: PenaltyName | Penalty | BlockPenalty = "l2",
         loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge",
         *,
         l1_ratio: float = 0.15,

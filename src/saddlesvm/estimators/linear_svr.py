@@ -23,8 +23,9 @@ from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Keep, Penalty, RegressionLoss, SolverName
+from saddlesvm.runtime.words import ClusterSolver, DualOption, Intercept, Keep, PenaltyName, RegressionLoss, SolverName
 from saddlesvm.solvers.base import SolverBase
 
 
@@ -94,7 +95,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
         fit_intercept: bool = True,
         intercept: Intercept = "regularized",
         intercept_scaling: float = 1.0,
-        penalty: Penalty = "l2",
+        penalty: PenaltyName | Penalty | BlockPenalty = "l2",
         l1_ratio: float = 0.15,
         dual: DualOption = "auto",
         solver: SolverName | ClusterSolver | SolverBase = "auto",

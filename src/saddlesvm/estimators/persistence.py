@@ -181,6 +181,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
             arrays |= _parts(name, getattr(model, name))
     if callable(getattr(model, "kernel", None)):
         raise DataError(f"{path}: a model whose kernel is a Python function cannot be saved: only data are")
+    if isinstance(params.get("penalty"), tuple):
+        raise DataError(f"{path}: a model with a penalty object cannot be saved, only one with a penalty by name")
     certificates = getattr(model, "certificates_", [])
     meta = {
         "params": {name: _plain(name, given) for name, given in params.items() if name not in UNSAVED},

@@ -20,6 +20,15 @@ identity()         whether ``weight(v)`` is v: R is half the squared norm, no co
 parts()            (square, l1) where r is ``square w^2 / 2 + l1 |w|``: the column solver takes such penalties
 =================  =======================================================================================
 
+A penalty of blocks of weights (group lasso) is a NamedTuple, too, and contains half a square. Its ``value`` and
+``conjugate`` take the features' weights or pulls, an array of shape (d,), and add up terms that are not negative; its
+``weights(v)`` is the maximiser, shape (d,). :func:`weight_at` gives compiled kernels the weight of one feature:
+
+=========================  ===============================================================================
+weight_of(v, j, scale)     the weight of feature j at the pull ``scale v``; v has shape (d + 1,), the
+                           place of the virtual feature last
+=========================  ===============================================================================
+
 Solvers that step in closed form (SDCA, DCD) take every penalty whose r contains half a square: ``r*`` is then 1-smooth,
 so that the step for half a square, ``q = C ||x||^2``, never lowers the dual objective. They keep v, read w through
 :func:`score`, and add to v. A penalty without a square has a ``r*`` that is infinite beyond some pull: dual points are
@@ -68,6 +77,26 @@ class Penalty(Protocol):
 
     def domain_scale(self, v: float) -> float:
         """The largest factor in [0, 1] with which ``r*(factor v)`` is finite."""
+
+
+class BlockPenalty(Protocol):
+    """What a penalty of blocks of weights says, see above; a NamedTuple."""
+
+    @staticmethod
+    def identity() -> bool:
+        """False: R is not half the squared norm."""
+
+    def value(self, w: np.ndarray) -> float:
+        """``R(w)``, at least ``||w||^2 / 2``."""
+
+    def conjugate(self, v: np.ndarray) -> float:
+        """``R*(v)``."""
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        """``grad R*(v)``."""
+
+    def weight_of(self, v: np.ndarray, j: int, scale: float) -> float:
+        """The component j of ``grad R*(scale v)``."""
 
 
 class L2(NamedTuple):
@@ -196,6 +225,16 @@ def _of_penalty(name: str) -> Callable[..., Any]:
     return pick
 
 
+def is_penalty(given: Any) -> bool:
+    """Whether something has the methods of a penalty, of single weights or of blocks."""
+    return isinstance(given, tuple) and hasattr(given, "identity") and hasattr(given, "conjugate")
+
+
+def is_block(penalty: Any) -> bool:
+    """Whether a penalty is one of blocks of weights."""
+    return hasattr(penalty, "weight_of")
+
+
 def parts_of(penalty: Penalty) -> tuple[float, float] | None:
     """(square, l1) of a penalty that is ``square w^2 / 2 + l1 |w|``; None for one of another form."""
     told = getattr(penalty, "parts", None)
@@ -210,7 +249,7 @@ def modulus(penalty: Penalty) -> float:
 
 def holds_square(penalty: Penalty) -> bool:
     """Whether r grows faster than any line, so that its conjugate is finite for every pull."""
-    return penalty.domain_scale(np.finfo(np.float64).max) == 1.0
+    return is_block(penalty) or penalty.domain_scale(np.finfo(np.float64).max) == 1.0
 
 
 @operation(_of_penalty("value"))
@@ -237,6 +276,24 @@ def weight(penalty: Penalty, v: float) -> float:
     return penalty.weight(v)
 
 
+@operation(_of_penalty("weight_of"))
+def weight_in_block(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
+    """The component j of ``grad R*(scale v)``."""
+    return float(penalty.weight_of(v, j, scale))
+
+
+def _pick_weight_at(penalty: types.Type, v: types.Type, j: types.Type, scale: types.Type) -> Callable[..., Any]:
+    if is_block(python_class(penalty)):
+        return lambda penalty, v, j, scale: weight_in_block(penalty, v, np.int64(j), scale)
+    return lambda penalty, v, j, scale: weight(penalty, scale * v[j])
+
+
+@operation(_pick_weight_at)
+def weight_at(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
+    """The weight of feature j that belongs to the pull ``scale v``."""
+    return float(penalty.weight_of(v, j, scale) if is_block(penalty) else penalty.weight(scale * v[j]))
+
+
 def _pick_score(
     penalty: types.Type, X: types.Type, i: types.Type, v: types.Type, scale: types.Type
 ) -> Callable[..., Any]:
@@ -246,13 +303,13 @@ def _pick_score(
     def of_dense(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
         row, total = X.values[U(i)], 0.0
         for j in range(row.size):
-            total += number(row[j]) * weight(penalty, scale * v[j])
+            total += number(row[j]) * weight_at(penalty, v, j, scale)
         return total + X.bias * (scale * v[v.size - 1])
 
     def of_csr(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
         total = 0.0
         for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
-            total += X.data[p] * weight(penalty, scale * v[U(X.indices[p])])
+            total += X.data[p] * weight_at(penalty, v, U(X.indices[p]), scale)
         return total + X.bias * (scale * v[v.size - 1])
 
     kind: Any = python_class(penalty)
@@ -265,5 +322,5 @@ def _pick_score(
 def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray, scale: float) -> float:
     """``x_i . w`` with the weights w that belong to the pull ``scale v``; the last weight, an intercept's, is its own
     pull."""
-    pulled = np.array([penalty.weight(scale * one) for one in v[:-1]] + [scale * v[-1]])
-    return float(as_dense_row(X, i) @ pulled)
+    weights = [weight_at(penalty, v, j, scale) for j in range(v.size - 1)]
+    return float(as_dense_row(X, i) @ np.array([*weights, scale * v[-1]]))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.penalties import holds_square, is_block
 from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.rounding import (
     MARGIN_UNITS,
@@ -164,7 +164,8 @@ def _reached(
         How far the exact pull can be from the one that was computed, and from that to the balanced dual point's.
     """
     plain = regularizer.penalty.identity()
-    rounded = drift if plain else drift + 4.0 * UNIT * norm_of(pull)
+    units = w.size + 4.0 if is_block(regularizer.penalty) else 4.0  # a block's norm is a sum of its own
+    rounded = drift if plain else drift + units * UNIT * norm_of(pull)
     reached = norm_of(regularizer.intercept.penalised(regularizer.weights(pull)))
     direct = regularizer.conjugate(pull)
     error = gamma(w.size + 4.0) * direct + (rounded + shift) * (reached + rounded + shift)

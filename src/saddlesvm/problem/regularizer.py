@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from saddlesvm.problem.penalties import (
     charge_conjugate,
     domain_factor,
     holds_square,
+    is_block,
     parts_of,
     weight,
 )
@@ -100,7 +102,9 @@ class Regularizer:
     def _charged(self, w: np.ndarray) -> float:
         if self.penalty.identity():
             return 0.5 * square(self.intercept.penalised(w))
-        return charges(self.penalty, w[:-1]) + self.last.value(self._penalised_last(w))
+        penalty: Any = self.penalty
+        features = penalty.value(w[:-1]) if is_block(penalty) else charges(penalty, w[:-1])
+        return float(features + self.last.value(self._penalised_last(w)))
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
@@ -114,14 +118,21 @@ class Regularizer:
             half = 0.5 * square(self.intercept.penalised(v))
             return lambda factor: factor * factor * half
         features, charged, last = np.ascontiguousarray(v[:-1]), self._penalised_last(v), self.last
-        return lambda factor: conjugate_charges(self.penalty, features, factor) + last.conjugate(factor * charged)
+        penalty: Any = self.penalty
+        if is_block(penalty):
+            return lambda factor: float(penalty.conjugate(factor * features) + last.conjugate(factor * charged))
+        return lambda factor: conjugate_charges(penalty, features, factor) + last.conjugate(factor * charged)
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """``grad R*(v)``; v itself where it is its own gradient."""
         if self.penalty.identity():
             return v
         w = np.array(v, dtype=np.float64)
-        weigh(self.penalty, w[:-1].copy(), w[:-1])
+        penalty: Any = self.penalty
+        if is_block(penalty):
+            w[:-1] = penalty.weights(w[:-1])
+            return w
+        weigh(penalty, w[:-1].copy(), w[:-1])
         if not holds_square(self.penalty) and self.intercept.penalised(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w
@@ -152,7 +163,7 @@ class Regularizer:
 
     def domain_scale(self, v: np.ndarray) -> float:
         """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
-        if self.penalty.identity():
+        if self.penalty.identity() or is_block(self.penalty):
             return 1.0
         return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._penalised_last(v)))
 

@@ -13,7 +13,7 @@ RegressionLoss: TypeAlias = Literal[
     "squared_error", "absolute_error",
 ]  # fmt: skip
 TubeLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
-Penalty: TypeAlias = Literal["l2", "l1", "elasticnet"]
+PenaltyName: TypeAlias = Literal["l2", "l1", "elasticnet"]
 Intercept: TypeAlias = Literal["regularized", "free", "none"]
 MultiClass: TypeAlias = Literal["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
 ScoreShape: TypeAlias = Literal["ovr", "ovo"]
