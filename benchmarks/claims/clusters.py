@@ -22,7 +22,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from saddlesvm.cli.dask import as_dask
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
@@ -59,7 +59,7 @@ def in_process(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Nam
     memory = MEMORY if options.memory is None else memory_bytes(options.memory)
     method: Any = chosen(options.solver, plan, sum(part.nbytes for part in parts), memory, len(parts))
     began, worked = time.perf_counter(), time.process_time()
-    solution = method(plan, InProcess(parts, problems)).run()
+    solution = method(plan, Engine(parts, problems)).run()
     told = {"seconds": time.perf_counter() - began, "processor": time.process_time() - worked}
     name = NAMES[getattr(method, "func", method).__name__]
     return {"method": name, "outcome": str(solution.outcome)} | told | of_trace(solution.trace, solution.certificates)

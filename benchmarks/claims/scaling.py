@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -55,7 +55,7 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, method: tuple[Loss, Any], 
     plan = Training(loss, C, n, 1, d, tol, options.passes, options.rounds, options.seconds, scale=0.0)
     more = {"most": int(options.room * n)} if make is ActiveSetRounds else {}
     began = time.perf_counter()
-    solution = make(plan, InProcess(parts, 1), **more).run()
+    solution = make(plan, Engine(parts, 1), **more).run()
     last = solution.trace[-1]
     work = float(np.median([row["seconds_work"] for row in solution.trace]))
     waves = max(1, int(np.ceil(np.log(K) / np.log(BRANCHES)))) + 1 if K > 1 else 0

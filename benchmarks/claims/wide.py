@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster import newton
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -67,7 +67,7 @@ def rounds(X: Any, y: np.ndarray, loss: Any, C: float, K: int, make: Any, option
     spans = np.array_split(np.arange(y.size), K)
     parts = [make_part(X[one], y[one], None, np.unique(y), 0.0, "none", place=k) for k, one in enumerate(spans)]
     plan = Training(loss, C, y.size, 1, X.shape[1], options.tol, 3.0, options.most, options.seconds, scale=0.0)
-    found = make(plan, InProcess(parts, 1)).run()
+    found = make(plan, Engine(parts, 1)).run()
     megabytes = np.mean([row["bytes_up"] + row["bytes_down"] for row in found.trace]) / K / 1e6
     return f"{said(found.rounds, found.certificates[0].relative_gap, options)}, {megabytes:.2f} MB a partition"
 

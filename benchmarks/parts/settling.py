@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.problem.losses import Hinge
@@ -26,7 +26,7 @@ from saddlesvm.problem.losses import Hinge
 CHUNK = 250_000  # rows made at once
 
 
-class Timed(InProcess):
+class Timed(Engine):
     """Partitions in this process, with the processor seconds of a round's two kinds of work."""
 
     looks = solving = 0.0

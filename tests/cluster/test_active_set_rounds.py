@@ -10,7 +10,7 @@ import pytest
 
 from saddlesvm.cluster.active_set import ActiveSetRounds, room_for, rows_sent, search_part
 from saddlesvm.cluster.asking import Asked, together
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.one_worker import OneWorker
@@ -49,7 +49,7 @@ def narrowed(parts: list[Part], loss: Loss, C: float, room: float, **options: An
     n = sum(part.size for part in parts)
     given = {"tol": 1e-6, "max_rounds": 60, "free": parts[0].intercept == "free"}
     plan = Training(loss, C, n, options.pop("problems", 1), D, **(given | options))
-    return ActiveSetRounds(plan, InProcess(parts, plan.problems), most=int(room * n)).run()
+    return ActiveSetRounds(plan, Engine(parts, plan.problems), most=int(room * n)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> FitResult:
@@ -149,7 +149,7 @@ def test_all_rows_on_one_worker(loss: Loss, kind: Any) -> None:
     X = matrix(N, D)
     y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
     plan = Training(loss, 0.5, N, 1, D, tol=1e-6, uses_lambda=True, free=kind == "free")
-    solution = OneWorker(plan, InProcess(split(X, y, [10, 10, 150], loss, weights, kind), 1)).run()
+    solution = OneWorker(plan, Engine(split(X, y, [10, 10, 150], loss, weights, kind), 1)).run()
     assert (solution.outcome, solution.rounds) == (Outcome.CERTIFIED, 1)
     problem = make_problem(
         as_rows(X, 0.0 if kind == "none" else 1.0), y, loss, lam=1.0 / (0.5 * N), intercept=kind, weights=weights

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.mixing import DEALT, alike, census, dealt, joined, mixed
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -84,7 +84,7 @@ def test_rounds_over_mixed_partitions_come_much_further() -> None:
     before = parts_of(X, y, [2000, 4000, 6000])
     plan = Training(Hinge(), 1.0, 8000, 1, 4, tol=1e-3, passes=3.0, max_rounds=40)
     gaps = [
-        Rounds(plan, InProcess(parts, 1)).run().certificates[0].relative_gap
+        Rounds(plan, Engine(parts, 1)).run().certificates[0].relative_gap
         for parts in (before, mixed(before, 0, at_once))
     ]
     assert gaps[0] > 0.5 and gaps[1] < 0.05

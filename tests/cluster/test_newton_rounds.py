@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.asking import Asked, together
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.newton import NewtonRounds, is_suited, statistics_at
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Solution, Training
@@ -47,7 +47,7 @@ def split(
 def solved(parts: list[Part], loss: Loss, C: float, problems: int = 1, **options: Any) -> Solution:
     n = sum(part.size for part in parts)
     plan = Training(loss, C, n, problems, D, **({"tol": 1e-7, "max_rounds": 25} | options))
-    return NewtonRounds(plan, InProcess(parts, problems)).run()
+    return NewtonRounds(plan, Engine(parts, problems)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> FitResult:
@@ -106,7 +106,7 @@ def test_a_free_intercept_is_certified(loss: Loss) -> None:
     X = matrix(N, D)
     y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
     plan = Training(loss, 0.5, N, 1, D, tol=1e-6, max_rounds=30, free=True)
-    run = NewtonRounds(plan, InProcess(split(X, y, [10, 150], loss, weights, kind="free"), 1))
+    run = NewtonRounds(plan, Engine(split(X, y, [10, 150], loss, weights, kind="free"), 1))
     solution = run.run()
     assert solution.outcome is Outcome.CERTIFIED
     problem = make_problem(as_rows(X, 1.0), y, loss, C=0.5, intercept="free", weights=weights)

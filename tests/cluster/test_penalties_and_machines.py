@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.part import Part, count_right, counted_together, make_part, rows_of_problems, with_factors
+from saddlesvm.cluster.part import Part, count_right, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -50,7 +50,7 @@ def test_the_elastic_net_in_rounds_has_the_model_of_memory(loss: Loss) -> None:
     parts = parts_of(X, y, np.array([-1.0, 1.0]) if is_classification(loss) else None, weights)
     C, share = 0.02 / NET.share, NET.share
     plan = Training(loss, C, N, 1, D, tol=1e-5, passes=3.0, penalty=NET.penalty, share=share, max_rounds=400)
-    run = Rounds(plan, InProcess(parts, 1))
+    run = Rounds(plan, Engine(parts, 1))
     solution = run.run()
     assert solution.outcome is Outcome.CERTIFIED
     duals = [row["dual"] for row in solution.trace]
@@ -68,7 +68,7 @@ def test_weights_are_zero_that_the_elastic_net_sets_to_zero() -> None:
     X = np.column_stack([matrix(N, 3), 1e-3 * matrix(N, 3, 1)])
     y = labels(X[:, :3], Hinge())
     plan = Training(Hinge(), 0.02, N, 1, D, tol=1e-3, penalty=NET.penalty)
-    solution = Rounds(plan, InProcess(parts_of(X, y, np.array([-1.0, 1.0])), 1)).run()
+    solution = Rounds(plan, Engine(parts_of(X, y, np.array([-1.0, 1.0])), 1)).run()
     assert not solution.W[0, 3:-1].any() and solution.W[0, :3].any()
 
 
@@ -77,7 +77,7 @@ def test_every_penalty_on_one_worker(penalty: Penalty) -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
     plan = Training(SquaredHinge(), 0.5, N, 1, D, tol=1e-6, penalty=penalty, uses_lambda=True)
-    solution = OneWorker(plan, InProcess(parts_of(X, y, np.array([-1.0, 1.0])), 1)).run()
+    solution = OneWorker(plan, Engine(parts_of(X, y, np.array([-1.0, 1.0])), 1)).run()
     assert solution.outcome is Outcome.CERTIFIED
     options: dict[str, Any] = {"lam": 2.0 / N, "intercept": "regularized", "penalty": penalty}
     problem = make_problem(as_rows(X, 1.0), y, SquaredHinge(), **options)
@@ -98,7 +98,7 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
     assert (split.problems, vectors) == (3, 1 if classes == 2 else 3)
     given: dict[str, Any] = {"joint": joint, "vectors": vectors}
     plan = Training(loss, 0.5, N, split.problems, D, tol=1e-6, **given)
-    solution = chosen("auto", plan, 8 * N * D, 2**24)(plan, InProcess(parts, split.problems)).run()
+    solution = chosen("auto", plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
     assert solution.outcome is Outcome.CERTIFIED and solution.W.shape == (3 * vectors, D + 1)
     fold = np.concatenate([part.fold for part in parts])
     for k in range(3):
@@ -111,8 +111,8 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
         apart = np.linalg.norm(solution.W[k * vectors : (k + 1) * vectors] - told)
         # the difference of two vectors is sqrt(2) times as far as both together
         assert apart <= np.sqrt(2.0) * distance_bound(solution.certificates[k].gap, best.certificate.gap)
-    counts = counted_together([count_right(part, solution.W) for part in parts])
-    assert counts.rows.sum() == N and (counts.right > 0.5 * counts.rows).all()
+    right, rows = Engine(parts, split.problems).total(count_right, sum, solution.W)
+    assert rows.sum() == N and (right > 0.5 * rows).all()
 
 
 @pytest.mark.parametrize("solver", ["newton", "gather", "rounds"])
@@ -124,7 +124,7 @@ def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
     counts = np.sum([rows_of_problems(part) for part in parts], axis=0)
     parts = [with_factors(part, N / counts) for part in parts]
     plan = Training(SquaredHinge(), 1.0 / (lam * N), N, split.problems, D, tol=tol, uses_lambda=True, max_rounds=300)
-    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, InProcess(parts, split.problems)).run()
+    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
     assert solution.outcome is Outcome.CERTIFIED
     fold = np.concatenate([part.fold for part in parts])
     for k in range(split.problems):

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.places import Places, added, at, touched, whole, without_zeros
 from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.tasks import Places, added, at, touched, whole, without_zeros
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
 
@@ -45,7 +45,7 @@ def test_the_rounds_are_the_same_with_fewer_bytes() -> None:
     X, y = text()
     parts = [make_part(X[k::4], y[k::4], None, CLASSES, 1.0, "regularized") for k in range(4)]
     plan = Training(Hinge(), 1.0, 200, 1, X.shape[1], tol=1e-6)
-    engines = [InProcess(parts, 1), InProcess(parts, 1)]
+    engines = [Engine(parts, 1), Engine(parts, 1)]
     engines[1].places = [np.empty(0, dtype=np.int32)] * 4
     few, all_of = (Rounds(replace(plan), engine).run() for engine in engines)
     assert np.array_equal(few.W, all_of.W)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.limits import Limits
@@ -37,7 +37,7 @@ def split(X: Any, y: np.ndarray, K: int, loss: Loss, weights: Any = None, scale:
 def solved(parts: list[Part], loss: Loss, C: float, problems: int = 1, **options: Any) -> Solution:
     n = sum(part.size for part in parts)
     options = {"tol": 1e-4, "passes": 3.0} | options
-    return Rounds(Training(loss, C, n, problems, D, **options), InProcess(parts, problems)).run()
+    return Rounds(Training(loss, C, n, problems, D, **options), Engine(parts, problems)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> tuple[Problem, FitResult]:
@@ -75,7 +75,7 @@ def test_one_partition_does_what_the_ordinary_solver_does() -> None:
     for _ in range(3):
         state = DCD().step(problem, state, _rows(N))
     [part] = split(X, problem.y, 1, Hinge())
-    engine = InProcess([part], 1)
+    engine = Engine([part], 1)
     order = Order(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 3.0, 5)
     report = engine.improve(np.zeros((1, D + 1)), order)
     assert np.allclose(engine.duals[0].change[0], state.alpha, rtol=0.0, atol=1e-12)
@@ -93,7 +93,7 @@ def test_the_dual_never_falls_and_w_is_that_of_the_duals(loss: Loss) -> None:
     X = np.tile(matrix(40, D), (6, 1))
     y = labels(X, loss)
     problem, _ = reference(X, y, loss, 0.5)
-    engine = InProcess(split(X, y, 6, loss), 1)
+    engine = Engine(split(X, y, 6, loss), 1)
     run = Rounds(Training(loss, 0.5, N, 1, D, tol=0.0, max_rounds=12), engine)
     before = -np.inf
     for _ in range(12):
@@ -128,7 +128,7 @@ def test_a_partition_without_rows_and_one_without_an_intercept() -> None:
 
 
 def test_lost_duals_are_made_good() -> None:
-    class Forgetful(InProcess):
+    class Forgetful(Engine):
         def improve(self, W: np.ndarray, order: Order) -> Report:
             report = super().improve(W, order)
             if order.seed % 7919 == 0 and order.seed // 7919 == 4 and not self.restarts:
@@ -174,5 +174,5 @@ def test_what_leaves_a_partition_does_not_grow_with_its_rows() -> None:
         [part] = split(matrix(n, D), labels(matrix(n, D), Hinge()), 1, Hinge())
         from saddlesvm.cluster.part import first_duals
 
-        sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order).nbytes)
+        sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order).sent)
     assert sizes[0] == sizes[1]

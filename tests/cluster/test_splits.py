@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.mixing import dealt, joined
-from saddlesvm.cluster.part import Part, count_right, counted_together, make_part
+from saddlesvm.cluster.part import Part, count_right, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.fit.limits import Limits
@@ -68,7 +68,7 @@ def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, option
     parts = parts_of(X, y, [40, 40, 200], **options)
     split, fold = parts[0].split, np.concatenate([part.fold for part in parts])
     plan = Training(loss, C, N, split.problems, D, tol=tol, max_rounds=200)
-    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, InProcess(parts, split.problems)).run()
+    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
     assert solution.outcome is Outcome.CERTIFIED
     for k in range(split.problems):
         left_out, kind = split.meant(k)
@@ -84,9 +84,9 @@ def test_held_out_rows_are_counted() -> None:
     X, y = rows()
     parts = parts_of(X, y, [40, 40, 200], folds=3)
     W = np.random.default_rng(0).normal(size=(parts[0].split.problems, D + 1))
-    counts = counted_together([count_right(part, W) for part in parts])
+    right, counts = sum(count_right(part, W) for part in parts)
     fold = np.concatenate([part.fold for part in parts])
     for k in range(3):
         scores = np.column_stack([X, np.ones(N)])[fold == k] @ W[k * K : (k + 1) * K].T
-        assert counts.rows[k] == np.count_nonzero(fold == k)
-        assert counts.right[k] == np.count_nonzero(scores.argmax(axis=1) == y[fold == k])
+        assert counts[k] == np.count_nonzero(fold == k)
+        assert right[k] == np.count_nonzero(scores.argmax(axis=1) == y[fold == k])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -57,7 +57,7 @@ def test_a_halted_task_has_a_model_with_a_certificate() -> None:
 
 
 def test_the_time_is_shared_by_tasks_that_wait_for_each_other() -> None:
-    engine = InProcess(parts(), 1)
+    engine = Engine(parts(), 1)
     run = OneWorker(plan(max_time=1000.0), engine)
     assert run.until(1).seconds == pytest.approx(1000.0, rel=0.1)
     assert run.until(10).seconds == pytest.approx(100.0, rel=0.1)
@@ -67,7 +67,7 @@ def test_the_time_is_shared_by_tasks_that_wait_for_each_other() -> None:
 @pytest.mark.parametrize("method", [OneWorker, ActiveSetRounds])
 def test_no_time_at_all_leaves_a_model(method: type[Rounds]) -> None:
     options = {"most": 40} if method is ActiveSetRounds else {}
-    run = method(plan(max_time=1e-9, tol=1e-15), InProcess(parts(), 1), **options)
+    run = method(plan(max_time=1e-9, tol=1e-15), Engine(parts(), 1), **options)
     solution = run.run()
     assert solution.outcome in (Outcome.TIME_LIMIT, Outcome.LIMITED_BY_ROUNDING)  # a task has 10 milliseconds
     assert solution.rounds == 1
@@ -80,7 +80,7 @@ def test_a_callback_stops_the_rounds() -> None:
         seen.append(row)
         return len(seen) == 2
 
-    solution = Rounds(plan(tol=1e-15), InProcess(parts(), 1), ask).run()
+    solution = Rounds(plan(tol=1e-15), Engine(parts(), 1), ask).run()
     assert (solution.outcome, solution.rounds) == (Outcome.INTERRUPTED, 2)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.active_set import ActiveSetRounds
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
@@ -140,7 +140,7 @@ def test_over_partitions(method: Any, loss: Loss, kind: Any, C: float) -> None:
 
     def run(rounds: int) -> Any:
         plan = Training(loss, C, n, 1, 6, tol=TOL, max_rounds=rounds, free=kind == "free", scale=scale)
-        return method(plan, InProcess(parts, 1), **({} if method is Rounds else {"most": 40})).run()
+        return method(plan, Engine(parts, 1), **({} if method is Rounds else {"most": 40})).run()
 
     seen = [result.certificates[0] for result in stopped(run)]
     never_worse(seen)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
@@ -115,7 +115,7 @@ def test_stores_and_partitions_end_at_the_optimum_of_memory(loss: Loss, kind: An
     classes, scale = np.array([-1.0, 1.0]) if is_classification(loss) else None, 0.0 if kind == "none" else 1.0
     parts = [make_part(X[k::3], y[k::3], s[k::3], classes, scale, kind, place=k) for k in range(3)]
     plan = Training(loss, 30.0, N, 1, D, tol=1e-6, max_rounds=40, free=kind == "free", scale=scale)
-    rounds = NewtonRounds(plan, InProcess(parts, 1), most=90)
+    rounds = NewtonRounds(plan, Engine(parts, 1), most=90)
     solution = rounds.run()
     assert solution.outcome is Outcome.CERTIFIED
     assert rounds.runs[0].corners

@@ -36,8 +36,8 @@ from saddlesvm.solvers.threaded.aggregation import (
     new_scaling,
     safe_share,
 )
-from saddlesvm.solvers.threaded.cores import side_by_side
 from saddlesvm.solvers.threaded.descent import ParallelDCD, threads_for, with_threads
+from saddlesvm.solvers.threaded.phases import side_by_side
 from support import (
     ALL_LOSSES,
     csr,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster import newton
-from saddlesvm.cluster.engine import InProcess
+from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.newton import NewtonRounds
 from saddlesvm.cluster.part import make_part
@@ -169,7 +169,7 @@ def solved(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, kind: Any = "regu
     parts = [make_part(X[a:b], y[a:b], None, classes, 1.0, kind) for a, b in pairwise(ends)]
     problems = classes.size if classes.size > 2 else 1
     plan = Training(loss, 5.0, N, problems, D, tol=1e-6, max_rounds=90, free=kind == "free")
-    return NewtonRounds(plan, InProcess(parts, problems)).run()
+    return NewtonRounds(plan, Engine(parts, problems)).run()
 
 
 def reference(X: np.ndarray, y: np.ndarray, loss: Loss, kind: Any = "regularized") -> FitResult:

@@ -13,7 +13,7 @@ import numpy as np
 
 from saddlesvm.cluster.part import LARGEST, SIZES, Part
 from saddlesvm.cluster.rounds import Rounds
-from saddlesvm.cluster.tasks import Answer, combined
+from saddlesvm.cluster.tasks import Answer, bytes_of, combined
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
@@ -30,11 +30,6 @@ class Asked(NamedTuple):
     loss: Loss
     C: float
     n: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return sum(one.nbytes for one in self.questions)
 
 
 class Found(NamedTuple):
@@ -61,11 +56,6 @@ class Found(NamedTuple):
         for number, question, one, sizes in zip(*asked[:2], *self, strict=True):
             if part.size and (problem := part.problem(number, asked.loss, asked.C)).members.size:
                 yield problem, question, one, sizes
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return sum(one.nbytes for one in self.each) + self.sizes.nbytes
 
 
 @combined
@@ -101,7 +91,7 @@ class AskingRounds(Rounds):
         asked = Asked(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
         there = self.engine.persist(work, together, asked)
         answer = self.engine.returned(there, returned)
-        self.restarts, self.sent = self.engine.restarts, asked.nbytes
+        self.restarts, self.sent = self.engine.restarts, bytes_of(questions)
         return there, answer
 
     def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:

@@ -23,8 +23,7 @@ from distributed import Client, KilledWorker, wait
 
 from saddlesvm.cluster.engine import Combine, Engine, Late, Pick, Stopped, Task
 from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals
-from saddlesvm.cluster.places import at
-from saddlesvm.cluster.tasks import Answer, halt
+from saddlesvm.cluster.tasks import Answer, at, bytes_of, halt
 
 BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
@@ -175,7 +174,7 @@ class DaskEngine(Engine):
             given = self.client.scatter([W.copy()], hash=False) * self.parts
         else:
             cut = [at(W, places) for places in self.places]
-            self.sent = sum(one.nbytes for one in cut) // self.parts
+            self.sent = bytes_of(cut) // self.parts
             given = self.client.scatter(cut, hash=False)
         self.shared.append(given)
         return list(given)

@@ -1,7 +1,8 @@
 """The place where rounds are carried out: an engine keeps the partitions and their dual variables, and runs work there.
 
-A round is written once, in :class:`Engine`, over three things that a place knows: how to run work on a partition, how
-to add up what partitions return, and how to bring w to them.
+A round is written once, over three things that a place knows: how to run work on a partition, how to add up what
+partitions return, and how to bring w to them. :class:`Engine` does all of it in this process, one partition after the
+other: the simulation, and the reference for :class:`~saddlesvm.cluster.dask_engine.DaskEngine`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ from saddlesvm.cluster.part import (
     vectors_together,
     weights_of,
 )
-from saddlesvm.cluster.places import at, whole
-from saddlesvm.cluster.tasks import Answer
+from saddlesvm.cluster.tasks import Answer, at, bytes_of, whole
 
 Task = Callable[[Part, Any], Any]  # work for one partition
 Pick = Callable[[Any, int], Any]  # of what is left there, what is for one place
@@ -44,7 +44,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Engine:
-    """Carries out rounds wherever the partitions are, and keeps their dual variables there.
+    """Carries out rounds where the partitions are, and keeps their dual variables there.
 
     Parameters
     ----------
@@ -79,19 +79,21 @@ class Engine:
     @property
     def threads(self) -> int:
         """Tasks that may run at the same time."""
-        raise NotImplementedError
+        return 1
 
     def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """The result of `work`, or what stands for it where the engine works."""
-        raise NotImplementedError
+        return work(*arguments)
 
     def together(self, results: list[Any], combine: Combine) -> Any:
         """The result of `combine` on results of :meth:`run`."""
-        raise NotImplementedError
+        return combine(results)
 
     def share(self, W: np.ndarray) -> list[Any]:
         """What each partition needs of w, where the partition is; sets `sent`."""
-        raise NotImplementedError
+        given = [at(W, places) for places in self.places]
+        self.sent = bytes_of(given) // max(self.parts, 1)
+        return given
 
     @cached_property
     def duals(self) -> list[Any]:
@@ -148,23 +150,3 @@ class Engine:
     ) -> list[Any]:
         """For each place and what is given for it: ``what(pick(left, place), given)``, carried out there."""
         return [what(pick(left, place), posed) for place, posed in given]
-
-
-class InProcess(Engine):
-    """All partitions in this process, one after the other: the simulation, and the cluster's reference."""
-
-    threads = 1
-
-    def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of `work`."""
-        return work(*arguments)
-
-    def together(self, results: list[Any], combine: Combine) -> Any:
-        """The result of `combine`."""
-        return combine(results)
-
-    def share(self, W: np.ndarray) -> list[Any]:
-        """What each partition needs of w."""
-        given = [at(W, places) for places in self.places]
-        self.sent = sum(one.nbytes for one in given) // max(self.parts, 1)
-        return given

@@ -24,9 +24,7 @@ from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_l
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.part import (
-    Counts,
     count_right,
-    counted_together,
     labels_of,
     make_part,
     rows_of_problems,
@@ -151,12 +149,11 @@ class Partitions:
             parts = with_same_lambda(client, parts, n)
         return cls(client, parts, split, n, int(widths[0]), int(shapes[:, 2].sum()))
 
-    def counts(self, W: np.ndarray) -> Counts:
-        """The rows of each fold, and how many of them the models that left them out get right."""
-        counts: Counts = DaskEngine(self.client, self.parts, self.split.problems).total(
-            count_right, counted_together, W
-        )
-        return counts
+    def shares_right(self, W: np.ndarray) -> np.ndarray:
+        """The share of each fold's rows that the models which left it out tell right, shape (folds,)."""
+        engine = DaskEngine(self.client, self.parts, self.split.problems)
+        right, rows = engine.total(count_right, sum, W)
+        return np.asarray(right / np.maximum(rows, 1))
 
 
 def among_all_rows(client: Client, blocks: list[PartTasks], error: BadRowError) -> ValueError:

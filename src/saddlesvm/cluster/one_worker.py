@@ -46,11 +46,6 @@ class Fitted(NamedTuple):
     outcome: Outcome
     reason: str
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return self.w.nbytes + 64
-
 
 @measured
 def given_away(part: Part, _: Any) -> Part:

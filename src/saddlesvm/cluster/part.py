@@ -16,9 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cluster.places import Vectors, added, touched, whole, without_zeros
 from saddlesvm.cluster.splits import Split, best_class, folds_of
-from saddlesvm.cluster.tasks import Answer, combined, measured
+from saddlesvm.cluster.tasks import (
+    Answer,
+    Vectors,
+    added,
+    bytes_of,
+    combined,
+    measured,
+    touched,
+    whole,
+    without_zeros,
+)
 from saddlesvm.data import inputs
 from saddlesvm.data.door import naming_columns
 from saddlesvm.multiclass.one_vs_one import vote
@@ -78,11 +87,6 @@ class RoundSums(NamedTuple):
         add_sizes(sizes, other.sizes, LARGEST)
         sums = RoundSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
         return sums._replace(sizes=sizes)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return sum(one.nbytes for one in self)
 
 
 class Part(NamedTuple):
@@ -184,11 +188,6 @@ class Report(NamedTuple):
         """The sum of both."""
         return Report(added(self.moves, other.moves), self.sums.plus(other.sums))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return self.moves.nbytes + self.sums.nbytes
-
 
 class Improved(NamedTuple):
     """What a round makes of a partition: its dual variables, which stay there, and its report."""
@@ -199,7 +198,7 @@ class Improved(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return self.report.nbytes
+        return bytes_of(self.report)
 
 
 def duals_of(answer: Answer) -> Duals:
@@ -416,21 +415,12 @@ def labels_of(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
     return found, np.bincount(codes, s, found.size).astype(np.float64)
 
 
-class Counts(NamedTuple):
-    """Rows of each fold, and how many of them are told right; each of shape (folds,)."""
+def count_right(part: Part, W: np.ndarray) -> np.ndarray:
+    """How many rows of each fold are told right, and the rows of each fold; shape (2, folds).
 
-    right: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return self.right.nbytes + self.rows.nbytes
-
-
-def count_right(part: Part, W: np.ndarray) -> Counts:
-    """The counts of a partition; W are the weights of all problems, see :class:`~saddlesvm.cluster.splits.Split`."""
-    right, total = np.zeros((2, part.folds), dtype=np.int64)
+    W are the weights of all problems, see :class:`~saddlesvm.cluster.splits.Split`.
+    """
+    counts = np.zeros((2, part.folds), dtype=np.int64)
     each = part.split.kinds * part.split.vectors
     for fold in range(part.folds):
         members = np.flatnonzero(part.fold == fold)
@@ -439,10 +429,5 @@ def count_right(part: Part, W: np.ndarray) -> Counts:
             scores = np.stack([passes.margins(w) for w in W[fold * each : (fold + 1) * each]], axis=1)
             told = vote(scores, part.classes) if part.split.pairs else scores
             guessed = best_class(told[:, 0] if each == 1 else told)
-            right[fold], total[fold] = np.count_nonzero(guessed == part.y[members]), members.size
-    return Counts(right, total)
-
-
-def counted_together(answers: list[Counts]) -> Counts:
-    """The counts of several partitions."""
-    return Counts(sum(one.right for one in answers), sum(one.rows for one in answers))  # type: ignore[arg-type]
+            counts[:, fold] = np.count_nonzero(guessed == part.y[members]), members.size
+    return counts

@@ -18,8 +18,7 @@ import numpy as np
 
 from saddlesvm.cluster.engine import Engine, Late, Stopped
 from saddlesvm.cluster.part import Order, Report, RoundSums
-from saddlesvm.cluster.places import whole
-from saddlesvm.cluster.tasks import Answer, Until
+from saddlesvm.cluster.tasks import Answer, Until, whole
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Outcome

@@ -292,8 +292,7 @@ def search_on_cluster(search: Any, template: Any, X: Any, y: Any, sample_weight:
     fits = begun(template, X, y, sample_weight, folds)
     kinds, models, scores, gaps = fits.partitions.split.kinds, [], [], []
     for C, solution in fits.along(Cs.tolist()):
-        counts = fits.partitions.counts(solution.W)
-        scores.append(counts.right / np.maximum(counts.rows, 1))
+        scores.append(fits.partitions.shares_right(solution.W))
         each = np.array([one.relative_gap for one in solution.certificates])
         gaps.append(each.reshape(-1, kinds)[:-1].max(axis=1))
         models.append(_kept(copy(template).set_params(C=C), fits, fits.of_all_rows(solution), stacklevel=6))

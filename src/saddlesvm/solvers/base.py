@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -206,41 +206,11 @@ class Place(NamedTuple):
     active: int
 
 
-class Solver(Protocol):
-    """The interface of a solver for the fit's loop. Its options are the fields of a frozen dataclass."""
-
-    name: ClassVar[str]
-
-    def init(self, problem: Problem, seed: int, start: Point | None = None) -> Any:
-        """Make the first state, at the point `start` where one is given."""
-
-    def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
-        """Do a bounded amount of work; the arrays of `state` may be changed in place."""
-
-    def solution(self, problem: Problem, state: Any) -> Point:
-        """Return the point to certify: the last iterate, an average of iterates or a random one."""
-
-    def last_point(self, problem: Problem, state: Any) -> Point:
-        """Return the point where the run stands, also where a better one was passed."""
-
-    def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
-        """Learn from a certificate (re-check rows set aside, remove rounding errors); return the state to continue."""
-
-    def on_stall(self, problem: Problem, state: Any) -> Any:
-        """Neither gap nor objectives move any more: return a state that continues in another way, or None."""
-
-    def like(self, problem: Problem, state: Any, stored: Mapping[str, Any]) -> Any:
-        """Return a state with the parts that a stored one has, given one that has just begun."""
-
-    def resumed(self, problem: Problem, state: Any) -> Any:
-        """Make anew what a checkpoint does not hold of a state; return the state to continue."""
-
-
 @dataclass(frozen=True)
 class SolverBase:
     """The base class of solvers: their options print, compare, copy, pickle and can be searched over.
 
-    A solver adds the methods of :class:`saddlesvm.solvers.base.Solver`: ``init``, ``step`` and ``solution``.
+    A solver is a frozen dataclass whose fields are its options. It has the methods ``init``, ``step`` and ``solution``.
 
     Examples
     --------
@@ -272,16 +242,36 @@ class SolverBase:
         """Whether the weights of a start are all that a run takes of it, and it begins at them."""
         return False
 
+    def init(self, problem: Any, seed: int, start: Any = None) -> Any:
+        """Make the first state, at the point `start` where one is given."""
+        raise NotImplementedError
+
+    def step(self, problem: Any, state: Any, budget: Budget) -> Any:
+        """Do a bounded amount of work; the arrays of `state` may be changed in place."""
+        raise NotImplementedError
+
+    def solution(self, problem: Any, state: Any) -> Any:
+        """Return the point to certify: the last iterate, an average of iterates or a random one."""
+        raise NotImplementedError
+
+    def last_point(self, problem: Any, state: Any) -> Any:
+        """Return the point where the run stands; a solver whose solution is the best point so far overrides this."""
+        return self.solution(problem, state)
+
+    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
+        """Learn from a certificate (re-check rows set aside, remove rounding errors); return the state to continue."""
+        return state
+
     def on_stall(self, problem: Any, state: Any) -> Any:
-        """Return None: the solver has no other way to continue."""
+        """Neither gap nor objectives move any more: return a state that continues in another way, or None."""
         return None
 
     def like(self, problem: Any, state: Any, stored: Mapping[str, Any]) -> Any:
-        """Return the state that has just begun; a solver whose states change their parts overrides this."""
+        """Return a state with the parts that a stored one has, given one that has just begun."""
         return state
 
     def resumed(self, problem: Any, state: Any) -> Any:
-        """Return the state as it was stored; a solver that makes something of it anew overrides this."""
+        """Make anew what a checkpoint does not hold of a state; return the state to continue."""
         return state
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -296,14 +286,6 @@ class SolverBase:
 
     def check(self) -> None:
         """Raise ValueError for an option out of range."""
-
-    def last_point(self: Any, problem: Any, state: Any) -> Any:
-        """Return the point to certify; a solver whose solution is the best point so far overrides this."""
-        return self.solution(problem, state)
-
-    def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
-        """Return the state as it is; a solver that learns from certificates overrides this."""
-        return state
 
 
 def check_penalty(problem: Any, solver: Any) -> None:

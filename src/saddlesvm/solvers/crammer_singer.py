@@ -34,8 +34,7 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import seeded, shuffle
-from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState
-from saddlesvm.solvers.automatic.predictions import NEXT_PREDICTION, fall_rate, in_words, left_at
+from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
@@ -233,6 +232,34 @@ class AscentState(State):
         demand(((self.counts >= 0) & (self.counts <= K)).all(), "its counts of classes are out of range")
         demand((np.sort(self.classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
 
+    @classmethod
+    def begun(cls, problem: JointProblem, alpha: np.ndarray, W: np.ndarray, seed: int) -> AscentState:
+        """A run at these variables and weights, which change in place; all rows and classes are active."""
+        n, K = alpha.shape
+        classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
+        classes[:] = np.arange(K)
+        return cls(
+            w=W,
+            alpha=alpha,
+            classes=classes,
+            counts=np.full(n, K, dtype=np.int32),
+            order=problem.members.copy(),
+            random=seeded(seed),
+            meters=np.zeros(1, METERS),
+            active=problem.members.size,
+        )
+
+    def visit(self, problem: JointProblem, most: int, shrinking: bool = True) -> tuple[int, int]:
+        """Visit rows until the pass ends or `most` scores are computed: the scores, and the passes that ended."""
+        lists = Lists(problem.codes, self.order, self.random, self.classes, self.counts)
+        place, (n, K) = Place(self.position, self.active), (self.order.size, self.alpha.shape[1])
+        self.position, self.active, done, passes = ascend(
+            problem.terms, lists, self.alpha, self.w, place, most, shrinking, self.meters
+        )
+        self.scored += done
+        self.epochs, self.rows_touched = self.scored / (n * K), self.scored // K
+        return done, passes
+
     def call_back(self) -> None:
         """Make all classes of all rows active again."""
         self.active, self.position, self.whole = self.order.size, 0, True
@@ -255,52 +282,30 @@ class JointAscent(SolverBase):
         W = new_weights(problem.X, K, dtype_of(problem.X))
         if alpha.any():
             by_class(problem.X, W)[:] = joint_weights(problem, alpha)
-        classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
-        classes[:] = np.arange(K)
-        return AscentState(
-            w=W,
-            alpha=alpha,
-            classes=classes,
-            counts=np.full(n, K, dtype=np.int32),
-            order=problem.members.copy(),
-            random=seeded(seed),
-            meters=np.zeros(1, METERS),
-            active=problem.members.size,
-        )
+        return AscentState.begun(problem, alpha, W, seed)
 
     def step(self, problem: JointProblem, state: AscentState, budget: Budget) -> AscentState:
         """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have.
 
         The step ends with a pass over all classes of all rows, whose gap is then known.
         """
-        n, K = state.order.size, problem.n_classes
+        K = problem.n_classes
         left = budget.rows * K
         at_once = max(K, int(SCORED_VALUES / problem.values_per_row))
-        done = passes = 0
+        done = 0
         while left > 0 and not (done and time_is_up()):
-            state.position, state.active, done, passes = ascend(
-                problem.terms,
-                Lists(problem.codes, state.order, state.random, state.classes, state.counts),
-                state.alpha,
-                state.w,
-                Place(state.position, state.active),
-                min(left, at_once),
-                self.shrinking,
-                state.meters,
-            )
+            done, passes = state.visit(problem, min(left, at_once), self.shrinking)
             left -= done
-            state.scored += done
             if not passes:
                 continue
             state.estimate = float(state.meters["estimate"][0])
             if state.whole:
-                state.known, state.known_at, state.whole = state.estimate, state.scored / (n * K), False
+                state.known, state.known_at, state.whole = state.estimate, state.epochs, False
                 break
             if state.meters["spread"][0] <= SAME_SLOPES or state.estimate <= RECHECK * state.known:
                 state.call_back()
             if state.estimate <= budget.relative_gap:
                 break
-        state.epochs, state.rows_touched = state.scored / (n * K), state.scored // K
         return state
 
     def solution(self, problem: JointProblem, state: AscentState) -> Point:
@@ -357,40 +362,33 @@ class CrammerSinger(Choosing):
         state.update()
         return state
 
-    def step(self, problem: JointProblem, state: JointState, budget: Budget) -> JointState:
-        """Do the ascent's or the finish's next step, and make a prediction when one is due."""
-        course, target = state.course, budget.relative_gap
+    def work(self, problem: JointProblem, state: JointState, budget: Budget) -> None:
+        super().work(problem, state, budget)
         if state.phase == FINISH:
-            self.work(problem, state, budget)
             state.q = state.inner.q
-            self.change_back(problem, state, ASCENT, state.inner.cost)
-            return state
-        until = max(1, round((course.next_prediction - state.epochs) * problem.members.size))
-        self.work(problem, state, Budget(min(budget.rows, until), target))
-        state.add_estimate()
-        if target > 0.0 and state.epochs >= course.next_prediction - 1e-9:
-            course.next_prediction = NEXT_PREDICTION * max(state.epochs, FIRST_PREDICTION)
-            why = self.finish_due(problem, state, target)
-            if why:
-                self.change(problem, state, FINISH, why)
-        return state
 
-    @staticmethod
-    def finish_due(problem: JointProblem, state: JointState, target: float) -> str:
-        """Compare the work that either has left; why the ascent hands over to the finish, or nothing."""
+    def check_progress(self, problem: JointProblem, state: JointState, target: float) -> None:
+        """Change back where Newton's method has done far more work than predicted."""
+        self.change_back(problem, state, ASCENT, state.inner.cost)
+
+    def next_prediction(self, problem: JointProblem, epochs: float) -> float:
+        return super().next_prediction(problem, max(epochs, FIRST_PREDICTION))
+
+    def predict(self, problem: JointProblem, state: JointState, target: float) -> None:
+        """Compare the work that either has left, and hand over to the finish where it has less."""
         course = state.course
         rate = fall_rate(course.gaps)
         if rate is None or state.epochs < course.rests_until or not finish_fits(problem):
-            return ""
+            return
         gap = float(course.gaps[-1, 1])
         if gap <= target:
-            return ""
+            return
         left, steps = left_at(rate, gap, target), steps_between(gap, target)
         here, there = left * joint_epoch_cost(problem), steps * step_cost(problem, state.alpha)
-        if here <= there:
-            return ""
-        course.begin(there, gap)
-        return f"gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"
+        if here > there:
+            course.begin(there, gap)
+            why = f"gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"
+            self.change(problem, state, FINISH, why)
 
     def on_stall(self, problem: JointProblem, state: JointState) -> JointState | None:
         """Let the finish go on where the ascent stalls."""

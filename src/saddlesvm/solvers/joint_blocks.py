@@ -35,18 +35,17 @@ from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace
-from saddlesvm.runtime.randomness import draw, seeded
+from saddlesvm.runtime.randomness import SEEDS, draw
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import FINE_GAP, Place, nothing
-from saddlesvm.solvers.blocks import KEPT_BYTES, KEPT_FALL, SEEDS, Another, Blocks, BlocksState
+from saddlesvm.solvers.base import FINE_GAP, nothing
+from saddlesvm.solvers.blocks import KEPT_BYTES, KEPT_FALL, Another, Blocks, BlocksState
 from saddlesvm.solvers.costs import joint_epoch_cost
-from saddlesvm.solvers.crammer_singer import METERS, Lists, ascend
+from saddlesvm.solvers.crammer_singer import AscentState
 from saddlesvm.solvers.second_order.joint import JointFinish
 
 CLASS_BYTES = 80  # bytes of a kept row for each class: its variables, and what Newton's method needs of it
 BINS, FIRST_BIN, PER_OCTAVE = 64, -20, 2  # distances are counted in so many bins, the first at 2**FIRST_BIN
 FILLED = 0.9  # share of the room that rows between their bounds, and near to it, are to fill
-WHOLE_PASS = 2**62  # scores of a call: a pass ends before
 VISITS = 5.0  # visits to a kept row by coordinate ascent, at most, before Newton's method goes on
 LEFT = 0.002  # share of the whole gap that the kept rows' own may keep
 FEWEST_STEPS, MOST_STEPS = 15, 60  # Newton steps of a sweep that a limit on their cost leaves, and at most
@@ -122,7 +121,13 @@ class JointBlocks(Blocks):
         precise = dtype_of(local.X) == np.float64 or state.estimate < FINE_GAP
         W = state.w.reshape(weights_shape(local.X, local.n_classes))
         moving, former = (W, alpha) if precise else (W.astype(np.float32), alpha.copy())
-        state.rows_touched += ascend_rows(local, alpha, moving, draw(state.random, SEEDS), another)
+        inner = AscentState.begun(local, alpha, moving, draw(state.random, SEEDS))
+        size = local.members.size * local.n_classes
+        gains: list[float] = []
+        while inner.active and another(gains, inner.epochs, inner.counts[inner.order[: inner.active]].sum() / size):
+            inner.visit(local, size)
+            gains.append(float(inner.meters["residual"][0]))
+        state.rows_touched += inner.rows_touched
         if not precise:
             former -= alpha
             moved, change = np.flatnonzero(former.any(axis=1)), np.zeros(W.shape)
@@ -199,22 +204,3 @@ def several_between(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
     free = (alpha < 0.0) & (alpha > -problem.joint.most(weights)[:, None])
     free[rows, own] = (alpha[rows, own] > 0.0) & (alpha[rows, own] < weights)
     return np.asarray(free.sum(axis=1) > 1)
-
-
-def ascend_rows(problem: JointProblem, alpha: np.ndarray, W: np.ndarray, seed: int, another: Another) -> int:
-    """Passes of coordinate ascent over some rows, whose variables are `alpha`, while `another` pays; the row visits.
-
-    W, in the layout of the rows, follows.
-    """
-    n, K = alpha.shape
-    order, random, size = problem.members.copy(), seeded(seed), problem.members.size * K
-    classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
-    classes[:] = np.arange(K)
-    counts, meters = np.full(n, K, dtype=np.int32), np.zeros(1, METERS)
-    lists, place, scored = Lists(problem.codes, order, random, classes, counts), Place(0, order.size), 0
-    gains: list[float] = []
-    while place.active and another(gains, scored / size, float(counts[order[: place.active]].sum()) / size):
-        position, active, done, _ = ascend(problem.terms, lists, alpha, W, place, WHOLE_PASS, True, meters)
-        place, scored = Place(position, active), scored + done
-        gains.append(float(meters["residual"][0]))
-    return scored // K

@@ -51,7 +51,7 @@ def register_solver(kind: Kind) -> Kind:
     called = getattr(kind, "__qualname__", repr(kind))
     if not (isinstance(kind, type) and issubclass(kind, SolverBase) and is_dataclass(kind)):
         raise TypeError(f"the solver {called} must be a frozen dataclass derived from solvers.base.SolverBase")
-    missing = [method for method in METHODS if not callable(getattr(kind, method, None))]
+    missing = [method for method in METHODS if getattr(kind, method) is getattr(SolverBase, method)]
     if missing:
         raise TypeError(f"the solver {called} lacks {', '.join(missing)}")
     name = kind.name

@@ -24,10 +24,11 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import demand
-from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState
-from saddlesvm.solvers.automatic.predictions import (
+from saddlesvm.solvers.automatic.choosing import (
     NEXT_PREDICTION,
     PREDICTION,
+    Choosing,
+    ChosenState,
     descent_epochs,
     fall_rate,
     in_words,
@@ -206,23 +207,14 @@ class Auto(Choosing):
         """Do a step of the solver at work, and make a prediction when one is due."""
         if not state.begun:
             self._choose(problem, state, budget.relative_gap)
-        if state.phase != COORDINATES:
-            self.work(problem, state, budget)
-            self._check_progress(problem, state, budget.relative_gap)
-            return state
-        course = state.course
-        rows = max(1, round((course.next_prediction - state.epochs) * problem.members.size))
-        self.work(problem, state, Budget(min(budget.rows, rows), budget.relative_gap, budget.seconds))
-        state.add_estimate()
-        if state.epochs >= course.next_prediction - 1e-9:
-            later = (epochs for epochs in FIRST_PREDICTIONS if epochs > state.epochs + 1e-9)
-            following = next(later, NEXT_PREDICTION * state.epochs)
-            course.next_prediction = max(following, state.epochs + prediction_cost(problem))
-            if np.inf > state.estimate > budget.relative_gap > 0.0:
-                self._predict(problem, state, budget.relative_gap)
-        return state
+        return super().step(problem, state, budget)
 
-    def _check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
+    def next_prediction(self, problem: Problem, epochs: float) -> float:
+        """The epoch of the next prediction: the first ones are early, and none costs more than the work it predicts."""
+        later = (first for first in FIRST_PREDICTIONS if first > epochs + 1e-9)
+        return max(next(later, super().next_prediction(problem, epochs)), epochs + prediction_cost(problem))
+
+    def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
         """Change to coordinate descent where rounding ends small steps early, or the finish has done too much work."""
         if state.phase in SMALL and state.inner.stuck and state.estimate > target > 0.0:
             self.change(problem, state, COORDINATES, "nothing to gain in small steps: changing over")
@@ -230,10 +222,10 @@ class Auto(Choosing):
             cost = passes_cost(problem) + state.inner.equations.cost
             self.change_back(problem, state, COORDINATES, cost, state.inner.best.primal)
 
-    def _predict(self, problem: Problem, state: AutoState, target: float) -> None:
+    def predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare the work that either solver has left; note the decision in words, and change over if it says so."""
         rate = fall_rate(_until_now(state))
-        if state.epochs < state.course.rests_until or rate is None:
+        if state.epochs < state.course.rests_until or rate is None or not np.inf > state.estimate > target:
             return
         left = left_at(rate, state.estimate, target)
         if not problem.penalty.identity():

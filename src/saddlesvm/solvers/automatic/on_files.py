@@ -24,11 +24,11 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.durable import demand
-from saddlesvm.runtime.randomness import draw
+from saddlesvm.runtime.randomness import SEEDS, draw
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.predictions import Course, fall_rate, in_words, left_at
+from saddlesvm.solvers.automatic.choosing import Course, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase
-from saddlesvm.solvers.blocks import MOST_VISITS, SEEDS, Blocks, BlocksState
+from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.active_set import ActiveSet
 from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles, ActiveSetState, room_for

@@ -276,9 +276,9 @@ class JointNewton(SolverBase):
     name: ClassVar[str] = "joint_newton"
     q: float = 0.0
 
-    def init(self, problem: JointProblem, seed: int, start: Point) -> JointFinish:
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointFinish:
         """Begin at a dual feasible point."""
-        assert start.alpha is not None
+        assert start is not None and start.alpha is not None
         state = JointFinish(problem, start.alpha, self.q)
         state.w = _as_rows_have(problem, state.pull)
         return state

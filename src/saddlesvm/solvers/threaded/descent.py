@@ -34,8 +34,7 @@ from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, check_pass, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
-from saddlesvm.solvers.threaded.cores import apart, side_by_side
-from saddlesvm.solvers.threaded.phases import new_gate
+from saddlesvm.solvers.threaded.phases import apart, new_gate, side_by_side
 from saddlesvm.solvers.threaded.rounds import (
     CHUNK,
     COUNT,

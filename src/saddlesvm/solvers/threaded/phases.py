@@ -1,4 +1,5 @@
-"""Phases of work inside compiled code: every phase has a task for each part, and any thread takes the next free task.
+"""Threads that share phases of work inside compiled code: every phase has a task for each part, and any thread takes
+the next free task.
 
 The parts, not the threads, say what is done; so the result is the same whichever thread does a task, and however many
 there are. A thread takes the task of its own part first, whose data are in its cache, and then those that nobody has
@@ -10,10 +11,18 @@ some ten microseconds, then sleep, for longer and longer. That it happens seldom
 to other programs every ms or so, while it holds no task: the system then seldom has a reason to take it.
 
 The tasks of a phase are claimed and counted by atomic operations on one array, the gate.
+
+The threads are on cores, and write to cache lines, of their own. Two of them must not share a core while another core
+is idle, but Linux may leave them so for a tenth of a second. Where the system says which core a thread is on, a thread
+that finds its core taken moves to a free one; after that it may run anywhere again.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -26,7 +35,7 @@ NAPS = (20, 200)  # us that it sleeps: at first, and at most
 TURN = 128  # tasks, about a ms of work, after which a thread offers its core to other programs while it holds none
 APART = 16  # places between two numbers of the gate, so that no cache line holds two of them
 DONE, END, CLAIMS = 0, APART, 2 * APART  # places: tasks done; the phase at which all ends; claims of the parts
-NEVER = 2**62
+NEVER = np.iinfo(np.int64).max
 
 
 def alone(*arguments: Any) -> Any:
@@ -90,3 +99,54 @@ def end_task(gate: np.ndarray, parts: int, last: bool) -> None:
     if last:
         write(gate, END, read(gate, DONE) // parts + 1)
     add_one(gate, DONE)
+
+
+def _core_finder() -> Callable[[], int]:
+    """The C library's ``sched_getcpu``; where there is none, a function that returns -1."""
+    if not hasattr(os, "sched_setaffinity"):
+        return lambda: -1
+    found: Callable[[], int] | None = getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    return found or (lambda: -1)
+
+
+_core = _core_finder()
+
+
+def take_core(taken: set[int]) -> None:
+    """Note in `taken` which core the calling thread is on, after moving it to a free one where another has it."""
+    core = _core()
+    if core in taken:
+        allowed = os.sched_getaffinity(0)
+        free = allowed - taken
+        if not free:
+            return
+        os.sched_setaffinity(0, free)
+        core = _core()
+        os.sched_setaffinity(0, allowed)
+    if core >= 0:
+        taken.add(core)
+
+
+def apart(rows: np.ndarray) -> np.ndarray:
+    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to one each."""
+    copy = np.zeros((rows.shape[0], rows.shape[1] + -(-128 // rows.itemsize)), rows.dtype)
+    copy[:, : rows.shape[1]] = rows
+    return copy
+
+
+def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], None], threads: int) -> None:
+    """Begin ``work(k)`` for every k, and return when ``work(0)``, in the caller's thread, is done.
+
+    The work is such that the first one to come does all of it, and that whoever comes later finds nothing to do. So
+    nobody waits for the others: not for one that the system gives no core, nor for one that fails.
+    """
+    taken: set[int] = set()
+
+    def begin(k: int) -> None:
+        take_core(taken)
+        work(k)
+
+    others = [pool.submit(begin, k) for k in range(1, threads)]
+    begin(0)
+    for other in others:
+        other.cancel()
