@@ -36,10 +36,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")  # before Numba is loaded, which reads them once
-
 from .excused import EXCUSED
-from .page import RECORDS, keep, record_of
 from .tally import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -283,6 +280,8 @@ class Campaign:
 
     def anew(self, text: str) -> int:
         """Load another text of the file, and test it; 1 where a test notices it."""
+        if f"saddlesvm.problem.{self.file}" in sys.modules:
+            raise RuntimeError(f"{self.file}.py is loaded already, so another text of it cannot be")
         sys.meta_path.insert(0, Changed(f"saddlesvm.problem.{self.file}", PROBLEM / f"{self.file}.py", text))
         codes: list[int] = []
         code = with_tests(self.file, lambda tests: codes.append(self.code_of(tests)))
@@ -337,10 +336,11 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="keep what the campaign came to, for docs/what-held.md")
     parser.add_argument("--only-record", action="store_true", help="record what --kept has so far, and end")
     given = parser.parse_args()
+    os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")  # before Numba is loaded, which reads them once
     os.chdir(ROOT)
     for name in ("numba", "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.base", "_pytest.python"):
         import_module(name)
-    failed = 0
+    tallies = []
     for file in given.files or FILES:
         found = list(mutants(file))
         found = random.Random(given.seed).sample(found, min(given.count or len(found), len(found)))
@@ -351,12 +351,13 @@ def main() -> int:
             course = given.kept.with_suffix(f".{file}.course").resolve()
             course.unlink(missing_ok=True) if not before else None
             Campaign(file, left, given.kept.resolve(), course).run()
-        tally = came_to(file, [mutant for mutant, _ in found], outcomes_kept(given.kept))
-        if given.record or given.only_record:
-            keep(record_of(tally, given.seed, 0, 0.0), RECORDS)
-        print(tally, *tally.failures, sep="\n  ", flush=True)
-        failed += len(tally.failures)
-    return int(failed > 0)
+        tallies.append(came_to(file, [mutant for mutant, _ in found], outcomes_kept(given.kept)))
+        print(tallies[-1], *tallies[-1].failures, sep="\n  ", flush=True)
+    if given.record or given.only_record:
+        page = import_module(f"{__package__}.page")  # it loads the package, of which mutants need a fresh one
+        for tally in tallies:
+            page.keep(page.record_of(tally, given.seed, 0, 0.0), page.RECORDS)
+    return int(any(tally.failures for tally in tallies))
 
 
 def came_to(file: str, found: list[Mutant], outcomes: dict[Mutant, str]) -> Tally:

@@ -184,7 +184,7 @@ def test_the_length_of_a_dual_point_is_the_best_one(loss: Loss, penalty: Any, C:
         assert found == pytest.approx(best, abs=1e-6)  # the top of a parabola
 
 
-@pytest.mark.parametrize("length", [1.02, 1.03, 1.05])
+@pytest.mark.parametrize("length", [1.005, 1.02, 1.03, 1.05])
 def test_a_top_near_by_is_found_by_three_factors(length: float) -> None:
     problem = small_problem(Logistic(), C=5.0, intercept="regularized", **SMALL)  # type: ignore[arg-type]
     alpha = inside(problem, 0.9)
@@ -192,14 +192,24 @@ def test_a_top_near_by_is_found_by_three_factors(length: float) -> None:
     assert best_scale(problem, alpha, dual_weights(problem, alpha)) == pytest.approx(1.0 / length, abs=5e-4)
 
 
-def test_a_line_has_its_top_at_an_end() -> None:
+@pytest.mark.parametrize("penalty", [None, ElasticNet(0.2)], ids=["l2", "elasticnet"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_a_line_has_its_top_at_an_end(C: float, penalty: Any) -> None:
     rows = as_rows(np.zeros((4, 2)))
     y = np.array([1.0, -1.0, 2.0, -2.0])
-    problem = make_problem(rows, y, Absolute(), C=1.0)
+    problem = make_problem(rows, y, Absolute(), C=C, penalty=penalty)
+    lowest = pytest.approx(0.0, abs=0.0 if penalty is None else 1e-4)  # SciPy's search does not reach its ends
     assert best_scale(problem, 0.5 * np.sign(y), np.zeros(3)) == 1.0
-    assert best_scale(problem, -0.5 * np.sign(y), np.zeros(3)) == 0.0
+    assert best_scale(problem, -0.5 * np.sign(y), np.zeros(3)) == lowest
     other = problem.pointwise._replace(y=-y)  # other labels, as an offset makes them
-    assert best_scale(problem, 0.5 * np.sign(y), np.zeros(3), terms=other) == 0.0
+    assert best_scale(problem, 0.5 * np.sign(y), np.zeros(3), terms=other) == lowest
+
+
+def test_a_dual_point_that_leads_away_from_the_optimum_has_the_length_zero() -> None:
+    problem = small_problem(Squared(), **SMALL)  # type: ignore[arg-type]
+    alpha = -inside(problem)
+    assert plain_dual(problem, -0.1 * alpha) > 0.0 > plain_dual(problem, 0.1 * alpha)
+    assert best_scale(problem, alpha, dual_weights(problem, alpha)) == 0.0
 
 
 @pytest.mark.parametrize("size", [0.5, 2.0, 8.0])
@@ -332,7 +342,7 @@ def test_problems_side_by_side_are_certified_as_each_by_itself(loss: Loss, inter
     X, scale = matrix(10, 3), 0.0 if intercept == "none" else 2.0
     members = np.array([0, 1, 2, 4, 5, 6, 7, 9])
     y = np.sign(random.normal(size=(3, 10)))
-    weights = random.uniform(0.5, 2.0, (3, 10)) if weighted else None
+    weights = 10.0 ** random.uniform(-3.0, 3.0, (3, 10)) if weighted else None
     options: dict[str, Any] = {"C": 0.7, "members": members, "intercept": intercept}
     every = [
         make_problem(as_rows(X, scale), y[k], loss, weights=None if weights is None else weights[k], **options)
@@ -385,6 +395,23 @@ def test_variables_of_one_sign_that_sum_to_too_little_go_towards_their_bounds(
     assert share * (charged + at_top) <= move.charged <= SLACK * 1.0001 * share * (charged + at_top) + 1e-13
     assert share * way <= move.pulled <= SLACK * SLACK * 1.0001 * share * way + 1e-13
     assert move.share == math.inf
+
+
+@by_loss
+def test_a_move_is_charged_by_the_sizes_of_the_conjugates(monkeypatch: pytest.MonkeyPatch, loss: Loss) -> None:
+    charges: list[float] = []
+
+    def noted(problem: Problem, alpha: np.ndarray, sizes: Any, charged: float) -> Any:
+        charges.append(charged)
+        return to_the_sum(problem, alpha, sizes, charged)
+
+    monkeypatch.setattr(certificate, "to_the_sum", noted)
+    problem = with_total(loss, 0.5, 0)
+    alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
+    sizes = sum(abs(loss.conjugate(a, y, 1.0)) for a, y in zip(alpha, problem.y, strict=True))
+    for w in (np.zeros(4), np.ones(4)):
+        evaluate(problem, Point(w, alpha))
+    assert charges == pytest.approx([sizes, sizes], rel=1e-11)
 
 
 def test_a_sum_that_is_met_exactly_takes_hardly_a_move() -> None:
