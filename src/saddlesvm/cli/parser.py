@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def parse_args(self, *given: Any, **named: Any) -> Any:
-        """As argparse, but further names after the data are told what to do with several files."""
+        """As argparse; the error about further names after the data says how several files are given."""
         options, left = self.parse_known_args(*given, **named)
         if left and hasattr(options, "data") and not any(word.startswith("-") for word in left):
             self.error(

@@ -416,7 +416,7 @@ def labels_of(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def count_right(part: Part, W: np.ndarray) -> np.ndarray:
-    """How many rows of each fold are told right, and the rows of each fold; shape (2, folds).
+    """How many rows of each fold are predicted correctly, and the rows of each fold; shape (2, folds).
 
     W are the weights of all problems, see :class:`~saddlesvm.cluster.splits.Split`.
     """

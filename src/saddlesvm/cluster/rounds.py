@@ -64,7 +64,7 @@ class Training:
         Value of the virtual feature; 0 without an intercept.
     penalty : Penalty
     share : float
-        What objectives are multiplied by to be told, see :class:`~saddlesvm.problem.problem.Strength`.
+        The factor of reported objectives, see :class:`~saddlesvm.problem.problem.Strength`.
     joint : JointLoss, optional
         Of the one problem that holds all classes.
     vectors : int
@@ -91,7 +91,7 @@ class Training:
 
     @property
     def strength(self) -> Strength:
-        """C, lambda and the form in which objectives are told."""
+        """C, lambda and the form of reported objectives."""
         return Strength(self.C, self.n, self.uses_lambda, self.share)
 
     @property
@@ -315,7 +315,7 @@ class Rounds:
         return Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
 
     def started_again(self) -> bool:
-        """Whether the engine lost dual variables and went on from others; w is then theirs."""
+        """Whether the engine lost dual variables and continues from others, which determine w."""
         if self.engine.restarts == self.restarts:
             return False
         self.rebuild()

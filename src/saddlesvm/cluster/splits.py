@@ -34,7 +34,7 @@ class Split(NamedTuple):
 
     @property
     def pairs(self) -> bool:
-        """Whether each class is told from each other one, of three or more."""
+        """Whether each pair of three or more classes is a sub-problem."""
         return self.multi_class == "ovo" and self.classes > 2
 
     @property

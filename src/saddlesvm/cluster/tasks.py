@@ -4,7 +4,7 @@ A partition of a text collection has a third of the words, or a hundredth. It ge
 that it proposes is zero at all others.
 
 A task ends at a limit of time, or when the client asks for it. A task that runs cannot be cancelled. So each fit on a
-cluster has a name; tasks that may take long look at an event of that name, which the client sets in every worker's
+cluster has a name; long tasks check an event of that name, which the client sets in every worker's
 process, beside whatever runs there.
 """
 

@@ -69,7 +69,7 @@ class Layout:
 
 
 def delimited_source(path: Path, how: Reading) -> Source:
-    """CSV or TSV, plain or compressed, in one pass; only when that fails, look for the line at fault.
+    """CSV or TSV, plain or compressed, in one pass; only when that fails, search for the line at fault.
 
     The delimiter is a tab in a file named .tsv; in any other it is the one of comma, semicolon and tab that occurs
     most often in the first line. With ``header="auto"`` a first line without numbers is a header; one that mixes

@@ -52,7 +52,7 @@ def read(
         the file of labels. False: the data have no labels (LIBSVM text has a label on each line even then; it is
         dropped).
     header : bool or "auto"
-        Whether the first line of a CSV or TSV file holds names; "auto" looks at it.
+        Whether the first line of a CSV or TSV file holds names; "auto" decides by its cells.
     n_features : int or None
         Number of features that the model expects. LIBSVM text and CSR matrices with fewer features are widened to it;
         in other formats the number must be equal. Data may then have no labels: a table with `n_features` columns only,

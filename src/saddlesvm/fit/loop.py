@@ -58,7 +58,7 @@ class Batch(Protocol[Result_co]):
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
         """Do a bounded amount of work for the problems `live`, or for some of them; return the ones worked on.
 
-        `stop` is set when the fit is interrupted; batches that wait for long look at it.
+        `stop` is set when the fit is interrupted; batches that wait for long check it.
         """
 
     def finished(self, index: int) -> Result_co:
@@ -351,7 +351,7 @@ def fit(
         Starting point.
     callbacks : sequence of callables
         Each is called with a :class:`~saddlesvm.fit.trace.Record` of every certificate; True asks to stop. One
-        that has a method ``tick(epoch, estimate, seconds)`` is also told of every slice of work.
+        that has a method ``tick(epoch, estimate, seconds)`` is also called after every slice of work.
     checkpoint : Checkpoint, optional
         The fit resumes from its file where that exists, and writes it at intervals and at the end.
     stop : threading.Event, optional

@@ -86,7 +86,7 @@ class ProgressBar:
         self.bar.show(f"{self._of()}{phase}, {gap}, epoch {self.epoch:.0f}{self._left()}", self.share)
 
     def _left(self) -> str:
-        """The time left, as far as it can be told from the share that is done."""
+        """The time left, estimated from the share that is done."""
         if not EARLY < self.share < 1.0:
             return ""
         seconds = (time.monotonic() - self.began) * (1.0 - self.share) / self.share

@@ -1,7 +1,7 @@
-"""Whether the indices of CSR matrices are in range, in order and unique: a quick look, and ones that find the culprit.
+"""Whether the indices of CSR matrices are in range, in order and unique: a quick check, and checks that find the fault.
 
-No operation asks for the indices of a row to be in order, only for each to occur once: the quick look is enough for
-rows in order, and those that are not are gone through with a mark for each feature.
+No operation asks for the indices of a row to be in order, only for each to occur once: the quick check is enough for
+rows in order; the others are checked with a mark for each feature.
 """
 
 from __future__ import annotations

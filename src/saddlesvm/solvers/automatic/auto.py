@@ -129,7 +129,7 @@ class Auto(Choosing):
         return not problem.penalty.identity()
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
-        """Begin with coordinate descent, unless told otherwise or the problem is small."""
+        """Begin with coordinate descent, unless an option or the size of the problem says otherwise."""
         state = AutoState(w=nothing(), seed=seed, begun=True, phase=self._first_phase(problem))
         state.inner = self.at_work(problem, state).init(problem, seed, start)
         state.update()

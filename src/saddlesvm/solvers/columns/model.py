@@ -1,6 +1,6 @@
 """Newton's model of the objective on a working set, minimised: on a matrix, or on columns.
 
-With few coordinates the descent runs on the matrix H, where a pass takes no look at the data, and alternates with
+With few coordinates the descent runs on the matrix H, where a pass does not read the data, and alternates with
 Newton steps on the support: for fixed signs the model is a parabola, whose minimiser a Cholesky factor finds. With many
 it runs on the columns.
 """

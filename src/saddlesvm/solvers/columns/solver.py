@@ -223,7 +223,7 @@ class Columns(SolverBase):
 
     @staticmethod
     def _charges(problem: Problem, state: ColumnsState) -> tuple[np.ndarray, np.ndarray]:
-        """:func:`charges_of` the problem on the way: with a smaller C, told in its own units."""
+        """:func:`charges_of` the problem on the way: with a smaller C, in its own units."""
         square, l1 = charges_of(problem)
         return state.ahead * square, state.ahead * l1
 
