@@ -346,7 +346,7 @@ def main() -> int:
         found = random.Random(given.seed).sample(found, min(given.count or len(found), len(found)))
         if not given.only_record:
             before = outcomes_kept(given.kept)
-            left = [pair for pair in found if before.get(pair[0], "survived") == "survived"]
+            left = [pair for pair in found if unsettled(pair[0], before)]
             left.sort(key=lambda pair: pair[0] in before)  # those not run yet first
             course = given.kept.with_suffix(f".{file}.course").resolve()
             course.unlink(missing_ok=True) if not before else None
@@ -358,6 +358,11 @@ def main() -> int:
         for tally in tallies:
             page.keep(page.record_of(tally, given.seed, 0, 0.0), page.RECORDS)
     return int(any(tally.failures for tally in tallies))
+
+
+def unsettled(mutant: Mutant, before: dict[Mutant, str]) -> bool:
+    """Whether a mutant was not run yet, or survived without an excuse."""
+    return mutant not in before or (before[mutant] == "survived" and not mutant.excuse)
 
 
 def came_to(file: str, found: list[Mutant], outcomes: dict[Mutant, str]) -> Tally:

@@ -47,7 +47,7 @@ def parse_lines(
     powers: np.ndarray[Any, Any],
     filled: Filled,
 ) -> bool:
-    """Parse lines from ``progress[0].place`` on, until the text ends, or a line needs the parser that finds errors.
+    """Parse lines from ``progress[0].place`` on, until the text ends, or up to a line that it cannot read.
 
     Parameters
     ----------
