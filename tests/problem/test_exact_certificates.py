@@ -84,6 +84,7 @@ def rounding_below(one: Certificate) -> float:
 
 def test_the_better_of_two_points_keeps_the_rounding_of_each_bound() -> None:
     one, other = Certificate(2.0, 1.0, "C", 0.1, 0.2), Certificate(3.0, 1.5, "C", 0.3, 0.4)
+    assert Certificate(2.0, 1.0) == Certificate(2.0, 1.0, "C", 0.0, 0.0)
     assert Certificate.total([one]) is one
     assert one.better_of(other) == other.better_of(one) == Certificate(2.0, 1.5, "C", 0.1, 0.4)
     assert one.bounded_by(other) == Certificate(2.0, 1.5, "C", 0.1, 0.4)
