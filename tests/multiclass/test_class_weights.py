@@ -108,8 +108,8 @@ def test_lambda_and_warm_starts_and_problems_not_begun() -> None:
     model.set_params(tol=TOL).fit(X, y, weights)
     for ours, one in zip(model.certificates_, by_rows(X, y, FACTORS, weights, **options), strict=True):
         assert ours.primal == pytest.approx(one.certificate_.primal, rel=2 * TOL)
-    makers = one_vs_rest(y, np.arange(3), np.array([FACTORS[k] for k in range(3)]))
-    sides = sides_of(makers, [0, 2], weights)
+    problems = one_vs_rest(y, np.arange(3), np.array([FACTORS[k] for k in range(3)]))
+    sides = sides_of(problems, [0, 2], weights)
     for k, found in zip((0, 2), sides, strict=True):
         assert found == pytest.approx([weights[y != k].sum(), FACTORS[k] * weights[y == k].sum(), y.size])
 
@@ -120,10 +120,10 @@ def test_classes_that_begin_together(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = {k: 0.3 * (k + 1) for k in range(6)}
     model = LinearSVC(loss="hinge", class_weight=factors, tol=1e-5, random_state=0).fit(X, y, weights)
     assert_near(model, by_rows(X, y, factors, weights, loss="hinge"))
-    makers = one_vs_rest(y, np.arange(6), np.array([*factors.values()]))
-    start = shared_start.SharedStart(makers, 6, 1e-4, 0, weights=weights)
-    for k, make in enumerate(makers):
-        problem = make().problem(as_rows(X), SquaredHinge(), C=0.1, weights=weights)
+    problems = one_vs_rest(y, np.arange(6), np.array([*factors.values()]))
+    start = shared_start.SharedStart(problems, 6, 1e-4, 0, weights=weights)
+    for k, sub in enumerate(problems):
+        problem = sub.problem(as_rows(X), SquaredHinge(), C=0.1, weights=weights)
         point = start.point(k, problem, threading.Event(), None)
         assert point is not None
         assert evaluate(problem, point).certificate.relative_gap <= 1e-3  # the block estimates 5e-5 on its way

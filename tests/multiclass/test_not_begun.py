@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from saddlesvm import KernelSVC, LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import sub_problems
 from saddlesvm.multiclass.not_begun import sides_of
-from saddlesvm.multiclass.one_vs_one import one_vs_one
+from saddlesvm.multiclass.one_vs_one import Pairs
 from saddlesvm.problem.losses import make_loss
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
@@ -79,7 +79,7 @@ def test_weights_of_rows_count_and_lambda_is_each_pairs_own(no_time: None, kind:
 def test_the_sides_of_pairs_are_those_of_their_rows() -> None:
     _, y = data()
     weights = np.random.default_rng(2).uniform(0.0, 1.0, 60)
-    pairs = one_vs_one(y, np.arange(4))
+    pairs = Pairs(y, np.arange(4))
     listed = [pairs[k] for k in range(len(pairs))]
     for given in (None, weights):
         np.testing.assert_allclose(sides_of(pairs, range(6), given), sides_of(listed, range(6), given), rtol=1e-14)

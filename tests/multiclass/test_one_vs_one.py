@@ -9,7 +9,7 @@ import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from saddlesvm import LinearSVC
-from saddlesvm.multiclass.one_vs_one import one_vs_one, vote
+from saddlesvm.multiclass.one_vs_one import Pairs, vote
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
 from support import distance_bound
@@ -52,6 +52,6 @@ def test_the_shapes_of_the_decision_function():
 def test_a_pair_is_a_view_of_the_rows():
     X, y = blobs()
     design = as_rows(X)
-    problem = one_vs_one(y, np.arange(3))[1]().problem(design, Hinge(), C=1.0, norms=np.ones(len(y)))
+    problem = Pairs(y, np.arange(3))[1].problem(design, Hinge(), C=1.0, norms=np.ones(len(y)))
     assert problem.X is design
     np.testing.assert_array_equal(problem.members, np.flatnonzero(y != 1))

@@ -72,7 +72,7 @@ def test_an_interrupted_block_hands_over_what_it_has(always_shared):
     X, y = blobs(k=6, n=300)
     problems = multiclass.one_vs_rest(y, np.arange(6))
     shared = shared_start.SharedStart(problems, 6, 1e-6, 0)
-    problem = problems[0]().problem(as_rows(X), Hinge(), C=1.0)
+    problem = problems[0].problem(as_rows(X), Hinge(), C=1.0)
     stop = threading.Event()
     stop.set()
     start = shared.point(0, problem, stop, None)
@@ -83,14 +83,14 @@ def test_an_interrupted_block_hands_over_what_it_has(always_shared):
 def test_a_block_parts_when_each_alone_would_be_done(always_shared):
     X, y = blobs(k=6, n=300)
     problems = multiclass.one_vs_rest(y, np.arange(6))
-    problem = problems[0]().problem(as_rows(X), Hinge(), C=100.0)
+    problem = problems[0].problem(as_rows(X), Hinge(), C=100.0)
     starts = {}
     for most in (0.0, 2.0, np.inf):
         shared = shared_start.SharedStart(problems, 6, 1e-12, 0, most)
         starts[most] = [shared.point(k, problem, threading.Event(), None) for k in range(6)]
     assert starts[0.0] == starts[2.0] == [None] * 6
     assert all(start.alpha.any() for start in starts[np.inf])
-    easy = problems[0]().problem(as_rows(X), Hinge(), C=1e-3)
+    easy = problems[0].problem(as_rows(X), Hinge(), C=1e-3)
     nearly = shared_start.SharedStart(problems, 6, 1e-3, 0, 3.0)
     assert all(nearly.point(k, easy, threading.Event(), None).alpha.any() for k in range(6))
 

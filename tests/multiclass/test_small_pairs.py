@@ -13,7 +13,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.fits import drive_all
 from saddlesvm.multiclass.kernel_fit import KernelFits
-from saddlesvm.multiclass.one_vs_one import one_vs_one
+from saddlesvm.multiclass.one_vs_one import Pairs
 from saddlesvm.multiclass.small_pairs import SmallPairs, certificate_of
 from saddlesvm.problem.kernel import shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
@@ -35,7 +35,7 @@ def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> Ke
     X, y = data
     options = {"weights": weights, "intercept": "free", "scale": 1.0, "cache_size": 200.0, "C": 2.0}
     return KernelFits(
-        makers=one_vs_one(y, np.unique(y)), solver=KernelDecomposition(), limits=Limits(tol=tol), seed=0, X=X,
+        problems=Pairs(y, np.unique(y)), solver=KernelDecomposition(), limits=Limits(tol=tol), seed=0, X=X,
         kernel=kernel, loss=make_loss(loss), options=options, facts=shared_facts(kernel, X, 200.0),
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
     while left and batch.rest is None:
         moved = batch.advance(left, threading.Event())
         for k in range(3):
-            plain = evaluate_kernel(fits.problem(fits.makers[k]()), KernelPoint(batch.beta[batch.rows(k)].copy()))
+            plain = evaluate_kernel(fits.problem(fits.problems[k]), KernelPoint(batch.beta[batch.rows(k)].copy()))
             own, _ = certificate_of(batch.task, int(batch.laid_out.starts[k, 2]), batch.numbers[k])
             near = plain.certificate.rounding + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
@@ -72,7 +72,7 @@ def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(da
     batches = fits.batches()
     assert all(isinstance(batch, SmallPairs) and batch.task.gram is None for batch in batches)
     for k, result in enumerate(drive_all(batches, None)):
-        problem = fits.problem(fits.makers[k]())
+        problem = fits.problem(fits.problems[k])
         beta = np.zeros(data[1].size)
         beta[result.coef.rows] = result.coef.values
         plain = evaluate_kernel(problem, KernelPoint(beta[fits.members[k]])).certificate

@@ -11,7 +11,6 @@ from saddlesvm import register_estimator
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel, Training
-from saddlesvm.estimators.sklearn_callbacks import FitTasks
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Squared
 
@@ -33,9 +32,7 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
         As in :class:`saddlesvm.LinearSVC`.
     """
 
-    loss, solver, intercept, intercept_scaling, random_state = "squared", "auto", "regularized", 1.0, 0
-    max_time = n_jobs = callbacks = checkpoint = memory = None
-    verbose, warm_start = 0, False
+    loss, random_state = "squared", 0
 
     def __init__(
         self,
@@ -67,9 +64,7 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
         self.check_options()
         X = inputs.check_design(self, X, reset=True)
         self.classes_ = np.unique(inputs.check_labels(y, X.shape[0]))
-        posed = self.training_problems(y, sample_weight, X.shape[0])
-        tasks = FitTasks(self, X, y, sample_weight, 1)
-        self._solve(X, [lambda: posed.problems[0]], posed.loss, posed.weights, None, tasks)
+        self._solve(X, self.training_problems(y, sample_weight, X.shape[0]))
         return self
 
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:

@@ -52,6 +52,7 @@ LinearSVC(C="automatic")  # error: arg-type
 LinearSVC(solver="fast")  # error: arg-type
 LinearSVC(class_weight="even")  # error: arg-type
 LinearSVC(losss="hinge")  # error: call-arg
+SVC(losss="hinge")  # error: call-arg
 SVC(kernel="rbff")  # error: arg-type
 SVC(gamma="scaled")  # error: arg-type
 model.fit(X, y, weights=y)  # error: call-arg

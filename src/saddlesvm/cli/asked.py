@@ -171,7 +171,7 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
     kind: Any = StratifiedKFold if is_classifier(model) else KFold
     folds = kind(options.cv, shuffle=True, random_state=options.seed)
     if type(model) is LinearSVC and table.frame is None:
-        Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
+        Cs: list[Any] = list(options.C) if isinstance(options.C, tuple) else [model.C]
         search: Any = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(table.X, y, table.sample_weight)
         found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
         points = [{"C": C} for C in search.Cs_.tolist()]

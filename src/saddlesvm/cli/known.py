@@ -228,12 +228,7 @@ def _read(name: str, home: str) -> KnownEstimator:
         table = getattr(shared_options, base.id, None) if isinstance(base, ast.Name) else None
         defaults |= {} if table is None else {one.name: one.default for one in dataclasses.fields(table)}
     for one in told.body:
-        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
-            made = one.args
-            places = made.args[len(made.args) - len(made.defaults) :]
-            given = [*zip(places, made.defaults, strict=True), *zip(made.kwonlyargs, made.kw_defaults, strict=True)]
-            defaults |= {parameter.arg: _plain(value) for parameter, value in given}
-        elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.value is not None:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.value is not None:
             defaults |= {} if one.target.id.startswith("_") else {one.target.id: _plain(one.value)}
     return KnownEstimator(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
 

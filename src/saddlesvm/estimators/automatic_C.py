@@ -244,12 +244,6 @@ def _errors_of_folds(
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
 
 
-def refuse_groups(groups: Any) -> None:
-    """Raise ValueError for groups where C is given: only its choice leaves rows out."""
-    if groups is not None:
-        raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
-
-
 def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
     """The index of the chosen C."""
     best = int(np.argmin(errors))

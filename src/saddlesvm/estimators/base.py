@@ -14,16 +14,18 @@ from operator import attrgetter
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.sklearn_callbacks import in_use
+from saddlesvm.estimators.scikit_learn import BaseEstimator
+from saddlesvm.estimators.sklearn_callbacks import torn_down
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.problem.certificate import Certificate
@@ -159,10 +161,16 @@ def store(given: dict[str, Any]) -> None:
             kept[name] = one
 
 
+def in_use(estimator: Any) -> bool:
+    """Whether scikit-learn's callbacks are set, or an outer estimator has some."""
+    return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
+
+
 def all_or_nothing(
     fit: Callable[Concatenate[Itself, Given], Model],
 ) -> Callable[Concatenate[Itself, Given], Model]:
-    """Let a fit that raises leave the estimator as it was, and one that ends say how long it compiled kernels."""
+    """Let a fit that raises leave the estimator as it was, tear scikit-learn's callbacks down when it ends, and say how
+    long it compiled kernels."""
 
     @functools.wraps(fit)
     def whole(estimator: Itself, *arguments: Given.args, **options: Given.kwargs) -> Model:
@@ -174,7 +182,8 @@ def all_or_nothing(
                 beginning(seconds if LIMIT.holds(seconds) else None),  # the fit itself refuses what is none
                 telling(bool(getattr(estimator, "verbose", False))),
             ):
-                fitted = fit(estimator, *arguments, **options)
+                run = torn_down(fit) if in_use(estimator) else fit
+                fitted = run(estimator, *arguments, **options)
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
@@ -193,12 +202,13 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
     lam: float | None
     solver: Any
     tol: float
-    max_iter: float | None
+    max_iter: Any
     max_time: float | None
     certify_every: float | None = None
     keep: Keep = "best"
     gap: float = 0.0
     callbacks: Sequence[Any] | None
+    verbose: int
     certificates_: list[Certificate]
     certificate_: Certificate
     outcome_: Outcome
@@ -270,6 +280,15 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
         name, given = ("C", chosen) if self.lam is None else ("lam", self.lam)
         check(name, given, STRENGTH)
         return {name: given}
+
+    def _shown(self, fits: Fits) -> list[FitResult]:
+        """The results of fits, under one progress bar if requested."""
+        if not self.verbose:
+            return fits.solve()
+        with ProgressBar(self.tol, len(fits.problems), self._most_epochs(), self.max_time) as fits.bar:
+            if vars(self).get("reads_blocks"):
+                fits.bar.work = "reading and solving"
+            return fits.solve()
 
     def _forget(self) -> None:
         """Drop what earlier fits left behind."""

@@ -44,7 +44,7 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
         return np.concatenate([fitted_curves(some, method) for some in alone])
     codes = np.searchsorted(model.classes_, inputs.check_labels(y, len(margins)))
     if model.multi_class in JOINT:
-        problems = [make() for make in one_vs_rest(codes, model.classes_)]
+        problems = one_vs_rest(codes, model.classes_)
     if method == "temperature" and model.multi_class != "ovo" and model.classes_.size > 2:
         weights = np.ones(codes.size) if posed.weights is None else posed.weights
         weights = weights * np.array([sub.factor for sub in problems])[codes]

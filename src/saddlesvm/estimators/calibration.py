@@ -27,8 +27,10 @@ from sklearn.isotonic import IsotonicRegression
 
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.joint_losses import softmax
+from saddlesvm.runtime.allowed import Allowed
 
 METHODS = ("sigmoid", "isotonic", "temperature")
+PROBABILITY = Allowed(f"True, False or one of {', '.join(METHODS)}", lambda given: given in (False, True, *METHODS))
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
 NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBSVM's
 COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a time

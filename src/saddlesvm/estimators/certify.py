@@ -367,8 +367,7 @@ def _subs(
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n))
         return
     way = multi_class_of(model, name) if model.classes_.size > 2 else "ovr"
-    for make in sub_problems_of(way, codes, model.classes_, factors=factors):
-        yield make()
+    yield from sub_problems_of(way, codes, model.classes_, factors=factors)
 
 
 def _with_landmarks(

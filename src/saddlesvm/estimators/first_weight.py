@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.first_weight import largest_empty_C
@@ -67,12 +66,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     template.check_options()
     check_sparse(template)
     design = inputs.check_design(template, X, reset=True)
-    if hasattr(template, "multi_class"):
-        if has_columns(y):
-            template._learn_labels(y)
-        else:
-            template._encode(y, design.shape[0])
-    posed = template.training_problems(y, sample_weight, design.shape[0])
+    posed = template._learnt(y, sample_weight, design.shape[0])
     ready = template._memory_rows(design, template._intercept_kind(), 1, None)
     return min(largest_empty_C(template.part_problem(sub, posed, ready)) for sub in posed.problems)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
@@ -14,6 +13,7 @@ from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions
 from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.splits import sub_problems_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -15,9 +15,8 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import COMMON, Estimator
 from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.options import KernelOptions
-from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.fits import Fits, tell_nobody
+from saddlesvm.multiclass.fits import tell_nobody
 from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
@@ -111,7 +110,7 @@ class KernelMachine(Estimator, KernelOptions):
     def _solve(
         self,
         X: Any,
-        problems: Sequence[Callable[[], SubProblem]],
+        problems: Sequence[SubProblem],
         loss: Loss,
         weights: np.ndarray | None,
         machine: Machine = PLAIN,
@@ -133,7 +132,7 @@ class KernelMachine(Estimator, KernelOptions):
             limits = dataclasses.replace(limits, tol=self.exact_tol, certify_start=multipliers is not None)
         cache_size = self.cache_size / workers(len(problems), self.n_jobs)
         fits = KernelFits(
-            makers=problems,
+            problems=problems,
             solver=solver,
             limits=limits,
             seed=seed_of(self.random_state),
@@ -161,16 +160,16 @@ class KernelMachine(Estimator, KernelOptions):
     def _results(
         self,
         X: Any,
-        makers: Sequence[Callable[[], SubProblem]],
+        problems: Sequence[SubProblem],
         loss: Loss,
         weights: np.ndarray | None,
         machine: Machine = PLAIN,
     ) -> list[FitResult]:
         """The results of all sub-problems, over landmarks if requested, with the :class:`Coefficients` of rows."""
         count = wanted(self, X)
-        found = approximated(self, X, makers, loss, weights, count, machine) if count else None
+        found = approximated(self, X, problems, loss, weights, count, machine) if count else None
         if found is None or self.exact_tol is not None:
-            return self._solve(X, makers, loss, weights, machine, None, None if found is None else found.multipliers)
+            return self._solve(X, problems, loss, weights, machine, None, None if found is None else found.multipliers)
         self._keep_for_a_start(found.multipliers)
         each: list[Any] = [Coefficients(found.landmarks.rows, values) for values in found.coefficients]
         return [dataclasses.replace(one, coef=coef) for one, coef in zip(found.results, each, strict=True)]
@@ -181,13 +180,6 @@ class KernelMachine(Estimator, KernelOptions):
         self.__dict__.pop("multipliers_", None)  # of an earlier fit
         if multipliers is not None:
             self.multipliers_ = multipliers
-
-    def _shown(self, fits: Fits) -> list[FitResult]:
-        """The results of fits, under one progress bar if requested."""
-        if not self.verbose:
-            return fits.solve()
-        with ProgressBar(self.tol, len(fits.makers), self._most_epochs(), self.max_time) as fits.bar:
-            return fits.solve()
 
     def _starts(
         self, n: int, problems: int, order: np.ndarray | None, multipliers: Any = None

@@ -8,7 +8,7 @@ dual variables, and the other landmarks are drawn among those. There the approxi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,7 +101,7 @@ def wanted(model: Any, X: Matrix) -> int:
 def approximated(
     model: Any,
     X: Matrix,
-    makers: Sequence[Callable[[], SubProblem]],
+    problems: Sequence[SubProblem],
     loss: Loss,
     weights: np.ndarray | None,
     count: int,
@@ -114,8 +114,7 @@ def approximated(
     model : KernelSVC, SVC, SVR or OneClassSVM
         With its ``kernel_``.
     X : array or CSR matrix of shape (n, d)
-    makers : sequence of callables
-        Each makes a sub-problem.
+    problems : sequence of SubProblem
     loss : Loss
     weights : ndarray of shape (n,), optional
     count : int
@@ -132,7 +131,7 @@ def approximated(
         most = limits.max_time
         left = None if most is None else max(most - (clock() - begun) - reserve, LEAST_TIME * most)
         own = dataclasses.replace(limits, tol=tol, max_time=left)
-        return feature_fits(model, rows, makers, loss, weights, machine, solver, own)
+        return feature_fits(model, rows, problems, loss, weights, machine, solver, own)
 
     pool = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     first = count if count < TWICE else count // FIRST
@@ -177,13 +176,13 @@ def in_float64(fits: LinearFits, landmarks: Landmarks, X: Matrix, results: list[
     errors, kept = kernel_errors(landmarks.kernel, X), []
     scores = expand(landmarks.kernel, X, landmarks.points, expansions.T)
     reached = _projected(landmarks, X, errors, duals)
-    for k, (make, result) in enumerate(zip(fits.makers, results, strict=True)):
+    for k, (sub, result) in enumerate(zip(fits.problems, results, strict=True)):
         c, f = expansions[k], scores[at, k]
         slips = errors.of_expansion(c, UNIT, at)
         slip = float(np.abs(c) @ (slips[at] + gamma(at.size + 4.0) * np.abs(f)))
         beta = duals[[k]].toarray()[0]
         own = SpanPoint(scores[:, k], slips, result.intercept, float(c @ f), slip, beta, reached[k], errors.lengths)
-        proven = of_exact_scores(fits.rows.problem(make(), fits.loss, fits.options), own)
+        proven = of_exact_scores(fits.rows.problem(sub, fits.loss, fits.options), own)
         kept.append(result.recertified(proven, "features in float32"))
     return kept
 
@@ -202,7 +201,7 @@ def _projected(landmarks: Landmarks, X: Matrix, errors: KernelErrors, duals: spa
 def feature_fits(
     model: Any,
     rows: MemoryRows,
-    makers: Sequence[Callable[[], SubProblem]],
+    problems: Sequence[SubProblem],
     loss: Loss,
     weights: np.ndarray | None,
     machine: Machine,
@@ -217,8 +216,7 @@ def feature_fits(
         Whose intercept, limits, seed and callbacks count.
     rows : MemoryRows
         With the virtual feature of the intercept.
-    makers : sequence of callables
-        Each makes a sub-problem.
+    problems : sequence of SubProblem
     loss : Loss
     weights : ndarray of shape (n,), optional
     machine : Machine
@@ -233,7 +231,7 @@ def feature_fits(
         heavy = float(rows.norms.size) if weights is None else float(weights.sum())
         intercept, solver = Free(rows.X.bias, total=machine.nu * heavy), Newton()
     return LinearFits(
-        makers=makers,
+        problems=problems,
         solver=solver,
         limits=limits or model._limits(solver),
         seed=seed_of(model.random_state),

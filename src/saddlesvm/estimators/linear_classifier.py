@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
@@ -20,9 +19,10 @@ from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_indicator
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.proven import ProvesLabels
+from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.sub_problems import SubProblem, each_label, one_vs_rest
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
@@ -159,6 +159,7 @@ class SeveralLabels:
     multi_class: str
     class_weight: Any
     _intercept_kind: Callable[[], Any]
+    _made_loss: Callable[[], Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -170,10 +171,8 @@ class SeveralLabels:
         """Whether the model was fitted to an indicator matrix."""
         return "indicator_" in vars(self)
 
-    def _labels_posed(
-        self, y: Any, sample_weight: Any, n: int
-    ) -> tuple[list[Callable[[], SubProblem]], np.ndarray | None]:
-        """The makers of the sub-problems of an indicator matrix, and the row weights.
+    def _labels_posed(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The sub-problems of an indicator matrix.
 
         Raises
         ------
@@ -199,7 +198,7 @@ class SeveralLabels:
                     f"column {alike[0]} of y is {value} everywhere, and a free intercept then has no unique optimum: "
                     "leave the column out, or use intercept='regularized'"
                 )
-        return each_label(indicator), weights
+        return Training(each_label(indicator), self._made_loss(), weights)
 
     def _learn_labels(self, y: Any) -> None:
         """Note what an indicator matrix says of the labels: their number, and how to predict them."""
@@ -243,7 +242,11 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, Li
 
     loss: Any
     width: float
+    top_k: int
     decision_function_shape: str
+    probability: Any
+    coef_: np.ndarray
+    intercept_: np.ndarray
     calibration_: np.ndarray
 
     def _made_loss(self) -> Any:
@@ -292,7 +295,7 @@ class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, Li
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling, lam,
                 seed_of(self.random_state), posed.get("penalty"),
             )  # fmt: skip
-        problems = [make() for make in one_vs_rest(codes, known, factors)]
+        problems = one_vs_rest(codes, known, factors)
         self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, problems, weights)
         self.certificate_ = Certificate.total(self.certificates_)
         self.n_iter_ = self._stream.passes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -16,18 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
+from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.given_start import GivenStart, GivenWeights
 from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows, in_memory
-from saddlesvm.multiclass.sub_problems import OfSomeRows, SubProblem
+from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss, is_smooth
@@ -78,28 +77,15 @@ def strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> To
 class Training(NamedTuple):
     """The training problem of a linear model: its sub-problems, their loss, and the weights of the rows."""
 
-    problems: list[SubProblem]
+    problems: Sequence[SubProblem]
     loss: Loss
     weights: np.ndarray | None
 
 
-class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
+class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
-    C: Any
-    lam: float | None
-    loss: Any
-    solver: Any
-    fit_intercept: bool
-    intercept: str
-    intercept_scaling: float
-    penalty: Any
-    l1_ratio: float
-    random_state: Any
-    warm_start: bool
-    verbose: int
-    checkpoint: Any
-    memory: Any
+    training_problems: Callable[[Any, Any, int], Training]
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
@@ -174,7 +160,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         ValueError
             There is no such penalty.
         """
-        asked: Any = getattr(self, "penalty", "l2")  # estimators from outside may have none
+        asked: Any = self.penalty
         if is_penalty(asked):
             return Weighed(asked, 1.0)
         if asked == "l2":
@@ -238,31 +224,20 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         self._fitted_C, self.certificate_, self._phases = float(C), like.certificate_, like._phases
 
     def _solve(
-        self,
-        X: Any,
-        problems: Sequence[Any],
-        loss: Loss,
-        weights: np.ndarray | None,
-        n_jobs: int | None,
-        tasks: FitTasks,
-        start: GivenStart | None = None,
+        self, X: Any, posed: Training, tasks: FitTasks | None = None, start: GivenStart | None = None
     ) -> list[FitResult]:
         """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
-        bar = self._bar(len(problems))
-        fits = self._fits(X, problems, loss, weights, n_jobs, start=start)
-        if self.callbacks or tasks.root is not None:
-            fits.told = lambda sub: [*(self.callbacks or ()), *tasks.callback(sub)]
-        fits.bar = bar if self.verbose else None
-        if fits.bar is not None and self.reads_blocks:
-            fits.bar.work = "reading and solving"
+        fits = self._fits(X, posed, start=start)
         fits.watch = self.watch
-        with bar:
-            results = fits.solve()
-        self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), X.shape[0])[0]
+        if self.callbacks or tasks is not None:
+            fits.told = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
+        results = self._shown(fits)
+        self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
         worst = multiclass.worst_outcome(results)
-        unsolved = worst.outcome not in (Outcome.CERTIFIED, Outcome.INTERRUPTED) and max(self.tol, self.gap) > 0.0
-        worst.warn(stacklevel=6, hints=scale_hint(X) + separability(self) if unsolved else ())
+        if worst.outcome is not Outcome.CERTIFIED:
+            unsolved = worst.outcome is not Outcome.INTERRUPTED and max(self.tol, self.gap) > 0.0
+            worst.warn(stacklevel=5, hints=scale_hint(X) + separability(self) if unsolved else ())
         return results
 
     @internal
@@ -285,7 +260,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         ready : MemoryRows or None
             Of :meth:`rows_for_parts`.
         """
-        fits = self._fits(X, OfSomeRows(posed.problems), posed.loss, posed.weights, self.n_jobs, ready)
+        fits = self._fits(X, posed, ready)
         if self.callbacks:
             fits.told = lambda sub: self.callbacks or ()
         results = fits.solve()
@@ -312,7 +287,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         if all(hasattr(model, "coef_") for model in models):
             coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
             start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
-        fits = self._fits(X, OfSomeRows(subs), posed[0].loss, None, self.n_jobs, start=start)
+        fits = self._fits(X, Training(subs, posed[0].loss, None), start=start)
         fits.told, fits.keeps_duals = lambda sub: self.callbacks or (), False
         results, done = fits.solve(), 0
         for model, one in zip(models, posed, strict=True):
@@ -353,16 +328,10 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         self._keep(results)
 
     def _fits(
-        self,
-        X: Any,
-        problems: Sequence[Any],
-        loss: Loss,
-        weights: np.ndarray | None,
-        n_jobs: int | None,
-        ready: MemoryRows | None = None,
-        start: GivenStart | None = None,
+        self, X: Any, posed: Training, ready: MemoryRows | None = None, start: GivenStart | None = None
     ) -> LinearFits:
         """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
+        (problems, loss, weights), n_jobs = posed, self.n_jobs
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
         limits = self._limits(solver)
@@ -386,7 +355,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         alone = asked or self.warm_start or start is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
-            makers=problems,
+            problems=problems,
             solver=solver,
             limits=limits,
             seed=seed_of(self.random_state),
@@ -400,10 +369,6 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
             may_share=not asked,
             may_start_together=not alone and first_steps and plain,
         )
-
-    def _bar(self, count: int) -> Any:
-        """A context that shows a progress bar for `count` sub-problems, if `verbose` asks for one."""
-        return ProgressBar(self.tol, count, self.max_iter, self.max_time) if self.verbose else contextlib.nullcontext()
 
     @internal
     def goes_by_blocks(self, X: Any, solver: Any = None) -> bool:
@@ -433,7 +398,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator):
         if not isinstance(solver, (Auto, Blocks)) and not (newton and is_smooth(self.check_options())):
             return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"
         if newton and not penalty.identity():
-            return f"takes penalty={getattr(self, 'penalty', None)!r} with solver='auto' or 'blocks', not 'newton'"
+            return f"takes penalty={self.penalty!r} with solver='auto' or 'blocks', not 'newton'"
         if not holds_square(penalty):
             return (
                 "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; got the l1 norm"

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
-from saddlesvm.estimators.accountable import Accountable, check_canonical, gathered, make_canonical
-from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic, refuse_groups
-from saddlesvm.estimators.base import all_or_nothing, store
+from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.calibrated import calibrated
-from saddlesvm.estimators.calibration import METHODS
-from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.calibration import PROBABILITY
+from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
-from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
-from saddlesvm.estimators.path_search import HasPath
-from saddlesvm.estimators.proven import Data
+from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.register import register_estimator
-from saddlesvm.estimators.sklearn_callbacks import FitTasks, with_callbacks
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
-from saddlesvm.runtime.allowed import COUNT_FROM_ONE, check
+from saddlesvm.runtime.allowed import COUNT_FROM_ONE, Allowed
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import (
     Calibration,
     ClassificationLoss,
-    ClusterSolver,
-    DualOption,
-    Intercept,
-    Keep,
     MultiClass,
     PenaltyName,
     ScoreShape,
-    SolverName,
 )
-from saddlesvm.solvers.base import SolverBase
 
 
 @register_estimator(
@@ -61,7 +48,8 @@ from saddlesvm.solvers.base import SolverBase
         "liblinear",
     ),
 )
-class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
+@dataclass(eq=False, repr=False)
+class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     r"""Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises
@@ -244,140 +232,40 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
     True
     """
 
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    dual_coef_: Any
-    calibration_: np.ndarray
-    C_: float
-    choice_: Choice
-    path_: CertifiedPath
-    phases_: dict[str, float]
+    _allowed: ClassVar[dict[str, Allowed]] = LinearEstimator._allowed | {
+        "top_k": COUNT_FROM_ONE,
+        "probability": PROBABILITY,
+    }
+    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
+    loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge"
+    _: KW_ONLY
+    C: float | Literal["auto"] | AutomaticC = 1.0
+    multi_class: MultiClass = "ovr"
+    top_k: int = 5
+    decision_function_shape: ScoreShape = "ovr"
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    width: float = 1.0
+    probability: bool | Calibration = False
 
-    def __init__(
-        self,
-        penalty: PenaltyName | Penalty | BlockPenalty = "l2",
-        loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge",
-        *,
-        l1_ratio: float = 0.15,
-        dual: DualOption = "auto",
-        tol: float = 1e-4,
-        C: float | Literal["auto"] | AutomaticC = 1.0,
-        lam: float | None = None,
-        multi_class: MultiClass = "ovr",
-        top_k: int = 5,
-        decision_function_shape: ScoreShape = "ovr",
-        fit_intercept: bool = True,
-        intercept: Intercept = "regularized",
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        solver: SolverName | ClusterSolver | SolverBase = "auto",
-        width: float = 1.0,
-        probability: bool | Calibration = False,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        certify_every: float | None = None,
-        keep: Keep = "best",
-        gap: float = 0.0,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callbacks: Sequence[Any] | None = None,
-        checkpoint: Any = None,
-        memory: int | str | None = None,
-        canonical: int | None = None,
-    ) -> None:
-        store(locals())
-
-    @all_or_nothing
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        coef_init: Any = None,
-        intercept_init: Any = None,
-        dual_coef_init: Any = None,
-    ) -> Self:
-        """Train to the relative gap `tol`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
-            The workers of a cluster read a list of files or stores. Without a cluster, the rows of a list of stores
-            follow one another.
-        y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
-            Labels, at least two different ones. By default the labels of the store. Each column of an indicator matrix,
-            of 0 and 1, is one label: k problems over the same rows, with a certificate each. For a list of files, the
-            name of the label column, or None.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive. A weight of 2 equals the row twice. Without `y`, the
-            default is the weights of the store. For a list of files, the name of a column, or a list of one array per
-            file.
-        groups : array-like of shape (n,), optional
-            For ``C="auto"`` with rows that belong together (several images of one patient): the choice of C leaves out
-            whole groups, each alone or in ten folds.
-        coef_init : array-like of the shape of ``coef_``, optional
-            Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos begins at the weights as
-            published: its first iteration computes margins with them, and multiplies them by zero, unless its steps
-            begin later (see :class:`~saddlesvm.Pegasos`).
-        intercept_init : array-like of the shape of ``intercept_``, optional
-            Initial intercepts; zero by default.
-        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
-            Initial dual variables in the C form, within their bounds, instead of weights. Dual solvers begin exactly
-            there.
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options. The message names what was found and what is allowed.
-        ClusterLostError
-            The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
-
-        Warns
-        -----
-        NotCertifiedWarning
-            A limit was reached before the requested gap was proven.
-        """
-        if is_distributed(X):
-            given = {"groups": groups, "coef_init": coef_init, "intercept_init": intercept_init}
-            check_canonical(self)
-            fit_on_cluster(self, X, y, sample_weight, given | {"dual_coef_init": dual_coef_init})
-            if self.canonical is not None:
-                make_canonical(self, gathered(X, y, sample_weight))
-            return self
-        start = given_start(coef_init, intercept_init, dual_coef_init)
-        if (how := made_automatic(self.C)) is not None:
-            if start is not None:
-                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
-            check_canonical(self)
-            return fit_automatically(self, how, X, y, sample_weight, groups)
-        refuse_groups(groups)
-        loss = self.check_options()
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight, self.memory)
-        X = inputs.check_design(self, X, reset=True)
-        self.__dict__.pop("indicator_", None)
-        problems: Sequence[Callable[[], multiclass.SubProblem]]
+    def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
+        for name in ("indicator_", "_stream"):  # partial_fit begins anew
+            self.__dict__.pop(name, None)
         if has_columns(y):
-            problems, weights = self._labels_posed(y, sample_weight, X.shape[0])
+            posed = self._labels_posed(y, sample_weight, n)
             self._learn_labels(y)
-        else:
-            codes = self._encode(y, X.shape[0])
-            weights, factors = self._weights(sample_weight, codes, self.multi_class)
-            problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
-        self.__dict__.pop("_stream", None)  # partial_fit begins anew
-        tasks = FitTasks(self, X, y, sample_weight, len(problems))
-        self._solve(X, problems, splits.loss_for(self.multi_class, loss), weights, self.n_jobs, tasks, start)
-        self._data = None if self.reads_blocks else Data(X, y, sample_weight)
-        tasks.end()
-        if self.canonical is not None:
-            make_canonical(self, self._data)
+            return posed
+        return self._classes_posed(self._encode(y, n), sample_weight)
+
+    def _classes_posed(self, codes: np.ndarray, sample_weight: Any) -> Training:
+        """The sub-problems of rows with these class numbers."""
+        weights, factors = self._weights(sample_weight, codes, self.multi_class)
+        problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
+        return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
+
+    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
         self.__dict__.pop("calibration_", None)
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)
-        return self
 
     @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
@@ -397,19 +285,16 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
             The labels are not those of the model.
         """
         if self.multilabel_:
-            labelled, weights = self._labels_posed(y, sample_weight, n)
-            if len(labelled) != self.classes_.size:
-                raise ValueError(f"y has {len(labelled)} columns; the model knows {self.classes_.size} labels")
-            return Training([make() for make in labelled], self.check_options(), weights)
+            posed = self._labels_posed(y, sample_weight, n)
+            if len(posed.problems) != self.classes_.size:
+                raise ValueError(f"y has {len(posed.problems)} columns; the model knows {self.classes_.size} labels")
+            return posed
         found, codes = inputs.encoded(inputs.check_labels(y, n))
         known = self.classes_.tolist()
         for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
             if unlike.size:
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
-        weights, factors = self._weights(sample_weight, codes, self.multi_class)
-        makers = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
-        loss = splits.loss_for(self.multi_class, self.check_options())
-        return Training([make() for make in makers], loss, weights)
+        return self._classes_posed(codes, sample_weight)
 
     def _keep(self, results: list[FitResult]) -> None:
         super()._keep(results)
@@ -421,18 +306,7 @@ class LinearSVC(HasPath, Accountable, TakesClusters, LinearClassifier):
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
-        self._check_common()
-        self._penalty()
-        if self.canonical is not None:
-            check_canonical(self)
-        if self.dual not in ("auto", True, False):
-            raise ValueError(f"dual must be 'auto', True or False (it has no effect); got {self.dual!r}")
+        loss = super().check_options()
         kind = self.intercept if self.fit_intercept else "none"
         splits.check_split(self.multi_class, self.decision_function_shape, kind)
-        check("top_k", self.top_k, COUNT_FROM_ONE)
-        if self.probability not in (False, True, *METHODS):
-            raise ValueError(
-                f"probability must be True, False or one of {', '.join(METHODS)}; got {self.probability!r}"
-            )
-        made: Loss = self._made_loss()
-        return made
+        return loss

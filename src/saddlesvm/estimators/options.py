@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from saddlesvm.runtime.words import Calibration, Keep, KernelName, KernelSolver, ScoreShape
+    from saddlesvm.problem.penalties import BlockPenalty, Penalty
+    from saddlesvm.runtime.words import (
+        Calibration,
+        ClusterSolver,
+        DualOption,
+        Intercept,
+        Keep,
+        KernelName,
+        KernelSolver,
+        PenaltyName,
+        ScoreShape,
+        SolverName,
+    )
     from saddlesvm.solvers.base import SolverBase
 
 OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint")
@@ -23,6 +35,34 @@ OVER_LANDMARKS = ("approximation", "exact_tol")
 ENDS = (1e-3, 1e3)  # smallest and largest C
 GAP = 1e-2  # relative gap
 GRID = 13  # values of C
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearOptions:
+    """The parameters of every linear estimator; :class:`~saddlesvm.LinearSVC` describes them."""
+
+    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
+    l1_ratio: float = 0.15
+    dual: DualOption = "auto"
+    tol: float = 1e-4
+    lam: float | None = None
+    fit_intercept: bool = True
+    intercept: Intercept = "regularized"
+    intercept_scaling: float = 1.0
+    solver: SolverName | ClusterSolver | SolverBase = "auto"
+    max_iter: int | None = None
+    max_time: float | None = None
+    certify_every: float | None = None
+    keep: Keep = "best"
+    gap: float = 0.0
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callbacks: Sequence[Any] | None = None
+    checkpoint: Any = None
+    memory: int | str | None = None
+    canonical: int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

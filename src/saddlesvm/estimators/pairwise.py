@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Classes, class_factors
 from saddlesvm.estimators.calibration import (
-    METHODS,
+    PROBABILITY,
     class_probabilities,
     columns_of,
     fitted_curves,
@@ -25,10 +25,11 @@ from saddlesvm.estimators.calibration import (
 )
 from saddlesvm.estimators.kernel_machine import duals_of
 from saddlesvm.estimators.options import PairOptions
+from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
-from saddlesvm.multiclass.one_vs_one import Pairs, one_vs_one, vote
+from saddlesvm.multiclass.one_vs_one import Pairs, vote
 from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
@@ -38,10 +39,6 @@ from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.interrupt import part_of_a_search
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import one_of
-
-PROBABILITY = Allowed(
-    f"True, False or one of {', '.join(METHODS)}", lambda given: given in METHODS or TRUTH.holds(given)
-)
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -142,8 +139,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
 
         folds = folds_of(codes, weights, seed_of(self.random_state))
         scores = held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
-        problems = [make() for make in one_vs_one(codes, self.classes_)]
-        self.calibration_ = fitted_curves(columns_of(problems, scores, weights), method_of(self.probability))
+        columns = columns_of(Pairs(codes, self.classes_), scores, weights)
+        self.calibration_ = fitted_curves(columns, method_of(self.probability))
 
     @property
     def probA_(self) -> np.ndarray:

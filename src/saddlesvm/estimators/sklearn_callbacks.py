@@ -51,28 +51,21 @@ class CallbackSupport:
         return CallbackSupportMixin.set_callbacks(self, *callbacks)
 
 
-def with_callbacks(fit: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Let a fit tear its callbacks down when it ends, however it ends."""
+def torn_down(fit: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A fit that tears its callbacks down when it ends, however it ends."""
+    from sklearn.callback import with_callbacks
 
-    @functools.wraps(fit)
-    def managed(*arguments: Given.args, **options: Given.kwargs) -> Result:
-        if not in_use(arguments[0]):
-            return fit(*arguments, **options)
-        from sklearn.callback import with_callbacks as theirs
-
-        made: Result = theirs(fit)(*arguments, **options)
-        return made
-
-    return managed
+    made: Callable[Given, Result] = with_callbacks(fit)
+    return made
 
 
 class FitTasks:
-    """The tasks of one fit, reported to scikit-learn's callbacks if there are any.
+    """The tasks of one fit, reported to scikit-learn's callbacks.
 
     Parameters
     ----------
     estimator : estimator
-        Its :meth:`fit` is managed by :func:`with_callbacks`.
+        Its :meth:`fit` is managed by :func:`torn_down`.
     X, y, sample_weight
         The data of the fit.
     problems : int
@@ -81,22 +74,17 @@ class FitTasks:
 
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, problems: int) -> None:
         self.estimator, self.alone = estimator, problems == 1
-        self.root: Any = None
-        if not in_use(estimator):
-            return
         from sklearn.callback import CallbackSupportMixin
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-        self.root = CallbackSupportMixin._init_callback_context(
+        self.root: Any = CallbackSupportMixin._init_callback_context(
             estimator, max_subtasks=None if self.alone else problems, sequential_subtasks=self.alone
         )
         self.root.call_on_fit_task_begin(**self.told)
 
     def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
         """The callbacks that receive the certificates of a sub-problem: one callable, or none."""
-        if self.root is None:
-            return []
         if self.alone:
             return [functools.partial(self._certified, self.root)]
         task = self.root.subcontext(sub.label, task_id=sub.index, max_subtasks=None)
@@ -120,15 +108,8 @@ class FitTasks:
 
     def end(self) -> None:
         """Report that the fit is done and the estimator fitted."""
-        if self.root is None:
-            return
         if not self.alone:
             for task in list(self.root)[1:]:
                 if task.parent is self.root:
                     task.call_on_fit_task_end(**self.told)
         self.root.call_on_fit_task_end(**self.told, reconstruction_attributes=dict)
-
-
-def in_use(estimator: Any) -> bool:
-    """Whether callbacks are set, or an outer estimator has some."""
-    return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
@@ -18,6 +17,7 @@ from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.landmarks import feature_fits
 from saddlesvm.estimators.options import OF_SVMS, OVER_LANDMARKS, LandmarkOptions, SVMOptions
 from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.result import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
@@ -71,7 +71,7 @@ class SVM(KernelMachine, SVMOptions):
             raise ValueError("C=inf does not work with approximation: rows on the margin need the exact kernel")
 
     def _solve(
-        self, X: Any, problems: Sequence[Callable[[], SubProblem]], loss: Loss, weights: np.ndarray | None, *rest: Any
+        self, X: Any, problems: Sequence[SubProblem], loss: Loss, weights: np.ndarray | None, *rest: Any
     ) -> list[FitResult]:
         """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded by it.
 
@@ -113,8 +113,7 @@ class SVM(KernelMachine, SVMOptions):
         """Solve a single problem over checked rows, and keep it."""
         weights = inputs.check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
-        made: Sequence[Callable[[], SubProblem]] = [lambda: SubProblem(0, "", y)]
-        [result] = self._results(X, made, loss, weights, machine)
+        [result] = self._results(X, [SubProblem(0, "", y)], loss, weights, machine)
         self._keep_one(result, result.coef)
         self._keep_vectors(X, [result])
 
@@ -446,10 +445,10 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         """Solve the problem of the linear kernel over the weights of the features, which many rows do not slow down."""
         weights = inputs.check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
-        made = [lambda: SubProblem(0, "", np.zeros(X.shape[0]))]
+        one = [SubProblem(0, "", np.zeros(X.shape[0]))]
         demand_room_for_weights(X.shape[1] + 1)
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
-        [result] = self._shown(feature_fits(self, rows, made, SHORTFALL, weights, machine, self._made_solver()))
+        [result] = self._shown(feature_fits(self, rows, one, SHORTFALL, weights, machine, self._made_solver()))
         self._keep_for_a_start(None)
         [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
         support = np.flatnonzero(multipliers)

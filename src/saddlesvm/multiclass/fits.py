@@ -38,8 +38,7 @@ class Fits(ABC):
 
     Attributes
     ----------
-    makers : sequence of callables
-        Each makes a :class:`~saddlesvm.multiclass.sub_problems.SubProblem` when its turn comes.
+    problems : sequence of SubProblem
     solver : Solver
     limits : Limits
         Limits of each fit; a time limit is that of all fits together.
@@ -59,7 +58,7 @@ class Fits(ABC):
         Sub-problems that are solved at the same time.
     """
 
-    makers: Sequence[Callable[[], SubProblem]]
+    problems: Sequence[SubProblem]
     solver: Any
     limits: Limits
     seed: int
@@ -72,8 +71,8 @@ class Fits(ABC):
     jobs: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.jobs = workers(len(self.makers), self.n_jobs)
-        self.clock = SharedTime(self.limits.max_time, len(self.makers), self.jobs)
+        self.jobs = workers(len(self.problems), self.n_jobs)
+        self.clock = SharedTime(self.limits.max_time, len(self.problems), self.jobs)
 
     @property
     def unwatched(self) -> bool:
@@ -105,7 +104,7 @@ class Fits(ABC):
         if self.bar:
             callbacks.append(self.bar)
         common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
-        checkpoint = checkpoint_of(self.checkpoint, index, len(self.makers), seeded=self.seeded)
+        checkpoint = checkpoint_of(self.checkpoint, index, len(self.problems), seeded=self.seeded)
         return Fit(problem, callbacks=callbacks, checkpoint=checkpoint, label=sub.label, index=index, **common | given)
 
     def finished(self, fit: Fit) -> FitResult:
@@ -117,7 +116,7 @@ class Fits(ABC):
 
     def batches(self) -> Sequence[Batch[FitResult]]:
         """The batches that the loop drives: one per sub-problem."""
-        return self.in_turn(bundles_of(range(len(self.makers)), 1, self.jobs))
+        return self.in_turn(bundles_of(range(len(self.problems)), 1, self.jobs))
 
     def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
         """A batch for each bundle of sub-problems."""
@@ -142,7 +141,7 @@ class Fits(ABC):
         known = self.without_weights() if left else None
         if known is not None:
             common, weights = known
-            for k, result in zip(left, common.results(sides_of(self.makers, left, weights)), strict=True):
+            for k, result in zip(left, common.results(sides_of(self.problems, left, weights)), strict=True):
                 results[k] = result
                 if self.bar:
                     self.bar.next_problem()

@@ -111,14 +111,15 @@ class KernelFits(Fits):
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
-        if self.facts is None and (len(self.makers) > 1 or (self.X.shape[0] <= FEW and self.plain_pairs() is not None)):
+        several = len(self.problems) > 1
+        if self.facts is None and (several or (self.X.shape[0] <= FEW and self.plain_pairs() is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         return super().solve()
 
     def plain_pairs(self) -> Pairs | None:
         """The sub-problems, where they are pairs of classes, and small, and nobody looks on as they are solved:
         :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
-        pairs, given, solver = self.makers, self.options, self.solver
+        pairs, given, solver = self.problems, self.options, self.solver
         usual = self.machine is PLAIN and is_classification(self.loss) and given.get("lam") is None
         usual = usual and self.unwatched and self.starts is None and self.limits.gap == 0.0
         if not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
@@ -165,7 +166,7 @@ class KernelFits(Fits):
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
         """Make the fit of the sub-problem `index`, begun at its start, or where its checkpoint left it."""
-        sub = self.makers[index]()
+        sub = self.problems[index]
         problem = self.problem(sub)
         start = None
         if self.starts is not None:

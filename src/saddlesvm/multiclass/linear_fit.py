@@ -210,21 +210,21 @@ class LinearFits(Fits):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        count = len(self.makers)
+        count = len(self.problems)
         self.side_by_side = self.rows.in_files and count > 1 and self.may_share
         self.together = 1
         self.shared: SharedStart | None = None
         if not self.rows.in_files and self.may_start_together:
             auto = isinstance(self.solver, Auto) and count > 1
-            newton = auto and by_newton(self.rows.problem(self.makers[0](), self.loss, self.options))
+            newton = auto and by_newton(self.rows.problem(self.problems[0], self.loss, self.options))
             self.together = block_size(self.rows.X, count, self.jobs, newton)
         if self.together > 1:
             most = np.inf
             if isinstance(self.solver, Auto):
-                first = self.rows.problem(self.makers[0](), self.loss, self.options)
+                first = self.rows.problem(self.problems[0], self.loss, self.options)
                 most = self.solver.epochs_from_samples(first, self.limits.tol)
             self.shared = SharedStart(
-                self.makers, self.together, self.limits.tol, self.seed, most, self.options["weights"], newton
+                self.problems, self.together, self.limits.tol, self.seed, most, self.options["weights"], newton
             )
             self.limits = dataclasses.replace(self.limits, certify_start=True)
         if self.side_by_side:
@@ -259,7 +259,7 @@ class LinearFits(Fits):
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
         """Make the fit of a sub-problem; it starts where its block of classes, or a former fit, ended."""
-        sub = self.makers[index]()
+        sub = self.problems[index]
         problem, start = self.rows.problem(sub, self.loss, self.options), None
         if index in self.cut_short:
             earlier: Any = self.cut_short[index]
@@ -269,7 +269,7 @@ class LinearFits(Fits):
         elif self.shared:
             start = self.shared.point(index, problem, stop, self.clock.share())
         elif self.former:
-            start = self.former.start(sub, problem, len(self.makers), self.solver.begins_at_weights(problem))
+            start = self.former.start(sub, problem, len(self.problems), self.solver.begins_at_weights(problem))
         solver = self.former.solver(self.solver, index) if self.former and start is not None else self.solver
         given = {"solver": with_threads(problem, solver), "start": start, "watch": self.watch}
         if self.side_by_side:
@@ -288,7 +288,7 @@ class LinearFits(Fits):
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
-        if len(self.makers) > 1 or len(duals) > 1:
+        if len(self.problems) > 1 or len(duals) > 1:
             kept = in_pieces(duals)
             kept.data *= C  # of many classes most are zero
             return dataclasses.replace(result, alpha=kept)
@@ -297,7 +297,7 @@ class LinearFits(Fits):
 
     def batches(self) -> Sequence[Batch[FitResult]]:
         """All classes side by side, or as many in turn as begin together."""
-        every = range(len(self.makers))
+        every = range(len(self.problems))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
         if (subs := self.small_classes()) is not None:
@@ -312,9 +312,9 @@ class LinearFits(Fits):
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.small_classes` may then solve them."""
         plain = not self.rows.in_files and self.solver == Auto() and self.former is self.shared is None
-        if self.watch or not self.unwatched or not plain or n_rows(self.rows.X) * len(self.makers) > Most.values:
+        if self.watch or not self.unwatched or not plain or n_rows(self.rows.X) * len(self.problems) > Most.values:
             return None
-        subs = [make() for make in self.makers]
+        subs = list(self.problems)
         plain = all(type(sub) is SubProblem and sub.members is sub.weights is None for sub in subs)
         return subs if plain else None
 

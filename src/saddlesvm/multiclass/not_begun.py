@@ -11,7 +11,7 @@ tens of thousands of such problems, one for each pair of classes, and each takes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,6 @@ FARTHEST = 1e4  # the size of an intercept at most
 HALVINGS = 80  # of the interval around an intercept
 ROUNDINGS = 64.0  # units of the last place that two losses and what is done with them are within
 REASON = "no time was left to begin"
-
-Maker = Callable[[], SubProblem]
 
 
 @dataclass(frozen=True)
@@ -105,13 +103,13 @@ def best_constant(loss: Loss, negative: float, positive: float, charge: float) -
     return b, positive * value(loss, b, 1.0) + negative * value(loss, b, -1.0)
 
 
-def sides_of(makers: Sequence[Maker], which: Sequence[int], weights: np.ndarray | None) -> np.ndarray:
+def sides_of(problems: Sequence[SubProblem], which: Sequence[int], weights: np.ndarray | None) -> np.ndarray:
     """Sums of the rows' weights in the negative and in the positive class of sub-problems, and their rows.
 
     Parameters
     ----------
-    makers : sequence of callables
-        Of all sub-problems; a method ``sides(weights)`` says it for all of them.
+    problems : sequence of SubProblem
+        A method ``sides(weights)`` says it for all of them.
     which : sequence of int
     weights : ndarray of shape (n_all,), optional
 
@@ -119,12 +117,12 @@ def sides_of(makers: Sequence[Maker], which: Sequence[int], weights: np.ndarray 
     -------
     ndarray of shape (which, 3)
     """
-    if hasattr(makers, "sides"):
-        every: np.ndarray = makers.sides(weights)
+    if hasattr(problems, "sides"):
+        every: np.ndarray = problems.sides(weights)
         return every[np.asarray(which)]
     found = np.empty((len(which), 3))
     for place, k in enumerate(which):
-        sub = makers[k]()
+        sub = problems[k]
         members = slice(None) if sub.members is None else sub.members
         positive = sub.y[members] > 0
         of_rows = sub.row_weights(weights)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import overload
 
 import numpy as np
 
-from saddlesvm.multiclass.sub_problems import SubProblem
-
-Maker = Callable[[], SubProblem]
+from saddlesvm.multiclass.sub_problems import Problems, SubProblem
 
 
-class Pairs(Sequence[Maker]):
-    """The sub-problems of all pairs of classes, made when their turn comes.
+class Pairs(Problems):
+    """Each class against each later one, over the rows of the two; +1 is the later one.
 
     Parameters
     ----------
@@ -28,6 +24,7 @@ class Pairs(Sequence[Maker]):
         ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
         self.rows = np.split(np.argsort(codes, kind="stable"), ends)  # of each class
         self.starts = np.concatenate([[0], ends, [codes.size]])  # of the classes, where rows stand class by class
+        super().__init__(self._made, len(self.pairs), 2.0 / len(self.rows))
 
     @property
     def sorted(self) -> bool:
@@ -39,29 +36,8 @@ class Pairs(Sequence[Maker]):
         first, second = self.pairs[index]
         return f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
 
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    @property
-    def share(self) -> float:
-        """The mean share of the rows that a pair has."""
-        return 2.0 / len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Maker: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Maker]: ...
-
-    def __getitem__(self, index: int | slice) -> Maker | list[Maker]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(len(self))[index]]
+    def _made(self, index: int) -> SubProblem:
         first, second = self.pairs[index]
-        place = range(len(self))[index]
-        return lambda: self._made(place, first, second)
-
-    def _made(self, index: int, first: int, second: int) -> SubProblem:
-        """The sub-problem of a pair; +1 is the later class."""
         y = np.zeros(self.codes.size)  # only the rows of the two classes are touched
         y[self.rows[first]], y[self.rows[second]] = -1.0, 1.0
         alone = len(self.pairs) == 1
@@ -75,18 +51,13 @@ class Pairs(Sequence[Maker]):
         return np.column_stack([sums[first], sums[second], counts[first] + counts[second]]).astype(np.float64)
 
 
-def one_vs_one(codes: np.ndarray, classes: np.ndarray) -> Sequence[Maker]:
-    """Each class against each later one, over the rows of the two, made when its turn comes; +1 is the later one."""
-    return Pairs(codes, classes)
-
-
 def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
     """Votes of the pairs for each class, ties broken by the summed scores, squashed to less than half a vote.
 
     Parameters
     ----------
     scores : ndarray of shape (n, n_classes (n_classes - 1) / 2)
-        In the order of :func:`one_vs_one`; positive for the later class of the pair.
+        In the order of :class:`Pairs`; positive for the later class of the pair.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class SharedStart:
     Parameters
     ----------
     problems : sequence of callables
-        The makers of the sub-problems, all over the same rows.
+        The sub-problems, all over the same rows.
     together : int
         Problems per block.
     tol : float
@@ -61,7 +61,7 @@ class SharedStart:
 
     def __init__(
         self,
-        problems: Sequence[Callable[[], SubProblem]],
+        problems: Sequence[SubProblem],
         together: int,
         tol: float,
         seed: int,
@@ -87,7 +87,7 @@ class SharedStart:
         places = range(first, min(first + self.together, len(self.problems)))
         labels, factors = np.empty((problem.y.size, len(places)), dtype=np.int8), np.ones(len(places))
         for column, k in enumerate(places):
-            sub = self.problems[k]()
+            sub = self.problems[k]
             labels[:, column], factors[column] = sub.y, sub.factor
         shared = dataclasses.replace(problem, weights=self.weights)
         kind: type[ClassRun] = ClassNewton if self.newton else ClassDescent

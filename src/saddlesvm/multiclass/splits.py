@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.multiclass.one_vs_one import one_vs_one
-from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.multiclass.one_vs_one import Pairs
+from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest, share_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
@@ -87,7 +87,6 @@ def each_class(vectors: np.ndarray) -> np.ndarray:
     return vectors if len(vectors) > 1 else np.vstack([-0.5 * vectors, 0.5 * vectors])
 
 
-Maker = Callable[[], SubProblem]
 SPLITS = ("ovr", "ovo")
 
 
@@ -140,13 +139,13 @@ def has_factors(multi_class: str, n_classes: int) -> bool:
 
 def sub_problems_of(
     multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int = 1, factors: np.ndarray | None = None
-) -> Sequence[Maker]:
+) -> Sequence[SubProblem]:
     """The maker of the sub-problems of a way to train many classes, one at a time; `factors` are those of
     :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
     if multi_class in SPLITS:
-        return one_vs_one(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
+        return Pairs(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
     joint = JOINT[multi_class].kind(top_k)
-    return [lambda: JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
+    return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 
 
 def loss_for(multi_class: str, loss: Loss) -> Loss:
@@ -197,7 +196,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
 
 
 def on_files(
-    multi_class: str, solver: Any, X: Any, problems: Sequence[Maker], memory: float, weighed: bool = False
+    multi_class: str, solver: Any, X: Any, problems: Sequence[SubProblem], memory: float, weighed: bool = False
 ) -> tuple[SolverBase, Burden]:
     """The solver over rows in files that is meant by one over rows in memory, and what it keeps of a row.
 
@@ -213,12 +212,12 @@ def on_files(
     weighed : bool, default=False
         Whether classes have factors in sub-problems of their own, so that each has row weights of its own.
     """
-    count, share = len(problems), getattr(problems, "share", 1.0)
+    count, share = len(problems), share_of(problems)
     if multi_class in SPLITS:
         made = solver_on_files(solver, memory, count)
         arrays = count if weighed else 1
         return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share, weights=arrays)
-    one, width = problems[0](), X.shape[1] + 1
+    one, width = problems[0], X.shape[1] + 1
     assert isinstance(one, JointSubProblem)
     matrices = min(MATRICES_SHARE * memory, 8.0 * one.n_classes * width**2)
     made = JOINT[multi_class].on_files(solver, matrices)

@@ -6,11 +6,10 @@ All sub-problems use the same rows, squared norms and threads; a pair of classes
 from __future__ import annotations
 
 import dataclasses
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -105,23 +104,40 @@ class SubProblem:
         return None
 
 
-class OfSomeRows(list[Callable[[], SubProblem]]):
-    """The maker of sub-problems that have some of the rows each.
+class Problems(Sequence[SubProblem]):
+    """The sub-problems of a model, each made when it is asked for: the labels of many classes take much memory.
 
-    Attributes
+    Parameters
     ----------
-    share : float
-        The mean share of the rows that one has.
+    make : callable
+        Makes the sub-problem with a given number.
+    count : int
+    share : float, default=1.0
+        The mean share of the rows that a sub-problem has.
     """
 
-    def __init__(self, problems: Sequence[SubProblem]) -> None:
-        super().__init__(functools.partial(_itself, problem) for problem in problems)
-        shares = [1.0 if one.members is None else one.members.size / max(one.y.size, 1) for one in problems]
-        self.share = float(np.mean(shares))
+    def __init__(self, make: Callable[[int], SubProblem], count: int, share: float = 1.0) -> None:
+        self.make, self.numbers, self.share = make, range(count), share
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> SubProblem: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[SubProblem]: ...
+
+    def __getitem__(self, index: int | slice) -> SubProblem | list[SubProblem]:
+        chosen = self.numbers[index]
+        return self.make(chosen) if isinstance(chosen, int) else list(map(self.make, chosen))
 
 
-def _itself(problem: SubProblem) -> SubProblem:
-    return problem
+def share_of(problems: Sequence[SubProblem]) -> float:
+    """The mean share of the rows that sub-problems have."""
+    if isinstance(problems, Problems):
+        return problems.share
+    return float(np.mean([1.0 if one.members is None else one.members.size / max(one.y.size, 1) for one in problems]))
 
 
 class SharedTime:
@@ -171,53 +187,46 @@ class SharedTime:
             self.open -= 1
 
 
-def one_vs_rest(
-    codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None
-) -> list[Callable[[], SubProblem]]:
-    """Each class against all others, made when its turn comes; for two classes the second against the first.
+def one_vs_rest(codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None) -> Problems:
+    """Each class against all others; for two classes the second against the first.
 
-    `factors`, shape (n_classes,), are those of the weights of each class's own rows in its problem, as LIBLINEAR has
-    them; for three classes or more.
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Class numbers.
+    classes : ndarray
+    factors : ndarray of shape (n_classes,), optional
+        The factors of the weights of each class's rows in its own sub-problem. There is none for two classes.
     """
-    if classes.size == 2:
-        return [functools.partial(_against_rest, codes, 1, 0, "", 1.0)]
-    names = [f"{one} against the rest" for one in classes]
-    own = np.ones(classes.size) if factors is None else factors
-    return [functools.partial(_against_rest, codes, k, k, names[k], float(own[k])) for k in range(classes.size)]
+    two = classes.size == 2
+
+    def make(k: int) -> SubProblem:
+        y = 2 * (codes == (1 if two else k)).view(np.int8) - np.int8(1)  # a byte a row: there may be many
+        label = "" if two else f"{classes[k]} against the rest"
+        return SubProblem(k, label, y, factor=1.0 if two or factors is None else float(factors[k]))
+
+    return Problems(make, 1 if two else classes.size)
 
 
-def _against_rest(codes: np.ndarray, k: int, index: int, label: str, factor: float) -> SubProblem:
-    """The sub-problem with +1 for class k and -1 for all others, in a byte a row: there may be many rows."""
-    return SubProblem(index, label, 2 * (codes == k).view(np.int8) - np.int8(1), factor=factor)
-
-
-def each_label(indicator: sparse.csc_array) -> list[Callable[[], SubProblem]]:
-    """Each label against its absence, made when its turn comes.
+def each_label(indicator: sparse.csc_array) -> Problems:
+    """Each label against its absence.
 
     Parameters
     ----------
     indicator : CSC array of shape (n, k)
-        Entries only where a row has the label of the column.
     """
 
-    def signs(k: int) -> np.ndarray:
+    def make(k: int) -> SubProblem:
         column = np.full(indicator.shape[0], -1, dtype=np.int8)
         column[indicator.indices[indicator.indptr[k] : indicator.indptr[k + 1]]] = 1
-        return column
+        return SubProblem(k, f"label {k}", column)
 
-    def make(k: int) -> Callable[[], SubProblem]:
-        return lambda: SubProblem(k, f"label {k}", signs(k))
-
-    return [make(k) for k in range(indicator.shape[1])]
+    return Problems(make, indicator.shape[1])
 
 
-def each_target(targets: np.ndarray) -> list[Callable[[], SubProblem]]:
+def each_target(targets: np.ndarray) -> Problems:
     """Each column of targets, shape (n, k), alone."""
-
-    def make(k: int) -> Callable[[], SubProblem]:
-        return lambda: SubProblem(k, f"target {k}", np.ascontiguousarray(targets[:, k]))
-
-    return [make(k) for k in range(targets.shape[1])]
+    return Problems(lambda k: SubProblem(k, f"target {k}", np.ascontiguousarray(targets[:, k])), targets.shape[1])
 
 
 def workers(problems: int, n_jobs: int | None) -> int:
