@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale
 import saddlesvm as ours
 from saddlesvm import NotCertifiedWarning, Outcome
 from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.estimators.kernel_path import kernel_path
+from saddlesvm.estimators.path import kernel_path
 from saddlesvm.problem import kernel as kernel_module
 
 MACHINES = {

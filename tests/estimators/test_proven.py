@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, load, save
 from saddlesvm.answers.labels import largest_by_differences, largest_of, most_votes_of, signs_of
 from saddlesvm.estimators import certified_path, proven
-from saddlesvm.multiclass.one_vs_one import vote
+from saddlesvm.multiclass.sub_problems import vote
 
 WAYS = ["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
 OPTIONS = [

@@ -12,7 +12,7 @@ from sklearn.datasets import make_classification
 
 from saddlesvm import SVC, SVR, AutomaticC, LinearSVC, LinearSVCCV, LinearSVR, NuSVR, Outcome
 from saddlesvm.cli.parser import main
-from saddlesvm.estimators.kernel_path import kernel_path
+from saddlesvm.estimators.path import kernel_path
 from saddlesvm.lab.comparison import compare
 
 X, Y = make_classification(60, 4, flip_y=0.2, random_state=0)

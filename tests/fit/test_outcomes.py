@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.limits import LONG_EPOCHS, Limits, StallWatch
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import ADVICE, NotCertifiedWarning, Outcome
-from saddlesvm.fit.stall import LONG_EPOCHS, StallWatch
 from saddlesvm.fit.trace import Record
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, SquaredHinge

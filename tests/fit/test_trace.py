@@ -10,8 +10,7 @@ import pytest
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import COLUMNS, Record
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, Squared, SquaredHinge

@@ -16,7 +16,7 @@ from saddlesvm.data import Store
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.multiclass import shared_start
-from saddlesvm.multiclass.not_begun import sides_of
+from saddlesvm.multiclass.fits import sides_of
 from saddlesvm.multiclass.sub_problems import one_vs_rest
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import SquaredHinge

@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 
 from saddlesvm import KernelSVC, LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import sub_problems
-from saddlesvm.multiclass.not_begun import sides_of
-from saddlesvm.multiclass.one_vs_one import Pairs
+from saddlesvm.multiclass.fits import sides_of
+from saddlesvm.multiclass.sub_problems import Pairs
 from saddlesvm.problem.losses import make_loss
 
 LOSSES = ("hinge", "squared_hinge", "logistic")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from saddlesvm import LinearSVC
-from saddlesvm.multiclass.one_vs_one import Pairs, vote
+from saddlesvm.multiclass.sub_problems import Pairs, vote
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
 from support import distance_bound

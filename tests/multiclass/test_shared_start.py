@@ -15,7 +15,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.multiclass import shared_start
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.class_newton import ClassNewton
+from saddlesvm.multiclass.shared_start import ClassNewton
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem

@@ -13,8 +13,8 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.fits import drive_all
 from saddlesvm.multiclass.kernel_fit import KernelFits
-from saddlesvm.multiclass.one_vs_one import Pairs
 from saddlesvm.multiclass.small_pairs import SmallPairs, certificate_of
+from saddlesvm.multiclass.sub_problems import Pairs
 from saddlesvm.problem.kernel import shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
 from saddlesvm.problem.losses import make_loss

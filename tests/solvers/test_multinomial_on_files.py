@@ -11,8 +11,7 @@ import pytest
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.joint_on_files import StreamedMultinomialProblem, make_streamed_multinomial_problem
 from saddlesvm.problem.losses import Logistic

@@ -12,7 +12,7 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import Fit, drive, fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.class_sweep import ClassSweep
+from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge

@@ -17,8 +17,7 @@ from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass.sub_problems import threads_each
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge

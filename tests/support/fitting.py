@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.solvers import DCD, SDCA, Pegasos
 
 SOLVERS = [

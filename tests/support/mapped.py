@@ -14,8 +14,7 @@ from saddlesvm import Store
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_problem
 from saddlesvm.rows.files import BlockReader

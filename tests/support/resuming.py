@@ -14,7 +14,7 @@ from saddlesvm import DCD, SDCA, Newton, Pegasos
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
 from saddlesvm.problem.joint_on_files import make_streamed_joint_problem, make_streamed_multinomial_problem

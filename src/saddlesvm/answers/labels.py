@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from saddlesvm.multiclass.one_vs_one import vote
+from saddlesvm.multiclass.sub_problems import vote
 
 Labels = tuple[np.ndarray, np.ndarray]
 Rule = Literal["largest", "votes", "each"]
@@ -64,7 +64,7 @@ def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
 
 def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
     """Of one score a pair of classes: the class with the most votes, ties broken by sums of scores, see
-    :func:`~saddlesvm.multiclass.one_vs_one.vote`."""
+    :func:`~saddlesvm.multiclass.sub_problems.vote`."""
     n = len(low)
     fewest, most = np.zeros((n, n_classes)), np.zeros((n, n_classes))
     least, largest = np.zeros((n, n_classes)), np.zeros((n, n_classes))

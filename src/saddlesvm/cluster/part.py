@@ -30,8 +30,8 @@ from saddlesvm.cluster.tasks import (
 )
 from saddlesvm.data import inputs
 from saddlesvm.data.door import naming_columns
-from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import has_factors
+from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem

@@ -54,6 +54,8 @@ def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[An
 
     Several stores in a list are one below the other, in the `memory` that a fit may take or in a file.
     """
+    if isinstance(X, np.ndarray):
+        return X, y, sample_weight
     if are_stores(X):
         X, labels, weights = joined(X, memory)
         if y is not None:

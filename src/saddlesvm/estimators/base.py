@@ -20,14 +20,13 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.scikit_learn import BaseEstimator
 from saddlesvm.estimators.sklearn_callbacks import torn_down
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.progress import ProgressBar
-from saddlesvm.fit.result import FitResult
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
-from saddlesvm.multiclass.one_vs_one import vote
 from saddlesvm.multiclass.splits import has_factors
+from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import (
     CALLBACKS,

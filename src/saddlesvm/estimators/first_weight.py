@@ -10,6 +10,7 @@ from sklearn.base import clone
 from saddlesvm.data import inputs
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass import splits
+from saddlesvm.multiclass.linear_fit import in_memory
 from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.runtime.allowed import SCALING, check
 from saddlesvm.solvers.base import one_of
@@ -67,7 +68,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     check_sparse(template)
     design = inputs.check_design(template, X, reset=True)
     posed = template._learnt(y, sample_weight, design.shape[0])
-    ready = template._memory_rows(design, template._intercept_kind(), 1, None)
+    ready = in_memory(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
     return min(largest_empty_C(template.part_problem(sub, posed, ready)) for sub in posed.problems)
 
 

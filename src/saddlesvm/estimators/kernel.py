@@ -14,7 +14,7 @@ from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.problem.kernel import check_kernel_loss

@@ -15,7 +15,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.base import COMMON, Estimator
 from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.options import KernelOptions
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import tell_nobody
 from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import tell_nobody
 from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem

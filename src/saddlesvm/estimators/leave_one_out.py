@@ -17,6 +17,7 @@ from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.linear_fit import in_memory
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
@@ -70,7 +71,7 @@ class OwnRows:
             raise ValueError(f"the model holds dual variables of {held} rows, X has {n:,}: give its own rows")
         self.posed = model.training_problems(y, sample_weight, n)
         self.kind = model._intercept_kind()
-        self.rows = model._memory_rows(self.design, self.kind, 1, None)
+        self.rows = in_memory(self.design, self.kind, float(model.intercept_scaling), 1, None)
         self.y = None if self.several else inputs.check_labels(y, n)
         self.codes: np.ndarray | None = None
         if hasattr(model, "classes_") and self.y is not None:

@@ -18,9 +18,9 @@ from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.sklearn_callbacks import FitTasks
 from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.losses import Loss
-from saddlesvm.runtime.allowed import NUMBER, Allowed
+from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 
-DUAL = Allowed("'auto', True or False (it has no effect)", lambda given: given in ("auto", True, False))
+DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
 
 class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
@@ -90,15 +90,14 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
             if self.canonical is not None:
                 make_canonical(self, gathered(X, y, sample_weight))
             return self
-        given = any(one is not None for one in starts.values())
+        start = None if coef_init is intercept_init is dual_coef_init is None else given_start(*starts.values())
         if not isinstance(self.C, NUMBER) and (how := made_automatic(self.C)) is not None:
-            if given:
+            if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             check_canonical(self)
             return fit_automatically(self, how, X, y, sample_weight, groups)
         if groups is not None:
             raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
-        start = given_start(coef_init, intercept_init, dual_coef_init) if given else None
         self.check_options()
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight, self.memory)
         X = inputs.check_design(self, X, reset=True)

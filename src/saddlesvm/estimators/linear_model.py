@@ -19,13 +19,11 @@ from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
 from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
 from saddlesvm.fit.loop import Fit
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.class_sweep import FileRows, open_rows
 from saddlesvm.multiclass.given_start import GivenStart, GivenWeights
-from saddlesvm.multiclass.linear_fit import FormerFit, LinearFits, MemoryRows, in_memory
+from saddlesvm.multiclass.linear_fit import FileRows, FormerFit, LinearFits, MemoryRows, in_memory, open_rows
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -36,6 +34,7 @@ from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.small import Most
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.second_order.held_out import LeftOut
@@ -186,13 +185,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         posed = self._posed()
         return resolve_C(posed.get("C"), posed.get("lam"), n)[0]
 
-    def _memory_rows(self, X: Any, kind: InterceptName, jobs: int, n_jobs: int | None) -> MemoryRows:
-        """X as rows in memory, with the virtual feature of the intercept."""
-        return in_memory(X, kind, float(self.intercept_scaling), jobs, n_jobs)
-
     def _former(self) -> FormerFit | None:
         """The former fit that a warm start continues; None without one."""
-        if not self.warm_start or not hasattr(self, "_fitted_C"):
+        if not hasattr(self, "_fitted_C"):
             return None
         coef, intercept = dense_weights(self.coef_), np.ravel(self.intercept_)
         uses_lambda = self.certificate_.form == "lambda"
@@ -232,7 +227,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         if self.callbacks or tasks is not None:
             fits.told = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
         results = self._shown(fits)
-        self._fitted_C = self.posed_C(X.shape[0])
+        self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), X.shape[0])[0]
         self._keep(results)
         worst = multiclass.worst_outcome(results)
         if worst.outcome is not Outcome.CERTIFIED:
@@ -246,7 +241,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         if self.goes_by_blocks(X):
             return None
         jobs = multiclass.workers(problems, self.n_jobs)
-        return self._memory_rows(X, self._intercept_kind(), jobs, self.n_jobs)
+        return in_memory(X, self._intercept_kind(), float(self.intercept_scaling), jobs, self.n_jobs)
 
     @internal
     def fit_part(self, X: Any, posed: Training, ready: MemoryRows | None) -> list[FitResult]:
@@ -349,8 +344,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
                 most_rows=getattr(solver, "rows", 0),
             )  # fmt: skip
         else:
-            given = ready or self._memory_rows(X, kind, multiclass.workers(len(problems), n_jobs), n_jobs)
-        former = start or self._former()
+            jobs = multiclass.workers(len(problems), n_jobs)
+            given = ready or in_memory(X, kind, float(self.intercept_scaling), jobs, n_jobs)
+        former = start or (self._former() if self.warm_start else None)
         asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
         alone = asked or self.warm_start or start is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
@@ -382,7 +378,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         solver = solver or self._made_solver()
         memory = None if self.memory is None else memory_bytes(self.memory)
         asked = isinstance(solver, Blocks)
-        if not asked and not does_not_fit(X, memory):
+        fits = memory is None and X.size <= Most.values  # few values
+        if not asked and (fits or not does_not_fit(X, memory)):
             return False
         missing = self._missing_for_blocks(solver)
         if missing and (asked or memory is not None):

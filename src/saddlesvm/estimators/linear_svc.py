@@ -10,14 +10,13 @@ import numpy as np
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
-from saddlesvm.estimators.calibrated import calibrated
-from saddlesvm.estimators.calibration import PROBABILITY
+from saddlesvm.estimators.calibration import PROBABILITY, calibrated
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.register import register_estimator
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty

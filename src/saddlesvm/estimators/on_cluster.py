@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import are_stores
 from saddlesvm.estimators.base import checked_factors
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss

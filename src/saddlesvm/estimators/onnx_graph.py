@@ -60,7 +60,7 @@ class Graph:
         return self.op("Tanh", inner) if kernel.name == "sigmoid" else self.op("Pow", inner, np.array([kernel.degree]))
 
     def vote(self, scores: Any, classes: int) -> Any:
-        """As :func:`saddlesvm.multiclass.one_vs_one.vote`."""
+        """As :func:`saddlesvm.multiclass.sub_problems.vote`."""
         pairs = list(combinations(range(classes), 2))
         first, later = np.zeros((2, len(pairs), classes))
         for k, (i, j) in enumerate(pairs):

@@ -27,9 +27,9 @@ from saddlesvm.estimators.kernel_machine import duals_of
 from saddlesvm.estimators.options import PairOptions
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.estimators.svm import SVM, TRUTH
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
-from saddlesvm.multiclass.one_vs_one import Pairs, vote
+from saddlesvm.multiclass.sub_problems import Pairs, vote
 from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine

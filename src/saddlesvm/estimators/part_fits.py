@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.calibrated import calibrated
+from saddlesvm.estimators.calibration import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import MemoryRows

@@ -18,8 +18,7 @@ from saddlesvm.estimators.landmarks import feature_fits
 from saddlesvm.estimators.options import OF_SVMS, OVER_LANDMARKS, LandmarkOptions, SVMOptions
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.linear_fit import in_memory

@@ -15,8 +15,7 @@ import numpy as np
 
 from saddlesvm.fit.checkpoint import Checkpoint, Saved
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Run, proof
 from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.checkpoint import Saved
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.limits import Limits, StallWatch
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.restored import certified_anew, is_confirmed
-from saddlesvm.fit.stall import StallWatch
 from saddlesvm.fit.trace import Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem

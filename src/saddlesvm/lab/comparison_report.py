@@ -13,7 +13,7 @@ import pandas as pd
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.lab import figures
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart

@@ -12,7 +12,7 @@ import numpy as np
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.trace import Record
 from saddlesvm.lab.contenders import Contender
 from saddlesvm.lab.dataset import Dataset

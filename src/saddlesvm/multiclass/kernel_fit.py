@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.fit.loop import Fit
-from saddlesvm.fit.result import FitResult
-from saddlesvm.multiclass.fits import Fits, bundles_of
-from saddlesvm.multiclass.not_begun import WithoutWeights
-from saddlesvm.multiclass.one_vs_one import Pairs
+from saddlesvm.fit.outcome import FitResult
+from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
 from saddlesvm.multiclass.small_pairs import SmallPairs, Task
-from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.kernel import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint

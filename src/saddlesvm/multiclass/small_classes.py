@@ -17,8 +17,7 @@ import numpy as np
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import Batch, Worked
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, certificates_of

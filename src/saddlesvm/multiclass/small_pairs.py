@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddlesvm.fit.loop import InTurn, Worked
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel_certificate import PointErrors, with_rounding

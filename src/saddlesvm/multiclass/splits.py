@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.multiclass.one_vs_one import Pairs
-from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest, share_of
+from saddlesvm.multiclass.sub_problems import Pairs, SubProblem, one_vs_rest, share_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind

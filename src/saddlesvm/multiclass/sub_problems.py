@@ -9,14 +9,14 @@ import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Self, overload
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
 
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.warm_start import carried
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss
@@ -187,7 +187,7 @@ class SharedTime:
             self.open -= 1
 
 
-def one_vs_rest(codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None) -> Problems:
+def one_vs_rest(codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None) -> Sequence[SubProblem]:
     """Each class against all others; for two classes the second against the first.
 
     Parameters
@@ -198,14 +198,17 @@ def one_vs_rest(codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | No
     factors : ndarray of shape (n_classes,), optional
         The factors of the weights of each class's rows in its own sub-problem. There is none for two classes.
     """
-    two = classes.size == 2
 
     def make(k: int) -> SubProblem:
-        y = 2 * (codes == (1 if two else k)).view(np.int8) - np.int8(1)  # a byte a row: there may be many
-        label = "" if two else f"{classes[k]} against the rest"
-        return SubProblem(k, label, y, factor=1.0 if two or factors is None else float(factors[k]))
+        label, factor = f"{classes[k]} against the rest", 1.0 if factors is None else float(factors[k])
+        return SubProblem(k, label, signs(codes, k), factor=factor)
 
-    return Problems(make, 1 if two else classes.size)
+    return [SubProblem(0, "", signs(codes, 1))] if classes.size == 2 else Problems(make, classes.size)
+
+
+def signs(codes: np.ndarray, k: int) -> np.ndarray:
+    """+1 for the rows of class k and -1 for all others, in a byte a row: there may be many."""
+    return 2 * (codes == k).view(np.int8) - np.int8(1)
 
 
 def each_label(indicator: sparse.csc_array) -> Problems:
@@ -256,3 +259,69 @@ def stacked_duals(duals: Sequence[sparse.csr_array]) -> sparse.csr_array:
     data, indices = (np.concatenate([getattr(one, name) for one in duals]) for name in ("data", "indices"))
     indptr = np.concatenate([[0], np.cumsum(counts)])
     return sparse.csr_array((data, indices, indptr), shape=(counts.size, duals[0].shape[1]))
+
+
+class Pairs(Problems):
+    """Each class against each later one, over the rows of the two; +1 is the later one.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+    classes : ndarray
+    """
+
+    def __init__(self, codes: np.ndarray, classes: np.ndarray) -> None:
+        self.codes, self.classes = codes, classes
+        self.pairs = list(combinations(range(classes.size), 2))
+        ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
+        self.rows = np.split(np.argsort(codes, kind="stable"), ends)  # of each class
+        self.starts = np.concatenate([[0], ends, [codes.size]])  # of the classes, where rows stand class by class
+        super().__init__(self._made, len(self.pairs), 2.0 / len(self.rows))
+
+    @property
+    def sorted(self) -> bool:
+        """Whether the rows stand class by class."""
+        return bool((np.diff(self.codes) >= 0).all())
+
+    def label(self, index: int) -> str:
+        """The name of a pair in the records; none where there is only one."""
+        first, second = self.pairs[index]
+        return f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
+
+    def _made(self, index: int) -> SubProblem:
+        first, second = self.pairs[index]
+        y = np.zeros(self.codes.size)  # only the rows of the two classes are touched
+        y[self.rows[first]], y[self.rows[second]] = -1.0, 1.0
+        alone = len(self.pairs) == 1
+        members = None if alone else np.sort(np.concatenate([self.rows[first], self.rows[second]]))
+        return SubProblem(index, self.label(index), y, members)
+
+    def sides(self, weights: np.ndarray | None) -> np.ndarray:
+        """Sums of the rows' weights in the negative and in the positive class of each pair, and its rows."""
+        sums, counts = (np.bincount(self.codes, own, self.classes.size) for own in (weights, None))
+        first, second = np.transpose(self.pairs)
+        return np.column_stack([sums[first], sums[second], counts[first] + counts[second]]).astype(np.float64)
+
+
+def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
+    """Votes of the pairs for each class, ties broken by the summed scores, squashed to less than half a vote.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes (n_classes - 1) / 2)
+        In the order of :class:`Pairs`; positive for the later class of the pair.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+        As in scikit-learn's ``OneVsOneClassifier``.
+    """
+    votes = np.zeros((scores.shape[0], n_classes))
+    sums = np.zeros((scores.shape[0], n_classes))
+    for k, (first, second) in enumerate(combinations(range(n_classes), 2)):
+        later = scores[:, k] > 0.0
+        votes[:, first] += ~later
+        votes[:, second] += later
+        sums[:, first] -= scores[:, k]
+        sums[:, second] += scores[:, k]
+    return votes + sums / (3.0 * (np.abs(sums) + 1.0))

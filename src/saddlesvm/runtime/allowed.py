@@ -56,6 +56,15 @@ def numbers(
     return Allowed(words, holds)
 
 
+def among(words: str, *values: Any) -> Allowed:
+    """Some values alone."""
+
+    def holds(given: Any) -> bool:
+        return isinstance(given, (str, bool, np.bool_, *WHOLE)) and given in values
+
+    return Allowed(words, holds)
+
+
 def _threads(given: Any) -> bool:
     return given is None or (isinstance(given, WHOLE) and given != 0)
 
@@ -75,5 +84,5 @@ COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, 
 COUNT_FROM_ONE = Allowed("a whole number of at least 1", lambda given: isinstance(given, WHOLE) and bool(given >= 1))
 LIMIT = numbers("positive, or None for no limit", 0.0, excluded=(0.0,), finite=False, none=True)
 THREADS = Allowed("a whole number other than 0, or None", _threads)
-KEEP = Allowed("'best' or 'last'", lambda given: isinstance(given, str) and given in KEPT)
+KEEP = among("'best' or 'last'", *KEPT)
 CALLBACKS = Allowed("a list of callables, or None", _callbacks)

@@ -16,7 +16,7 @@ import numpy as np
 from saddlesvm.data import read
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.result import FitResult
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
