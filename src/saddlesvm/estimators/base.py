@@ -28,19 +28,8 @@ from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import (
-    CALLBACKS,
-    KEEP,
-    LIMIT,
-    NOT_NEGATIVE,
-    NUMBER,
-    RELATIVE_GAP,
-    SCALING,
-    STRENGTH,
-    THREADS,
-    Allowed,
-    check,
-)
+from saddlesvm.runtime import allowed
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, seconds_compiling, telling
 from saddlesvm.runtime.internal import PublicDir, internal
 from saddlesvm.runtime.words import Keep
@@ -67,6 +56,11 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     Returns
     -------
     float array of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        Some are not positive and finite.
     """
     if class_weight is None:
         return np.ones(classes.size)
@@ -74,21 +68,9 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         totals = np.bincount(codes, weights=weights, minlength=classes.size)
         if not totals.all():
             raise ValueError(f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight")
-        return np.asarray(totals.sum() / (classes.size * totals))
-    return np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
-
-
-def checked_factors(
-    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
-) -> np.ndarray:
-    """As :func:`class_factors`.
-
-    Raises
-    ------
-    ValueError
-        Some are not positive and finite.
-    """
-    factors = class_factors(class_weight, classes, codes, weights)
+        factors = np.asarray(totals.sum() / (classes.size * totals))
+    else:
+        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
     if not (np.isfinite(factors) & (factors > 0)).all():
         raise ValueError(f"class_weight must hold positive finite factors; got {class_weight!r}")
     return factors
@@ -134,15 +116,15 @@ def proof_of(model: Any) -> str:
 
 
 COMMON = {
-    "tol": RELATIVE_GAP,
-    "gap": NOT_NEGATIVE,
+    "tol": allowed.RELATIVE_GAP,
+    "gap": allowed.NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
     "certify_every": LIMIT,
-    "intercept_scaling": SCALING,
-    "n_jobs": THREADS,
-    "callbacks": CALLBACKS,
-    "keep": KEEP,
+    "intercept_scaling": allowed.SCALING,
+    "n_jobs": allowed.THREADS,
+    "callbacks": allowed.CALLBACKS,
+    "keep": allowed.KEEP,
 }
 PARAMETERS: dict[type, list[str]] = {}  # the names of each class's parameters, once they were asked for
 
@@ -244,8 +226,8 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
 
     def _check_common(self) -> None:
         """Check the options that every estimator has, except those with a check of their own."""
-        for name, allowed in self._allowed.items():
-            check(name, getattr(self, name), allowed)
+        for name, kind in self._allowed.items():
+            check(name, getattr(self, name), kind)
         self._strength()
 
     @internal
@@ -357,7 +339,7 @@ class Classes:
         """
         if self.class_weight is None:
             return weights, None
-        factors = checked_factors(self.class_weight, self.classes_, codes, weights)
+        factors = class_factors(self.class_weight, self.classes_, codes, weights)
         if has_factors(multi_class, self.classes_.size):
             return weights, factors
         return factors[codes] * (1.0 if weights is None else weights), None

@@ -14,7 +14,7 @@ from saddlesvm.estimators.calibration import PROBABILITY, calibrated
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
-from saddlesvm.estimators.options import LinearOptions
+from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
@@ -33,19 +33,7 @@ from saddlesvm.runtime.words import (
 
 @register_estimator(
     task="classification",
-    options=(
-        "penalty",
-        "l1_ratio",
-        "width",
-        "multi_class",
-        "top_k",
-        "class_weight",
-        "probability",
-        "checkpoint",
-        "memory",
-        "canonical",
-        "liblinear",
-    ),
+    options=("width", "multi_class", "top_k", "class_weight", "probability", *OF_LINEAR),
 )
 @dataclass(eq=False, repr=False)
 class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):

@@ -13,7 +13,7 @@ from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.on_cluster import over_blocks
-from saddlesvm.estimators.options import LinearOptions
+from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import RegressorMixin
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target
@@ -24,7 +24,7 @@ from saddlesvm.runtime.words import RegressionLoss
 
 @register_estimator(
     task="regression",
-    options=("penalty", "l1_ratio", "epsilon", "checkpoint", "memory", "canonical", "liblinear"),
+    options=("epsilon", *OF_LINEAR),
 )
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearSVR(RegressorMixin, LinearEstimator, LinearOptions):

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import are_stores
-from saddlesvm.estimators.base import checked_factors
+from saddlesvm.estimators.base import class_factors
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
@@ -171,7 +171,7 @@ def _learned(model: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndar
     vars(model).pop("indicator_", None)
     factors = None
     if model.class_weight is not None:
-        factors = checked_factors(model.class_weight, classes, np.arange(classes.size), sums)
+        factors = class_factors(model.class_weight, classes, np.arange(classes.size), sums)
     return classes, factors
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from saddlesvm.solvers.base import SolverBase
 
+OF_LINEAR = ("penalty", "l1_ratio", "checkpoint", "memory", "canonical", "liblinear")
 OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint")
 OF_SVMS = (*OF_KERNELS, "shrinking", "libsvm")
 OF_CLASSIFIERS = ("class_weight", *OF_SVMS, "probability", "break_ties", "decision_function_shape")

@@ -8,7 +8,6 @@ that wrote it.
 from __future__ import annotations
 
 import copy
-import json
 import threading
 import zlib
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
-from saddlesvm.data.archives import DAMAGE, Archive, open_archive
-from saddlesvm.data.atomic import atomic_write
+from saddlesvm.data.archives import Archive
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.problem.certificate import Certificate
@@ -102,30 +100,12 @@ class PathCheckpoint:
             arrays |= parts or {f"{k}.duals": duals}
         phases = [model._phases for model in self.fits.values()]
         header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
-        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        with self.file.warned(), atomic_write(self.file.path) as file:
-            np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
-        self.file.wrote()
+        with self.file.warned():
+            self.file.store(header, arrays)
 
     def _read(self) -> dict[float, Any]:
-        path = self.file.path
-        try:
-            with open_archive(path, expansion=1) as stored:
-                header = stored.json("header")
-                if not isinstance(header, dict) or header.get("format") != FORMAT:
-                    raise ValueError(f"it is not of the format {FORMAT!r}")
-                held = header["mark"]
-                different = [name for name, one in self.mark.items() if held.get(name) != json.loads(json.dumps(one))]
-                fits = {} if different else self._fits(stored, header)
-        except DAMAGE as error:
-            found = " ".join(str(error).split())
-            raise ValueError(f"{path} is not a readable checkpoint ({found}); remove it to start anew") from None
-        if different:
-            raise ValueError(
-                f"the checkpoint {path} belongs to another path: {', '.join(different)} differ; remove it or name "
-                "another file"
-            )
-        return fits
+        with self.file.opened(FORMAT, self.mark, "path") as (stored, header):
+            return self._fits(stored, header)
 
     def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, Any]:
         """The fits in the file, after their shapes and values are checked."""

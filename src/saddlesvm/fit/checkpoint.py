@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, open_archive, short
+from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.fit.restored import check_header, check_points, restored_state, verify
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.rows.files import mapping_of
-from saddlesvm.runtime.durable import part_of, stored_fields
+from saddlesvm.runtime.durable import demand, part_of, stored_fields
 from saddlesvm.runtime.internal import internal
 
 FORMAT = "saddlesvm checkpoint 1"
@@ -147,9 +147,14 @@ class Checkpoint:
             "limits": saved.limits,
             "end": saved.end,
         }
+        self.store(header, {name: one for name, one in arrays.items() if name not in same})
+
+    @internal
+    def store(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Write a header and arrays under a temporary name, and rename it."""
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
-            np.savez(file, header=text, **{name: one for name, one in arrays.items() if name not in same})
+            np.savez(file, header=text, **arrays)
         self.wrote()
 
     @internal
@@ -182,16 +187,39 @@ class Checkpoint:
         self._clear_up()
         if not self.path.exists():
             return None
+        with self.opened(FORMAT, mark) as (stored, header):
+            return self._restored(problem, solver, header, self._arrays(stored, header, state), state)
+
+    @internal
+    @contextmanager
+    def opened(self, form: str, mark: dict[str, Any], what: str = "fit") -> Iterator[tuple[Archive, dict[str, Any]]]:
+        """The file, and its header.
+
+        Raises
+        ------
+        OtherFit
+            It belongs to another fit.
+        ValueError
+            It is damaged, which reading may show as well, or of another format.
+        """
         try:
-            return self._restored(problem, solver, mark, state)
+            with open_archive(self.path, expansion=1) as stored:
+                header = stored.json("header")
+                told = header.get("format") if isinstance(header, dict) else header
+                if told != form:
+                    raise ValueError(f"it says {short(repr(told))} where {form!r}, the one version there is, is read")
+                demand(isinstance(header.get("mark"), dict), "its mark is missing")
+                self._refuse_other(header["mark"], mark, what)
+                yield stored, header
         except OtherFit:
             raise
         except DAMAGE as error:
             found = " ".join(str(error).split())
             raise ValueError(f"{self.path} is not a readable checkpoint ({found}); remove it to start anew") from None
 
-    def _restored(self, problem: Any, solver: Any, mark: dict[str, Any], state: Any) -> Saved:
-        header, arrays = self._load(mark, state)
+    def _restored(
+        self, problem: Any, solver: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], state: Any
+    ) -> Saved:
         check_points(problem, header["points"], arrays)
         points = {
             name: Evaluation(
@@ -209,13 +237,14 @@ class Checkpoint:
             points = {"best": found, "bound": found, "last": found}
         return Saved(state, header["numbers"], points, Trace(header["trace"]), header["limits"], tuple(header["end"]))
 
-    def _refuse_other(self, held: dict[str, Any], mark: dict[str, Any]) -> None:
+    def _refuse_other(self, held: dict[str, Any], mark: dict[str, Any], what: str) -> None:
         """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
         different = [name for name, one in mark.items() if held.get(name) != json.loads(json.dumps(one))]
         if different:
+            facts = ", ".join(short(held[name], 200) for name in ("problem", "solver") if name in held)
             raise OtherFit(
-                f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ (it holds: "
-                f"{short(held.get('problem'), 200)}, {short(held.get('solver'), 200)}); remove it or name another file"
+                f"the checkpoint {self.path} belongs to another {what}: {', '.join(different)} differ"
+                f"{f' (it holds: {facts})' if facts else ''}; remove it or name another file"
             )
 
     def _clear_up(self) -> None:
@@ -224,21 +253,16 @@ class Checkpoint:
             if file.name.startswith(f".{self.path.name}.") and file.suffix == ".tmp":
                 file.unlink(missing_ok=True)
 
-    def _load(self, mark: dict[str, Any], state: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Header and arrays of the file; an array of the `state` that is mapped is filled, and stays mapped."""
-        with open_archive(self.path, expansion=1) as stored:
-            header = stored.json("header")
-            told = header.get("format") if isinstance(header, dict) else header
-            if told != FORMAT:
-                raise ValueError(f"it says {short(repr(told))} where {FORMAT!r}, the one version there is, is read")
-            names = [name for name in stored.names if name != "header"]
-            check_header(header, names)
-            self._refuse_other(header["mark"], mark)
-            arrays, fields = {}, stored_fields(state)
-            for name in names:
-                room = fields.get(name.removeprefix("state.")) if name.startswith("state.") else None
-                arrays[name] = stored.read(name, room if mapping_of(room) is not None else None)
-        return header, arrays | {name: arrays[other] for name, other in header["same"].items()}
+    @staticmethod
+    def _arrays(stored: Archive, header: dict[str, Any], state: Any) -> dict[str, np.ndarray]:
+        """The arrays of the file; one of the `state` that is mapped is filled, and stays mapped."""
+        names = [name for name in stored.names if name != "header"]
+        check_header(header, names)
+        arrays, fields = {}, stored_fields(state)
+        for name in names:
+            room = fields.get(name.removeprefix("state.")) if name.startswith("state.") else None
+            arrays[name] = stored.read(name, room if mapping_of(room) is not None else None)
+        return arrays | {name: arrays[other] for name, other in header["same"].items()}
 
 
 def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> Checkpoint | None:

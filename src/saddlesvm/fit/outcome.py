@@ -33,7 +33,7 @@ class NotCertifiedWarning(ConvergenceWarning):
 
 
 class Outcome(Enum):
-    """Why a fit ended: the value is the name of the reason, ``advice`` recommends what to do.
+    """Why a fit ended, in order of severity; the value is a name, and ``advice`` recommends what to do.
 
     Examples
     --------
@@ -47,11 +47,11 @@ class Outcome(Enum):
 
     CERTIFIED = "certified"
     RULE_MET = "rule_met"
-    TIME_LIMIT = "time_limit"
     EPOCH_LIMIT = "epoch_limit"
-    INTERRUPTED = "interrupted"
-    NO_PROGRESS = "no_progress"
+    TIME_LIMIT = "time_limit"
     LIMITED_BY_ROUNDING = "limited_by_rounding"
+    NO_PROGRESS = "no_progress"
+    INTERRUPTED = "interrupted"
     FAILED = "failed"
 
     @property
@@ -131,20 +131,8 @@ class FitResult:
         certificate = found.certificate
         enough = tol > 0.0 and certificate.relative_gap <= tol
         outcome = Outcome.CERTIFIED if enough else Outcome.NO_PROGRESS
-        return cls(
-            found.coef,
-            found.intercept,
-            alpha,
-            certificate,
-            outcome,
-            tol,
-            0.0,
-            0,
-            0.0,
-            0.0,
-            Trace(),
-            phases={phase: 0.0},
-        )
+        model = found.coef, found.intercept, alpha, certificate
+        return cls(*model, outcome, tol, 0.0, 0, 0.0, 0.0, Trace(), phases={phase: 0.0})
 
     def recertified(self, certificate: Certificate, why: str) -> FitResult:
         """The result with a certificate that counts more rounding, `why`; certified where that still proves enough."""

@@ -156,11 +156,7 @@ class Fits(ABC):
 def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
     """Problems in bundles of about as many as begin together; larger ones where a single thread solves all."""
     size = together * -(-BUNDLE // together) if jobs == 1 else together
-    bundles = []
-    while problems:
-        bundles.append(problems[:size])
-        problems = problems[size:]
-    return bundles
+    return [problems[k : k + size] for k in range(0, len(problems), size)]
 
 
 def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:

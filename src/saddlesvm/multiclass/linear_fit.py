@@ -339,18 +339,15 @@ class LinearFits(Fits):
         self.together = 1
         self.shared: SharedStart | None = None
         if not self.rows.in_files and self.may_start_together and count > 1:
-            auto = isinstance(self.solver, Auto)
-            newton = auto and by_newton(self.rows.problem(self.problems[0], self.loss, self.options))
+            first = self.rows.problem(self.problems[0], self.loss, self.options)
+            auto = self.solver if isinstance(self.solver, Auto) else None
+            newton = auto is not None and by_newton(first)
             self.together = block_size(self.rows.X, count, self.jobs, newton)
-        if self.together > 1:
-            most = np.inf
-            if isinstance(self.solver, Auto):
-                first = self.rows.problem(self.problems[0], self.loss, self.options)
-                most = self.solver.epochs_from_samples(first, self.limits.tol)
-            self.shared = SharedStart(
-                self.problems, self.together, self.limits.tol, self.seed, most, self.options["weights"], newton
-            )
-            self.limits = dataclasses.replace(self.limits, certify_start=True)
+            if self.together > 1:
+                most = auto.epochs_from_samples(first, self.limits.tol) if auto else np.inf
+                given = self.limits.tol, self.seed, most, self.options["weights"], newton
+                self.shared = SharedStart(self.problems, self.together, *given)
+                self.limits = dataclasses.replace(self.limits, certify_start=True)
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
         self.cut_short: dict[int, FitResult] = {}

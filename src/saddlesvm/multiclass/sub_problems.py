@@ -26,16 +26,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import clock, end_of_fit
 
-SEVERITY = (
-    Outcome.CERTIFIED,
-    Outcome.RULE_MET,
-    Outcome.EPOCH_LIMIT,
-    Outcome.TIME_LIMIT,
-    Outcome.LIMITED_BY_ROUNDING,
-    Outcome.NO_PROGRESS,
-    Outcome.INTERRUPTED,
-    Outcome.FAILED,
-)
+SEVERITY = {outcome: rank for rank, outcome in enumerate(Outcome)}
 SECONDS_TO_TELL = 1e-5  # seconds for the result of a sub-problem that was not begun
 
 
@@ -245,12 +236,7 @@ def threads_each(jobs: int, n_jobs: int | None) -> int:
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
     """The result whose outcome is worst; the largest gap among equals."""
-    worst = results[0]
-    for result in results:
-        rank, least = SEVERITY.index(result.outcome), SEVERITY.index(worst.outcome)
-        if rank > least or (rank == least and result.certificate.relative_gap > worst.certificate.relative_gap):
-            worst = result
-    return worst
+    return max(results, key=lambda one: (SEVERITY[one.outcome], one.certificate.relative_gap))
 
 
 def stacked_duals(duals: Sequence[sparse.csr_array]) -> sparse.csr_array:
