@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like
-from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.newton import NewtonRounds, is_suited
+from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds, is_suited
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.data import atomic_write, read

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cluster import newton
+from saddlesvm.cluster import over_passes
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.newton import NewtonRounds
+from saddlesvm.cluster.over_passes import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.data import read
@@ -30,7 +30,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.blocks import Blocks
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 
 CHUNKS = 24  # in a block
 NO_ROOM = 1e-9  # bytes for matrices
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="limit of one fit")
     parser.add_argument("--blocks", type=int, default=8)
     options = parser.parse_args()
-    newton.MOST_BYTES = 0.0  # products in the place of matrices, for the smaller set too
+    over_passes.MOST_BYTES = 0.0  # products in the place of matrices, for the smaller set too
     sets = {"text 100,000 x 4,000": text()}
     if options.data:
         found = read(options.data / "rcv1-binary.bz2")

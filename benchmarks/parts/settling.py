@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like
-from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.engine import Engine
+from saddlesvm.cluster.over_passes import ActiveSetRounds
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.problem.losses import Hinge

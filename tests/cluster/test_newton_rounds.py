@@ -10,7 +10,7 @@ import pytest
 
 from saddlesvm.cluster.asking import Asked, together
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.newton import NewtonRounds, is_suited, statistics_at
+from saddlesvm.cluster.over_passes import NewtonRounds, answers_of, is_suited
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Solution, Training
 from saddlesvm.fit.limits import Limits
@@ -121,7 +121,7 @@ def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.zeros(D + 1), np.empty(0))], loss, 1.0, N)
-    small, large = (statistics_at(one, asked) for one in split(X, y, [20], loss))
+    small, large = (answers_of(one, asked) for one in split(X, y, [20], loss))
     assert small.nbytes == large.nbytes >= 8 * (D + 1) ** 2
     solution = solved(split(X, y, [20], loss), loss, 1.0)
     assert solution.trace[-1]["bytes_down"] == 2 * 2 * 8 * (D + 1)
@@ -132,13 +132,13 @@ def test_adding_answers_leaves_them_as_they_are() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.ones(D + 1), np.zeros(D + 1))], loss, 1.0, N)
-    answers = [statistics_at(one, asked) for one in split(X, y, [20, 90], loss)]
-    before = [one.found.each[0].sums.matrix.copy() for one in answers]
+    answers = [answers_of(one, asked) for one in split(X, y, [20, 90], loss)]
+    before = [one.found.each[0].matrix.copy() for one in answers]
     both = together([together(answers[:2]), answers[2]])
-    [whole] = [statistics_at(one, asked) for one in split(X, y, [], loss)]
-    assert np.allclose(both.found.each[0].sums.matrix, whole.found.each[0].sums.matrix)
+    [whole] = [answers_of(one, asked) for one in split(X, y, [], loss)]
+    assert np.allclose(both.found.each[0].matrix, whole.found.each[0].matrix)
     assert np.allclose(both.found.sizes, whole.found.sizes)
-    assert all(np.array_equal(one, other.found.each[0].sums.matrix) for one, other in zip(before, answers, strict=True))
+    assert all(np.array_equal(one, other.found.each[0].matrix) for one, other in zip(before, answers, strict=True))
 
 
 def test_what_the_method_is_for() -> None:

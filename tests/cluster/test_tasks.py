@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
+from saddlesvm.cluster.over_passes import ActiveSetRounds
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import Until, event_of, halt, working_until

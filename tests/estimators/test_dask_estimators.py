@@ -244,7 +244,7 @@ def test_tasks_have_names_and_late_workers_get_rows() -> None:
         with client.as_current():
             model = LinearSVC(loss="logistic", **options).fit(A, y)
         assert model.n_iter_ > 2
-        asked = [task["worker"] for task in client.get_task_stream() if str(task["key"]).startswith("statistics_at-")]
+        asked = [task["worker"] for task in client.get_task_stream() if str(task["key"]).startswith("answers_of-")]
         assert len(asked) == 9 * model.n_iter_
         assert len(set(asked)) == 2
 

@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
-from saddlesvm.cluster import active_set, one_worker
+from saddlesvm.cluster import one_worker, over_passes
 from saddlesvm.cluster.tasks import event_of
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Squared
@@ -278,7 +278,7 @@ def test_a_task_that_kills_its_workers_is_not_asked_again(client: Any) -> None:
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
-FIT, SETTLE = one_worker.fit_there, active_set.solve_there
+FIT, SETTLE = one_worker.fit_there, over_passes.solve_there
 
 
 def fit_once_halted(given: Any, order: Any) -> Any:
@@ -300,7 +300,7 @@ def waiting_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of the two methods that go on until their fit is halted."""
     BEGUN.clear()
     monkeypatch.setattr(one_worker, "fit_there", fit_once_halted)
-    monkeypatch.setattr(active_set, "solve_there", solve_once_halted)
+    monkeypatch.setattr(over_passes, "solve_there", solve_once_halted)
 
 
 @pytest.mark.parametrize("solver", ["gather", "newton"])

@@ -25,8 +25,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import Blocks
-from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from support import distance_bound, labels, matrix
 from support.mapped import D, N, StopAt, close_enough, large_store, mapped, streamed
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.active_set import ActiveSetRounds
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.newton import NewtonRounds
+from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.limits import Limits
@@ -31,8 +30,7 @@ from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from support import labels, matrix, named, small_problem
 from support.classes import blobs
 from support.mapped import mapped, streamed

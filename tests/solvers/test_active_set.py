@@ -12,7 +12,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.intercepts import Free, make_intercept
+from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.on_files import StreamedProblem
@@ -24,10 +24,10 @@ from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
-from saddlesvm.solvers.second_order.active_set import SHARE, ActiveSet, Posed, solve_free_rows
-from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
-from saddlesvm.solvers.second_order.driver import TRIALS
-from saddlesvm.solvers.second_order.free_rows import Findings, Question, find, free_rows, width_of
+from saddlesvm.solvers.second_order.active_set import SHARE, ActiveSet, Posed
+from saddlesvm.solvers.second_order.driver import TRIALS, Setting
+from saddlesvm.solvers.second_order.free_rows import Question, free_rows, width_of
+from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
@@ -56,10 +56,10 @@ def at_random(loss: Loss, layout: str) -> tuple[Any, np.ndarray]:
 @pytest.mark.parametrize("loss", KINKED, ids=named)
 def test_a_pass_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     problem, (w, back) = at_random(loss, layout)
-    found, alpha, chosen = Findings.nothing(5), np.zeros(60), np.arange(60)[10:50]
     question = Question(w, back, 0.4, 100, 0.5)
+    found, alpha, chosen = question.empty(), np.zeros(60), np.arange(60)[10:50]
     for part in (chosen[:7], chosen[7:]):
-        find(problem.terms, part, question, found, alpha)
+        question.add_to(found, problem.terms, part, alpha)
     dense = np.array([as_dense_row(problem.X, i) for i in chosen])
     y, s, z, before = problem.y[chosen], problem.weights[chosen], dense @ w, dense @ back
     a = np.array([-s[k] * loss.subgradient(z[k], y[k]) for k in range(chosen.size)])
@@ -101,11 +101,11 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
     best = fit(problem, DCD(), Limits(tol=1e-9)).certificate
     for w in points:
         for width, most, drawn in ((0.3, 100, 0.0), (0.3, 5, 0.3), (0.0, 0, 0.2), (np.inf, 100, 0.0)):
-            found, alpha = Findings.nothing(5), np.zeros(60)
-            find(problem.terms, problem.members, Question(w, np.empty(0), width, most, drawn), found, alpha)
+            question, alpha = Question(w, np.empty(0), width, most, drawn), np.zeros(60)
+            found = question.empty()
+            question.add_to(found, problem.terms, problem.members, alpha)
             before = problem.regularizer.value(w) + problem.C * found.sums[0]
-            posed = Posed(w, loss, problem.C, make_intercept("regularized", 1.0), 1e-12, 1e-8, 1e8)
-            solved = solve_free_rows(found, posed)
+            solved = Posed(w, Setting(loss, problem.C, problem.regularizer, 1e-6, 1e8), 1e-12, 1e-8).solve(found)
             alpha[solved.rows] = solved.alpha
             assert solved.pull == pytest.approx(dual_weights(problem, alpha))
             plain = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
@@ -193,13 +193,13 @@ def test_a_step_back_keeps_the_width_of_the_rows_around_its_beginning() -> None:
     """A solution may lie far off, as with noisy labels: its margins say nothing of the free rows on the way."""
     loss = Hinge()
     problem, (ahead, _) = at_random(loss, "dense")
-    run = ActiveSet.begin(np.zeros(5), 20, 60)
+    run, setting = ActiveSet.begin(np.zeros(5), 20, 60), Setting(loss, problem.C, problem.regularizer, 1e-6, 1e8)
     run.width = 1.5
 
     def look() -> bool:
-        found = Findings.nothing(5)
-        find(problem.terms, problem.members, run.ask(), found, np.zeros(60))
-        return run.take(problem.C, problem.regularizer, found)
+        found = run.question().empty()
+        run.question().add_to(found, problem.terms, problem.members)
+        return run.take(setting, found) is not None
 
     assert look()  # the first point stays, and what is to come is a solution's
     run.at, run.back, width = 1e3 * ahead, run.at, run.width

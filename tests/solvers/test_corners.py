@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.newton import NewtonRounds
+from saddlesvm.cluster.over_passes import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.fit.checkpoint import Checkpoint
@@ -25,11 +25,11 @@ from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.second_order import over_passes as walks
-from saddlesvm.solvers.second_order.corners import Corners, Near, share_of
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.over_kinks import step_over_kinks
-from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, newton_step
-from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
+from saddlesvm.solvers.second_order.corners import Model, Near, share_of
+from saddlesvm.solvers.second_order.driver import Setting
+from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses
+from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, StopAt, mapped, streamed
 
@@ -44,17 +44,16 @@ def from_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "CLOSE", 0.0)
 
 
-def looked(
-    problem: Problem, w: np.ndarray, other: np.ndarray, share: float
-) -> tuple[NewtonOverPasses, RowStatistics, Corners]:
-    """A run after a pass at w with so many of the rows taken along."""
-    ask, corners = Ask(w, np.empty(0), near=Near(other, share) if share else None), Corners()
-    told = RowStatistics.nothing(ask)
-    add_statistics(problem.terms, problem.members, ask, told, np.empty(0), corners)
+def looked(problem: Problem, w: np.ndarray, other: np.ndarray, share: float) -> tuple[Model, RowStatistics]:
+    """The model after a pass at w with so many of the rows taken along, and the sums of the pass."""
+    ask = Ask(w, np.empty(0), near=Near(other, share) if share else None)
+    told = ask.empty()
+    ask.add_to(told, problem.terms, problem.members)
     newton = NewtonOverPasses.begin(w, problem.loss, room=share)
     newton.corners = True
-    newton.take(problem.C, problem.regularizer, told)
-    return newton, told, corners
+    model = newton.take(Setting(problem.loss, problem.C, problem.regularizer, 1e-6, 1e8), told)
+    assert model is not None
+    return model, told
 
 
 def posed(loss: Loss, layout: str = "dense", C: float = 3.0) -> Problem:
@@ -68,16 +67,16 @@ def posed(loss: Loss, layout: str = "dense", C: float = 3.0) -> Problem:
 @pytest.mark.parametrize("loss", CORNERED, ids=named)
 def test_rows_taken_along_are_left_out_of_the_matrix_and_of_nothing_else(loss: Loss, layout: str) -> None:
     problem, (w, other) = posed(loss, layout), np.random.default_rng(0).normal(size=(2, 5))
-    _, plain, _ = looked(problem, w, other, 0.0)
-    _, told, corners = looked(problem, w, other, 0.2)
-    assert 0 < corners.rows <= 0.2 * 200
+    _, plain = looked(problem, w, other, 0.0)
+    _, told = looked(problem, w, other, 0.2)
+    assert 0 < told.counts[0] <= 0.2 * 200
     whole = told.matrix.copy()
-    for piece in corners.pieces:
+    for piece in told.pieces:
         for i, (y, s) in enumerate(zip(piece.y, piece.weights, strict=True)):
             x = as_dense_row(piece.X, i)
             whole += problem.C * s * loss.curvature(x @ w, y) * np.outer(x, x)
     assert np.tril(whole) == pytest.approx(np.tril(plain.matrix))
-    for mine, theirs in zip(told[:5], plain[:5], strict=True):
+    for mine, theirs in zip(told.values[:5], plain.values[:5], strict=True):
         assert np.array_equal(mine, theirs)
 
 
@@ -85,19 +84,19 @@ def test_rows_taken_along_are_left_out_of_the_matrix_and_of_nothing_else(loss: L
 def test_without_rows_it_is_a_newton_step_and_with_all_of_them_the_optimum(loss: Loss) -> None:
     problem, w = posed(loss), np.random.default_rng(1).normal(size=5)
     best = fit(problem, DCD(), Limits(tol=1e-9)).certificate.primal
-    newton, told, _ = looked(problem, w, w, 0.0)
-    model = newton.model_of(loss, problem.C, problem.regularizer, float(told.bent[1]), 1e8)
-    step = step_over_kinks(told.matrix.copy(order="F"), Corners(), model)
-    expected, fall, alike = newton_step(w, newton.pull, problem.regularizer, told.matrix)
-    assert step.step == pytest.approx(expected) and step.fall == pytest.approx(fall)
-    assert step.alike == pytest.approx(alike)
+    model, told = looked(problem, w, w, 0.0)
+    lower, gradient, step = np.tril(told.matrix), w - model.pull, model.solve(told)
+    hessian = lower + np.tril(lower, -1).T + np.eye(5)
+    expected = -np.linalg.solve(hessian, gradient)
+    assert step.step == pytest.approx(expected) and step.fall == pytest.approx(-0.5 * gradient @ expected)
+    factor = np.linalg.cholesky(hessian)
+    assert step.alike == pytest.approx((factor.diagonal() ** 2 / hessian.diagonal()).min())
     before = evaluate(problem, Point(w), given_offset=True).certificate.primal
-    newton, told, corners = looked(problem, w, w + 1e3, 1.0)
-    model = newton.model_of(loss, problem.C, problem.regularizer, float(told.bent[1]), 1e8)
-    step = step_over_kinks(told.matrix.copy(order="F"), corners, model)
+    model, told = looked(problem, w, w + 1e3, 1.0)
+    step = model.solve(told)
     after = evaluate(problem, Point(w + step.step), given_offset=True).certificate.primal
     assert after <= best + 0.04 * (before - best)
-    assert corners.rows > 190 and step.fall == pytest.approx(before - after)
+    assert told.counts[0] > 190 and step.fall == pytest.approx(before - after)
 
 
 @pytest.mark.usefixtures("from_the_first_step")

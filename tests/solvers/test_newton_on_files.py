@@ -25,19 +25,13 @@ from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.driver import TRIALS
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
+from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.row_statistics import Ask
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
-LATER = ("newton_base", "newton_matrix", "newton_inner_", "proof")  # beginnings of the names that old runs lack
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
-
-
-def is_later(name: str) -> bool:
-    """Whether old runs did not store this."""
-    return name.removeprefix("state.").startswith(LATER)
 
 
 def many_blocks(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
@@ -54,9 +48,9 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
         as_rows(X if layout == "dense" else csr(X), 1.0), y, loss, C=C, weights=s, intercept="regularized"
     )
     w, back = np.random.default_rng(1).normal(size=(2, 5))
-    told, alpha, chosen = RowStatistics.nothing(Ask(w, back)), np.zeros(60), np.arange(60)[10:50]
-    add_statistics(problem.terms, chosen[:7], Ask(w, back), told, alpha)
-    add_statistics(problem.terms, chosen[7:], Ask(w, back), told, alpha)
+    told, alpha, chosen = Ask(w, back).empty(), np.zeros(60), np.arange(60)[10:50]
+    for part in (chosen[:7], chosen[7:]):
+        Ask(w, back).add_to(told, problem.terms, part, alpha)
     dense = np.array([as_dense_row(problem.X, i) for i in chosen])
     z, before = dense @ w, dense @ back
     a = np.array([-s[i] * loss.subgradient(m, y[i]) for i, m in zip(chosen, z, strict=True)])
@@ -84,8 +78,8 @@ def test_the_change_of_the_matrix_leads_from_one_point_to_another(loss: Loss, la
     base, w = np.random.default_rng(2).normal(size=(2, 5))
     matrices = []
     for ask in (Ask(base, np.empty(0)), Ask(w, np.empty(0), base=base), Ask(w, base, base=base), Ask(w, np.empty(0))):
-        told = RowStatistics.nothing(ask)
-        add_statistics(problem.terms, problem.members, ask, told, np.empty(0))
+        told = ask.empty()
+        ask.add_to(told, problem.terms, problem.members)
         matrices.append(np.tril(told.matrix))
     before, change, same, after = matrices
     assert np.allclose(before + change, after, rtol=0.0, atol=1e-12 * np.abs(before).max())
@@ -102,7 +96,7 @@ def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path:
     state = solver.init(problem, 0)
     for _ in range(3 * problem.reader.n_blocks):
         state = solver.step(problem, state, Budget(1))
-    assert state.newton.precise
+    assert state.method.precise
 
 
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster import newton
+from saddlesvm.cluster import over_passes
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
-from saddlesvm.cluster.newton import NewtonRounds
+from saddlesvm.cluster.over_passes import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.checkpoint import Checkpoint
@@ -31,8 +31,8 @@ from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics, add_statistics
+from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.row_statistics import Ask
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
@@ -55,9 +55,9 @@ def test_a_look_tells_a_product_in_the_place_of_the_matrix(loss: Loss, layout: s
     w, back, along = np.random.default_rng(1).normal(size=(3, 5))
     members = np.arange(10, 50)
     asks = [Ask(w, back), Ask(w, back, share=0.0, along=along), Ask(w, np.empty(0), share=0.0, along=along, alone=True)]
-    whole, beside, alone = (RowStatistics.nothing(ask) for ask in asks)
+    whole, beside, alone = (ask.empty() for ask in asks)
     for ask, told in zip(asks, (whole, beside, alone), strict=True):
-        add_statistics(problem.terms, members, ask, told, np.empty(0))
+        ask.add_to(told, problem.terms, members)
     dense = np.array([as_dense_row(problem.X, i) for i in members])
     bend = np.array([0.7 * s[i] * loss.curvature(z, problem.y[i]) for i, z in zip(members, dense @ w, strict=True)])
     for told in (beside, alone):
@@ -110,7 +110,7 @@ def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
     before, alone = np.inf, 0
     state = WIDE.init(problem, 0)
     for _ in range(14):
-        alone += state.newton.inner.under_way
+        alone += state.method.inner.under_way
         for _ in range(problem.reader.n_blocks):
             state = WIDE.step(problem, state, Budget(1))
         seen = evaluate(problem, WIDE.solution(problem, state))
@@ -178,7 +178,7 @@ def reference(X: np.ndarray, y: np.ndarray, loss: Loss, kind: Any = "regularized
 @pytest.mark.parametrize("kind", ["regularized", "free"])
 @pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=named)
 def test_any_number_of_partitions_takes_the_same_rounds(loss: Loss, kind: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(newton, "MOST_BYTES", 0)
+    monkeypatch.setattr(over_passes, "MOST_BYTES", 0)
     X = matrix(N, D)
     y = labels(X, loss)
     found = [solved(X, y, cuts, loss, kind) for cuts in ([], [10, 150], list(range(7, N, 7)))]
@@ -191,7 +191,7 @@ def test_any_number_of_partitions_takes_the_same_rounds(loss: Loss, kind: Any, m
 
 
 def test_all_classes_of_sparse_rows_share_the_rounds_and_no_matrix_travels(monkeypatch: Any) -> None:
-    monkeypatch.setattr(newton, "MOST_BYTES", 0)
+    monkeypatch.setattr(over_passes, "MOST_BYTES", 0)
     X = matrix(N, D, density=0.5)
     y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
     found = solved(csr(X), y, [100, 200], Logistic())

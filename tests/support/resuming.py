@@ -33,8 +33,7 @@ from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
-from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles
-from saddlesvm.solvers.second_order.on_files import NewtonOnFiles
+from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, labels, matrix
 from support.classes import blobs

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from saddlesvm.cluster.active_set import ActiveSetRounds, room_for
-from saddlesvm.cluster.newton import NewtonRounds, is_suited
 from saddlesvm.cluster.one_worker import OneWorker
+from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds, is_suited, room_for
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square

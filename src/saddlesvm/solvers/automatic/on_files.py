@@ -30,14 +30,11 @@ from saddlesvm.solvers.automatic.choosing import Course, fall_rate, in_words, le
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
-from saddlesvm.solvers.second_order.active_set import ActiveSet
-from saddlesvm.solvers.second_order.active_set_on_files import ActiveSetOnFiles, ActiveSetState, room_for
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import SPANNING, Newton
-from saddlesvm.solvers.second_order.on_files import FilesState, NewtonOnFiles
-from saddlesvm.solvers.second_order.on_files import room_for as corner_room
-from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
+from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles, PassesState, room_for
+from saddlesvm.solvers.second_order.over_passes import is_wide
 from saddlesvm.solvers.sweeps import OverFiles, SweepWork, at_sweep_start
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
@@ -53,7 +50,7 @@ DESCENT, NEWTON = "blocks", "Newton"
 
 
 @dataclass
-class OnFilesState(BlocksState, FilesState, ActiveSetState):
+class OnFilesState(BlocksState, PassesState):
     """The state of a run: the states of all solvers over one dual point.
 
     Attributes
@@ -93,8 +90,9 @@ class AutoOnFiles(OverFiles):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
         """Begin with coordinate descent; at weights alone with Newton's method, where that is to be had."""
-        state, w = Blocks().begun(OnFilesState, problem, seed, start), np.zeros(problem.n_features + 1)
-        state.newton, state.active_set = NewtonOverPasses.begin(w, problem.loss), ActiveSet.begin(w, 0, 1)
+        state = Blocks().begun(OnFilesState, problem, seed, start)
+        assert isinstance(problem, StreamedProblem)
+        state.method = self._finish([problem]).begun(problem, np.zeros(problem.n_features + 1))
         if start is not None and start.w is not None and start.alpha is None and self.begins_at_weights(problem):
             self._begin(problem, state, np.array(start.w, dtype=np.float64))
         return state
@@ -112,8 +110,8 @@ class AutoOnFiles(OverFiles):
     ) -> list[OnFilesState]:
         """Read one block for several problems over the same files, all in the same phase."""
         if states[0].phase == NEWTON:
-            self._finish(problems[0]).step_together(problems, states, budgets)
-            if states[0].work.block == 0 and any(one.active_set.gives_up(MOST_SWEEPS) for one in states):
+            self._finish(problems).step_together(problems, states, budgets)
+            if states[0].work.block == 0 and any(one.method.gives_up(MOST_SWEEPS) for one in states):
                 for problem, state in zip(problems, states, strict=True):
                     self._return(problem, state)
         else:
@@ -128,7 +126,7 @@ class AutoOnFiles(OverFiles):
         """Note the gaps, and change over where the sweeps that are left take longer than those of Newton's method."""
         for state in states:
             state.course.add(state.sweeps, max(state.estimate, np.finfo(float).tiny))
-        again = any(state.active_set.ended for state in states)
+        again = any(state.method.ended for state in states)
         if again or states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
             return
         open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
@@ -163,12 +161,15 @@ class AutoOnFiles(OverFiles):
 
     def _is_wide(self, problems: Sequence[Problem]) -> bool:
         """Whether the loss is smooth, and the matrices of Newton's method do not fit into the memory."""
-        room = SHARE * self.memory / max(len(problems), self.problems)
-        return is_smooth(problems[0].loss) and is_wide(problems[0].n_features + 1, room)
+        smooth, width = is_smooth(problems[0].loss), problems[0].n_features + 1
+        return smooth and is_wide(width, self._finish(problems).memory)
 
-    def _finish(self, problem: Problem) -> NewtonOnFiles | ActiveSetOnFiles:
+    def _finish(self, problems: Sequence[Problem]) -> NewtonOnFiles | ActiveSetOnFiles:
         """The solver that takes over."""
-        return NewtonOnFiles() if is_smooth(problem.loss) else ActiveSetOnFiles(SHARE * self.memory)
+        memory = SHARE * self.memory
+        if is_smooth(problems[0].loss):
+            return NewtonOnFiles(memory / max(len(problems), self.problems))
+        return ActiveSetOnFiles(memory)
 
     @staticmethod
     def _return(problem: Problem, state: OnFilesState) -> None:
@@ -177,7 +178,7 @@ class AutoOnFiles(OverFiles):
         for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "position", "last"):
             setattr(state, name, getattr(begun, name))
         state.paid = state.conjugates = 0.0
-        state.phase, state.satisfied, state.proves_itself, state.active_set.ended = DESCENT, False, False, True
+        state.phase, state.satisfied, state.proves_itself, state.method.ended = DESCENT, False, False, True
         state.remark = "too many rows are free: back to blocks"
 
     def _change(self, problem: Problem, state: OnFilesState) -> None:
@@ -188,18 +189,13 @@ class AutoOnFiles(OverFiles):
     def _begin(self, problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
         """Begin Newton's method at these weights."""
         assert isinstance(problem, StreamedProblem)
-        if is_smooth(problem.loss):
-            wide = self._is_wide([problem])
-            room = 0.0 if wide else corner_room(problem)
-            state.newton = NewtonOverPasses.begin(w, problem.loss, wide, room)
-        else:
-            state.active_set = ActiveSet.begin(w, room_for(problem), problem.members.size)
+        state.method = self._finish([problem]).begun(problem, w)
         state.phase, state.w, state.epochs, state.work = NEWTON, w, float(state.sweeps), SweepWork()
 
     def solution(self, problem: Problem, state: OnFilesState) -> Point:
         """The point of the solver at work."""
-        if state.phase == NEWTON and (state.newton.passes or state.active_set.passes):
-            return self._finish(problem).solution(problem, state)
+        if state.phase == NEWTON and state.method.passes:
+            return self._finish([problem]).solution(problem, state)
         return Blocks().solution(problem, state)
 
     def last_point(self, problem: Problem, state: OnFilesState) -> Point:

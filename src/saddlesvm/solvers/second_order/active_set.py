@@ -28,25 +28,22 @@ passes to a gap of 1e-6 (416,666 x 60 and 3,750,000 x 100, hinge, C from 0.001 t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
-from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import STILL, Facts, Sums, objectives, summed
-from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes, shortened
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import Best, nothing
 from saddlesvm.solvers.second_order.corners import joined
-from saddlesvm.solvers.second_order.driver import ROUNDED, OverPasses
+from saddlesvm.solvers.second_order.driver import LARGEST, ROUNDED, SIZES, OverPasses, Setting
 from saddlesvm.solvers.second_order.free_rows import LADDER, Findings, Question, width_of
 from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.second_order.row_statistics import LARGEST, SIZES
 
 ROUGH = 1e-3  # relative gap to which a sample is solved
 CAREFUL, SHARE = 0.1, 0.03  # gap of a solution: share of the one asked for, or of the fall so far, if that is larger
@@ -64,13 +61,9 @@ class Posed(NamedTuple):
     ----------
     w : ndarray of shape (d + 1,)
         Where to begin.
-    loss : Loss
-    C : float
-    intercept : Intercept
+    setting : Setting
     gap, share : float
         The gap at which to end, in the C form, and relative to the objective; the larger counts.
-    memory : float
-        Bytes for factors.
     sampled : int
         The rows are a sample that stands for so many; 0 for none.
     room : float
@@ -78,14 +71,84 @@ class Posed(NamedTuple):
     """
 
     w: np.ndarray
-    loss: Loss
-    C: float
-    intercept: Intercept
+    setting: Setting
     gap: float
     share: float
-    memory: float
     sampled: int = 0
     room: float = 0.0
+
+    def solve(self, found: Findings) -> Solved:
+        """Solve for the rows taken along; `found` is used up."""
+        (loss, C, regularizer, _, memory), count = self.setting, found.taken
+        free = regularizer.intercept.constrained
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in found.pieces)])
+        pull, sizes = C * found.pull, found.sizes.copy()
+        if not found.pieces and not found.drawn:
+            w = np.append(pull[:-1], pull[-1] + (self.w[-1] if free else 0.0))
+            done = not free or _is_balanced(sizes)
+            return Solved(w, pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows, balanced=done)
+        problem, start, stretch = self._problem(found)
+
+        def enough(best: Best, begun: float) -> float:
+            return max(self.gap, self.share * abs(best.primal), SHARE * (begun - best.primal))
+
+        begin = Point(np.append(self.w[:-1], self.w[-1] / stretch), start)
+        best = Newton(warm_up=0, memory=memory).best_from(problem, begin, enough, MOST_STEPS)
+        alpha, own = best.alpha, problem.members[:count]
+        if free:
+            decided = PointSizes(*sizes.tolist())
+            balance(problem.pointwise, own, alpha, decided.negative - decided.positive)
+        sums = loss_sums(problem.pointwise, own, np.zeros(count), 0.0, alpha)
+        more = point_sizes(loss, problem.y, problem.norms, problem.weights, own, alpha, signs=True)
+        add_sizes(sizes, np.array(more), LARGEST)
+        pull[-1] *= stretch
+        add_rows(problem.X, own, C * alpha, pull)
+        pull[-1] /= stretch
+        w, width = best.w.copy(), 0.0
+        w[-1] *= stretch
+        if self.sampled:
+            width = width_of(problem.pointwise, margins(problem, best.w), FILLED * self.room)
+        conjugates, charged, done = found.sums[1] + sums[1], found.sums[3] + sums[3], not free or _is_balanced(sizes)
+        return Solved(w, pull, conjugates, charged, sizes, alpha[:count], rows, width, done)
+
+    def _problem(self, found: Findings) -> tuple[Problem, np.ndarray, float]:
+        """The problem over the rows taken along, the free rows first, and their multipliers at the point of the pass.
+
+        The rows drawn weigh as much as all decided rows; a linear term lets the slope at that point be that of all. A
+        free intercept's virtual feature is stretched where C is small, and its last weight shrinks; the factor is told.
+        """
+        loss, C, regularizer, *_ = self.setting
+        X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
+        count, fixed = found.taken, C * found.pull
+        every = np.arange(y.size, dtype=np.int32)
+        if self.sampled:
+            weights *= self.sampled / y.size
+            alpha, fixed = np.zeros(y.size), np.zeros(self.w.size)
+        elif found.drawn:
+            each = (float(found.rows[0]) - count) / (y.size - count)
+            weights[count:] *= each
+            alpha[count:] *= each
+            add_rows(X, every[count:], -C * alpha, fixed)
+        found.pieces, found.drawn = [], []
+        stretch = 1.0
+        if regularizer.intercept.constrained:
+            stretch = max(1.0, np.sqrt(LIGHT / (C * max(float(found.rows[0]), 1.0))) / X.bias)
+            norms = norms + (stretch**2 - 1.0) * X.bias**2
+            X = X._replace(bias=stretch * X.bias)
+            fixed[-1] = stretch * fixed[-1] + self.w[-1] / stretch
+        problem = Problem(
+            X=X,
+            y=y,
+            loss=loss,
+            C=C,
+            weights=weights,
+            norms=norms,
+            members=every,
+            intercept=regularizer.intercept.of_block,
+            n=y.size,
+            fixed=fixed if fixed.any() else np.empty(0),
+        )
+        return problem, alpha, stretch
 
 
 class Solved(NamedTuple):
@@ -118,45 +181,14 @@ class Solved(NamedTuple):
     width: float = 0.0
     balanced: bool = True
 
+    def without_rows(self) -> Solved:
+        """The same for who does not have these rows."""
+        return self._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
+
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
         return 2 * self.w.nbytes + self.sizes.nbytes + self.alpha.nbytes + self.rows.nbytes + 24
-
-
-def solve_free_rows(found: Findings, posed: Posed) -> Solved:
-    """Solve for the rows taken along; `found` is used up."""
-    count, rows = found.taken, np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in found.pieces)])
-    pull, sizes, free = posed.C * found.pull, found.sizes.copy(), posed.intercept.constrained
-    if not found.pieces and not found.drawn:
-        w = np.append(pull[:-1], pull[-1] + (posed.w[-1] if free else 0.0))
-        done = not free or _is_balanced(sizes)
-        return Solved(w, pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows, balanced=done)
-    problem, start, stretch = _problem(found, posed)
-    solver = Newton(warm_up=0, memory=posed.memory)
-    state = solver.init(problem, 0, Point(np.append(posed.w[:-1], posed.w[-1] / stretch), start))
-    begun = state.best.primal
-
-    def enough(best: Best) -> float:
-        return max(posed.gap, posed.share * abs(best.primal), SHARE * (begun - best.primal))
-
-    state = solver.steps_until(problem, state, enough, MOST_STEPS)
-    alpha, own = state.best.alpha, problem.members[:count]
-    if free:
-        decided = PointSizes(*sizes.tolist())
-        balance(problem.pointwise, own, alpha, decided.negative - decided.positive)
-    sums = loss_sums(problem.pointwise, own, np.zeros(count), 0.0, alpha)
-    more = point_sizes(posed.loss, problem.y, problem.norms, problem.weights, own, alpha, signs=True)
-    add_sizes(sizes, np.array(more), LARGEST)
-    pull[-1] *= stretch
-    add_rows(problem.X, own, posed.C * alpha, pull)
-    pull[-1] /= stretch
-    w, width = state.best.w.copy(), 0.0
-    w[-1] *= stretch
-    if posed.sampled:
-        width = width_of(problem.pointwise, margins(problem, state.best.w), FILLED * posed.room)
-    conjugates, charged, done = found.sums[1] + sums[1], found.sums[3] + sums[3], not free or _is_balanced(sizes)
-    return Solved(w, pull, conjugates, charged, sizes, alpha[:count], rows, width, done)
 
 
 def _is_balanced(sizes: np.ndarray) -> bool:
@@ -165,55 +197,14 @@ def _is_balanced(sizes: np.ndarray) -> bool:
     return abs(point.positive - point.negative) <= SUM_ROUNDING * (point.positive + point.negative)
 
 
-def _problem(found: Findings, posed: Posed) -> tuple[Problem, np.ndarray, float]:
-    """The problem over the rows taken along, the free rows ones first, and their multipliers at the point looked at.
-
-    The rows drawn weigh as much as all decided rows; a linear term lets the slope at that point be that of all. A free
-    intercept's virtual feature is stretched where C is small, and its last weight shrinks; the factor is told.
-    """
-    X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
-    count, fixed = found.taken, posed.C * found.pull
-    every = np.arange(y.size, dtype=np.int32)
-    if posed.sampled:
-        weights *= posed.sampled / y.size
-        alpha, fixed = np.zeros(y.size), np.zeros(posed.w.size)
-    elif found.drawn:
-        each = (float(found.rows[0]) - count) / (y.size - count)
-        weights[count:] *= each
-        alpha[count:] *= each
-        add_rows(X, every[count:], -posed.C * alpha, fixed)
-    found.pieces, found.drawn = [], []
-    stretch = 1.0
-    if posed.intercept.constrained:
-        stretch = max(1.0, np.sqrt(LIGHT / (posed.C * max(float(found.rows[0]), 1.0))) / X.bias)
-        norms = norms + (stretch**2 - 1.0) * X.bias**2
-        X = X._replace(bias=stretch * X.bias)
-        fixed[-1] = stretch * fixed[-1] + posed.w[-1] / stretch
-    problem = Problem(
-        X=X,
-        y=y,
-        loss=posed.loss,
-        C=posed.C,
-        weights=weights,
-        norms=norms,
-        members=every,
-        intercept=posed.intercept.of_block,
-        n=y.size,
-        fixed=fixed if fixed.any() else np.empty(0),
-    )
-    return problem, alpha, stretch
-
-
 @dataclass
 class ActiveSet(OverPasses):
     """The state of the method between two passes.
 
     Attributes
     ----------
-    model : ndarray of shape (d + 1,)
-        The best point so far.
     primal, paid : float
-        Its objective, and the sum of its losses.
+        The objective of `model`, and the sum of its losses.
     pull, sizes : ndarray of shape (d + 1,), (SIZES,)
         Of the best dual point so far.
     dual, conjugates, charged : float
@@ -230,7 +221,7 @@ class ActiveSet(OverPasses):
         The multipliers of the best dual point have the sum that the intercept asks for, if it does.
     """
 
-    model: np.ndarray = field(default_factory=nothing)
+    balances: ClassVar[bool] = True
     primal: float = np.inf
     paid: float = 0.0
     pull: np.ndarray = field(default_factory=nothing)
@@ -249,14 +240,25 @@ class ActiveSet(OverPasses):
         """A run that begins at these weights, with room for so many of the rows."""
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=min(most / max(rows, 1), 1.0))
 
+    @property
+    def remark(self) -> str:
+        """The free rows."""
+        return f"{self.active} rows are free"
+
     def gives_up(self, most: int) -> bool:
         """Whether too many rows have the same margin for this method, or it has ended, or done `most` passes."""
         return self.crowded >= CROWDED or self.ended or self.passes >= most
 
-    def ask(self) -> Question:
-        """The question for the next pass."""
+    def question(self) -> Question:
+        """The question of the next pass: of the first one rows drawn at random, where there is no room for all."""
+        if self.width == 0.0:
+            return self.sample_question(self.room)
         drawn = self._drawn()
         return Question(self.at, self.back, self.width, int((1.0 - drawn) * self.most), drawn * self.room)
+
+    def sample_question(self, share: float) -> Question:
+        """The question for a first point: rows drawn at random, a share of all."""
+        return Question(self.at, nothing(), 0.0, 0, min(share, 1.0))
 
     def _drawn(self) -> float:
         """The share of the room that is for decided rows: the fewer will cross over, the smaller."""
@@ -264,20 +266,27 @@ class ActiveSet(OverPasses):
             return 0.0
         return next(share for gap, share in DRAWN if not self.estimate <= gap)
 
-    def take(self, C: float, regularizer: Regularizer, found: Findings) -> bool:
-        """Learn from a pass; returns whether the rows taken along are to be solved for."""
+    def take(self, setting: Setting, found: Findings) -> Posed | None:
+        """Learn from a pass; the problem over the rows taken along, where it is to be solved."""
+        if self.width == 0.0:
+            return self.of_sample(setting, int(found.rows[0]))
         w, paid = self.at, float(found.sums[0])
-        self.passes += 1
-        primal = objectives(C, Sums(paid, 0.0, regularizer.value(w), 0.0))[0]
+        self.passes, self.active = self.passes + 1, found.taken
+        primal = objectives(setting.C, Sums(paid, 0.0, setting.regularizer.value(w), 0.0))[0]
         if primal < self.primal:
             self.primal, self.paid, self.model = primal, paid, w
+            self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
         width = self.width
         self._widen(found)
-        if not self.turns_back(C, regularizer, found.line, primal):
-            self.before = primal
-            return True
-        self.width = width  # the next point is close to `back`, whose rows gave it; those found here are far away
-        return False
+        if self.turns_back(setting.C, setting.regularizer, found.line, primal):
+            self.width = width  # the next point is close to `back`, whose rows gave it; those found here are far away
+            return None
+        self.before = primal
+        return Posed(w, setting, CAREFUL * setting.tol * abs(self.primal), 0.0)
+
+    def of_sample(self, setting: Setting, rows: int) -> Posed:
+        """The problem over a sample that represents so many rows."""
+        return Posed(self.at, setting, 0.0, ROUGH, rows, 0.5 * self.room)
 
     def shortened(self) -> None:
         """End where rounding hides what is left, or the step has no length any more."""
@@ -298,27 +307,14 @@ class ActiveSet(OverPasses):
         places = np.log(np.maximum(shares, 0.5 / counted)), np.log(LADDER)
         self.width *= float(np.exp(np.interp(np.log(wanted), *places)))
 
-    def ask_sample(self, share: float) -> Question:
-        """The question for a first point: rows drawn at random, a share of all."""
-        return Question(self.at, nothing(), 0.0, 0, min(share, 1.0))
-
-    def posed_sample(self, loss: Loss, C: float, intercept: Intercept, rows: int, memory: float) -> Posed:
-        """The problem over a sample that represents so many rows."""
-        return Posed(self.at, loss, C, intercept, 0.0, ROUGH, memory, rows, 0.5 * self.room)
-
-    def start(self, solved: Solved) -> None:
-        """Begin at the solution of a sample."""
-        self.at, self.width = solved.w, solved.width
-
-    def posed(self, loss: Loss, C: float, intercept: Intercept, tol: float, memory: float) -> Posed:
-        """The problem for the point that was evaluated."""
-        return Posed(self.at, loss, C, intercept, CAREFUL * tol * abs(self.primal), 0.0, memory)
-
-    def learn(self, C: float, regularizer: Regularizer, solved: Solved) -> bool:
-        """Choose the next point from a solution; returns whether its dual point is the best so far."""
-        sums = Sums(0.0, solved.conjugates, 0.0, regularizer.conjugate(solved.pull))
-        dual = objectives(C, sums)[1]
-        former = self.dual if self.balanced or not regularizer.intercept.constrained else -np.inf
+    def learn(self, setting: Setting, solved: Solved) -> bool:
+        """Choose the next point from a solution; whether its multipliers are the best dual point so far."""
+        if self.width == 0.0:
+            self.at, self.width = solved.w, solved.width
+            return False
+        sums = Sums(0.0, solved.conjugates, 0.0, setting.regularizer.conjugate(solved.pull))
+        dual = objectives(setting.C, sums)[1]
+        former = self.dual if self.balanced or not setting.regularizer.intercept.constrained else -np.inf
         better = solved.balanced and dual > former
         if better:
             self.bound_by(dual, solved.pull, solved.conjugates, solved.charged, solved.sizes)
@@ -329,11 +325,7 @@ class ActiveSet(OverPasses):
         """Take a dual point over, whose multipliers have the sum that the intercept asks for, if it does."""
         self.dual, self.conjugates, self.charged = dual, conjugates, charged
         self.pull, self.sizes, self.balanced = pull, sizes, True
-
-    @property
-    def estimate(self) -> float:
-        """The relative gap that the passes have seen."""
-        return relative(max(self.primal - self.dual, 0.0), self.primal, self.dual)
+        self.estimate = relative(max(self.primal - dual, 0.0), self.primal, dual)
 
     def proven(self, facts: Facts) -> Sums:
         """The sums of the certificate of the best points, rounding bounded."""

@@ -23,13 +23,19 @@ Lasso problems", algorithms SSNAL and SSN.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.intercepts import Intercept
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.proven_sums import Facts, Sums
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import Group, growing
+from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.solvers.base import Best, nothing
 
 MOVE_RATIO = 0.1  # ratio of the gap's first term to its second at which the centre moves
@@ -41,6 +47,8 @@ LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, rela
 TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point of the pass
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point of the pass is taken
 ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
+UNASKED = np.empty(0)  # in the place of multipliers that nobody needs
+SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
 Growth = tuple[tuple[int, float], ...]  # Newton steps at a centre, at most: divisor of q when it moves
 
@@ -122,6 +130,65 @@ class Standing(Group):
             evaluate(stepped)
 
 
+class Setting(NamedTuple):
+    """The problem of a method over passes, besides its rows, and the limits of its work.
+
+    Attributes
+    ----------
+    loss : Loss
+    C : float
+    regularizer : Regularizer
+    tol : float
+        The relative gap asked for.
+    memory : float
+        Bytes for factors of a problem over rows taken along.
+    """
+
+    loss: Loss
+    C: float
+    regularizer: Regularizer
+    tol: float
+    memory: float
+
+
+class PassSums:
+    """The base class of what a pass finds in some rows; its fields are sums, arrays, and rows taken along, lists."""
+
+    sizes: np.ndarray  # of shape (SIZES,): what bounds on rounding need of the multipliers
+
+    @property
+    def values(self) -> list[Any]:
+        """The sums and the lists."""
+        return [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
+
+    @property
+    def pieces_taken(self) -> list[Any]:
+        """The rows taken along, in pieces."""
+        return [piece for one in self.values if isinstance(one, list) for piece in one]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        arrays = [one for one in self.values if not isinstance(one, list)]
+        return sum(one.nbytes for one in (*arrays, *self.pieces_taken))
+
+    def add(self, other: Any) -> None:
+        """Add what other rows tell."""
+        for total, part in zip(self.values, other.values, strict=True):
+            if total is self.sizes:
+                add_sizes(total, part, LARGEST)
+            else:
+                total += part
+
+    def copy(self) -> Any:
+        """The same, which may be added to."""
+        return type(self)(*map(copy, self.values))
+
+    def without_rows(self) -> Any:
+        """The sums alone."""
+        return type(self)(*([] if isinstance(one, list) else one for one in self.values))
+
+
 @dataclass
 class OverPasses(Group):
     """Where a method stands that evaluates one point in each pass over the rows.
@@ -130,6 +197,8 @@ class OverPasses(Group):
     ----------
     at : ndarray of shape (d + 1,)
         The point that the next pass evaluates.
+    model : ndarray of shape (d + 1,)
+        The point to certify: the one that the last pass evaluated, or the best so far.
     back : ndarray of shape (d + 1,) or (0,)
         The last point taken, from which a full step led to `at`; empty where there is none, and where `at` is a place
         on the line that is known to be lower.
@@ -139,13 +208,59 @@ class OverPasses(Group):
         Passes so far.
     ended : bool
         Rounding hides what a further step could gain.
+    estimate : float
+        The relative gap, as far as it is known.
+    active : int
+        Rows that bend, or are free, at the point of the last pass.
     """
 
+    balances: ClassVar[bool] = False  # whether the best dual point is kept, with the sum that a free intercept asks for
     at: np.ndarray
+    model: np.ndarray = growing()
     back: np.ndarray = growing()
     before: float = np.inf
     passes: int = 0
     ended: bool = False
+    estimate: float = np.inf
+    active: int = 0
+
+    @property
+    def remark(self) -> str:
+        """What the last pass came to, in words."""
+        raise NotImplementedError
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the next pass evaluates a point."""
+        return True
+
+    def check_restored(self, width: int) -> None:
+        """Raise ValueError where arrays that were read from a checkpoint do not go together."""
+        demand(self.back.size in (0, width), "its back has another width")
+
+    def question(self) -> Any:
+        """The question of the next pass: it has an `empty` answer, and `add_to` an answer that of rows."""
+        raise NotImplementedError
+
+    def take(self, setting: Setting, found: Any) -> Any:
+        """Learn from a pass; the problem over the rows taken along that is to be solved next, or None."""
+        raise NotImplementedError
+
+    def learn(self, setting: Setting, solved: Any) -> bool:
+        """Choose the next point from a solution; whether its multipliers are the best dual point so far."""
+        raise NotImplementedError
+
+    def proven(self, facts: Facts) -> Sums:
+        """The sums of the certificate of `model`, rounding bounded."""
+        raise NotImplementedError
+
+    def proves(self, intercept: Intercept) -> bool:
+        """Whether there is a point to certify."""
+        return self.passes > 0
+
+    def gives_up(self, most: int) -> bool:
+        """Whether the method does not suit the rows, or has done `most` passes in vain."""
+        return False
 
     def turns_back(self, C: float, regularizer: Regularizer, line: np.ndarray, primal: float) -> bool:
         """Turn to another place on the line where one is much lower, or where the objective has not fallen.

@@ -18,12 +18,10 @@ from saddlesvm.problem.rounding import add_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.solvers.second_order.corners import Taken, rows_taken
-from saddlesvm.solvers.second_order.driver import TRIALS
+from saddlesvm.solvers.second_order.driver import LARGEST, SIZES, TRIALS, UNASKED, PassSums
 from saddlesvm.solvers.second_order.kernels import combine
 from saddlesvm.solvers.second_order.row_statistics import (
-    LARGEST,
     LOSS_SUMS,
-    SIZES,
     STRIP_VALUES,
     losses_on_line,
     margins_of,
@@ -64,9 +62,72 @@ class Question(NamedTuple):
         """Bytes that travel."""
         return self.w.nbytes + self.back.nbytes + 24
 
+    def of_share(self, share: float) -> Question:
+        """The question to a share of the rows, which may take as much of the room along."""
+        return self._replace(most=int(np.ceil(share * self.most)))
+
+    def empty(self) -> Findings:
+        """The empty answer."""
+        shapes = (LOSS_SUMS, len(TRIALS), len(LADDER) + 1, 1, self.w.size, SIZES)
+        sums, line, counts, rows, pull, sizes = (np.zeros(shape) for shape in shapes)
+        return Findings(sums, line, counts, rows, pull, sizes)
+
+    def add_to(
+        self,
+        found: Findings,
+        terms: Terms,
+        members: np.ndarray,
+        alpha: np.ndarray = UNASKED,
+        first: int = 0,
+        seed: int = 0,
+    ) -> None:
+        """Add what some rows tell, and put the multipliers of all of them at w into `alpha`.
+
+        Parameters
+        ----------
+        found : Findings
+        terms : Terms
+        members : ndarray of shape (m,)
+            The rows that take part, ascending, in the numbering of `terms`.
+        alpha : ndarray of shape (n,)
+            In the numbering of `terms`; or of shape (0,), where nobody needs them.
+        first : int, default=0
+            The number of the first row of `terms`.
+        seed : int, default=0
+            Of the draw of decided rows: another one for each part of the rows.
+        """
+        room = self.most - found.taken
+        for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):
+            points, every = points_of(terms, chosen), np.arange(chosen.size)
+            z = margins_of(terms, chosen, self.w)
+            at = multipliers_at(points, every, z)
+            mask = free_rows(points, every, z, self.width)
+            mask[np.flatnonzero(mask)[max(room, 0) :]] = False
+            taken, decided = np.flatnonzero(mask), np.flatnonzero(~mask)
+            room -= taken.size
+            if number % COUNTED == 0:
+                found.counts[:-1] += [free_rows(points, every, z, step * self.width).sum() for step in LADDER]
+                found.counts[-1] += chosen.size
+            found.rows[0] += chosen.size
+            found.sums += loss_sums(points, decided, z[decided], 0.0, at)
+            found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
+            norms = terms.norms[chosen]
+            combine(terms.X, chosen[decided], at[decided], found.pull)
+            sizes = point_sizes(terms.loss, points.y, norms, points.weights, decided, at, signs=True)
+            add_sizes(found.sizes, np.array(sizes), LARGEST)
+            if self.back.size:
+                found.line += losses_on_line(points, margins_of(terms, chosen, self.back), z)
+            random = np.random.default_rng([members.size, number, seed])
+            drawn = decided[random.random(decided.size) < self.drawn]
+            for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
+                own = rows_taken(terms.X, chosen, points, norms, at, some)
+                pieces.extend(piece._replace(rows=first + piece.rows) for piece in own)
+            if alpha.size:
+                alpha[chosen] = at
+
 
 @dataclass
-class Findings:
+class Findings(PassSums):
     """The answers of some rows.
 
     Attributes
@@ -98,100 +159,16 @@ class Findings:
     pieces: list[Taken] = field(default_factory=list)
     drawn: list[Taken] = field(default_factory=list)
 
-    @classmethod
-    def nothing(cls, width: int) -> Findings:
-        """The empty answer, for w of this length."""
-        shapes = (LOSS_SUMS, len(TRIALS), len(LADDER) + 1, 1, width, SIZES)
-        sums, line, counts, rows, pull, sizes = (np.zeros(shape) for shape in shapes)
-        return cls(sums, line, counts, rows, pull, sizes)
-
-    def add(self, other: Findings) -> None:
-        """Add what other rows tell."""
-        for total, part in zip(self._sums(), other._sums(), strict=True):
-            total += part
-        add_sizes(self.sizes, other.sizes, LARGEST)
-        self.pieces.extend(other.pieces)
-        self.drawn.extend(other.drawn)
-
-    def copy(self) -> Findings:
-        """The same, whose sums may be added to."""
-        sums, line, counts, rows, pull = (one.copy() for one in self._sums())
-        return Findings(sums, line, counts, rows, pull, self.sizes.copy(), list(self.pieces), list(self.drawn))
-
-    def _sums(self) -> tuple[np.ndarray, ...]:
-        return self.sums, self.line, self.counts, self.rows, self.pull
-
     @property
     def taken(self) -> int:
         """Free rows taken along."""
         return sum(piece.y.size for piece in self.pieces)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        taken = sum(piece.nbytes for piece in (*self.pieces, *self.drawn))
-        return taken + sum(one.nbytes for one in (*self._sums(), self.sizes))
-
-
-def find(
-    terms: Terms,
-    members: np.ndarray,
-    question: Question,
-    found: Findings,
-    alpha: np.ndarray,
-    first: int = 0,
-    seed: int = 0,
-) -> None:
-    """Look at some rows: add what they tell, and put the multipliers of all of them at w into `alpha`.
-
-    Parameters
-    ----------
-    terms : Terms
-    members : ndarray of shape (m,)
-        The rows that take part, ascending, in the numbering of `terms`.
-    question : Question
-    found : Findings
-    alpha : ndarray of shape (n,)
-        In the numbering of `terms`; or of shape (0,), where nobody needs them.
-    first : int, default=0
-        The number of the first row of `terms`.
-    seed : int, default=0
-        Of the draw of decided rows: another one for each part of the rows.
-    """
-    room = question.most - found.taken
-    for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):
-        points, every = points_of(terms, chosen), np.arange(chosen.size)
-        z = margins_of(terms, chosen, question.w)
-        at = _multipliers(points, every, z)
-        mask = free_rows(points, every, z, question.width)
-        mask[np.flatnonzero(mask)[max(room, 0) :]] = False
-        taken, decided = np.flatnonzero(mask), np.flatnonzero(~mask)
-        room -= taken.size
-        if number % COUNTED == 0:
-            found.counts[:-1] += [free_rows(points, every, z, step * question.width).sum() for step in LADDER]
-            found.counts[-1] += chosen.size
-        found.rows[0] += chosen.size
-        found.sums += loss_sums(points, decided, z[decided], 0.0, at)
-        found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
-        norms = terms.norms[chosen]
-        combine(terms.X, chosen[decided], at[decided], found.pull)
-        sizes = point_sizes(terms.loss, points.y, norms, points.weights, decided, at, signs=True)
-        add_sizes(found.sizes, np.array(sizes), LARGEST)
-        if question.back.size:
-            found.line += losses_on_line(points, margins_of(terms, chosen, question.back), z)
-        random = np.random.default_rng([members.size, number, seed])
-        drawn = decided[random.random(decided.size) < question.drawn]
-        for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
-            own = rows_taken(terms.X, chosen, points, norms, at, some)
-            pieces.extend(piece._replace(rows=first + piece.rows) for piece in own)
-        if alpha.size:
-            alpha[chosen] = at
-
 
 def free_rows(points: Pointwise, every: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
     """Whether a change of each margin by `width` may change the row's multiplier, shape (n,): losses are convex, and so
     it cannot where both ends have the same."""
-    return np.asarray(_multipliers(points, every, z - width) != _multipliers(points, every, z + width))
+    return np.asarray(multipliers_at(points, every, z - width) != multipliers_at(points, every, z + width))
 
 
 def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
@@ -208,7 +185,7 @@ def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
     return float(low)
 
 
-def _multipliers(points: Pointwise, every: np.ndarray, z: np.ndarray) -> np.ndarray:
+def multipliers_at(points: Pointwise, every: np.ndarray, z: np.ndarray) -> np.ndarray:
     """The multipliers that the losses have at some margins."""
     alpha = np.empty(z.size)
     dual_of_margins(points, every, z, 0.0, alpha)

@@ -358,15 +358,18 @@ class Newton(SolverBase):
         self._move_centre(problem, state, budget.relative_gap)
         return state
 
-    def steps_until(
-        self, problem: Problem, state: NewtonState, enough: Callable[[Best], float], most: int
-    ) -> NewtonState:
-        """The state after Newton steps until the gap in the C form is `enough` of the best points, `most` at most."""
+    def best_from(self, problem: Problem, start: Point, enough: Callable[[Best, float], float], most: int) -> Best:
+        """The best points of a run from a start, until the gap in the C form is `enough`, after `most` steps at most.
+
+        `enough` is a function of the best points so far, and of the objective at the beginning.
+        """
+        state = self.init(problem, 0, start)
+        begun = state.best.primal
         while state.steps < most and not (state.stuck or time_is_up()):
-            if state.best.primal - state.best.dual <= enough(state.best):
+            if state.best.primal - state.best.dual <= enough(state.best, begun):
                 break
             state = self.step(problem, state, Budget(problem.members.size))
-        return state
+        return state.best
 
     def _needs_proximity(self, problem: Problem, state: NewtonState) -> bool:
         """Whether so few rows bend that without a proximal term they would change from step to step."""

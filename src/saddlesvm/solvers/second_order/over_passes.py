@@ -19,7 +19,7 @@ Where a matrix of all features has no room, conjugate gradients solve the equati
 
 Where the loss' derivative has corners, and some steps have not come near the optimum, the rows about to come to a
 corner are taken along in a pass, and the step goes past their corners
-(:mod:`saddlesvm.solvers.second_order.over_kinks`).
+(:mod:`saddlesvm.solvers.second_order.corners`).
 
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs", with
 places to choose from instead of an exact search.
@@ -30,7 +30,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
@@ -39,15 +38,12 @@ from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, shortened
 from saddlesvm.runtime.durable import demand, growing
-from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
-from saddlesvm.solvers.second_order.corners import Near
-from saddlesvm.solvers.second_order.driver import ROUNDED, TRIALS, OverPasses
+from saddlesvm.solvers.second_order.corners import Model, Near, Step
+from saddlesvm.solvers.second_order.driver import ROUNDED, SIZES, TRIALS, OverPasses, Setting
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky
-from saddlesvm.solvers.second_order.over_kinks import Model, Step
-from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, SIZES, Ask, RowStatistics, changes_alone
+from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, Ask, RowStatistics, changes_alone
 
 MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, and the relative gap that parts the two
@@ -71,8 +67,8 @@ class NewtonOverPasses(OverPasses):
     ----------
     promised : float
         By how much the gradient at `back` lets the objective fall on the way to `at`.
-    model, pull : ndarray of shape (d + 1,) or (0,)
-        The point that the last pass looked at, and ``C sum_i a_i x_i`` of its multipliers.
+    pull : ndarray of shape (d + 1,) or (0,)
+        ``C sum_i a_i x_i`` of the multipliers at `model`, the point of the last pass.
     sums : ndarray of shape (5,) or (0,)
         The sums of its certificate, see :class:`~saddlesvm.solvers.second_order.row_statistics.RowStatistics`.
     sizes : ndarray of shape (SIZES,) or (0,)
@@ -81,8 +77,6 @@ class NewtonOverPasses(OverPasses):
         The sums of its positive and negative multipliers.
     steps : int
         Newton steps.
-    bent : int
-        Rows that bend there.
     changes : bool
         The matrix is kept from pass to pass, and a pass tells how it changes: few rows begin or cease to bend.
     base : ndarray of shape (d + 1,) or (0,)
@@ -97,26 +91,20 @@ class NewtonOverPasses(OverPasses):
         There is no room for a matrix.
     inner : ProductsOverPasses
         The conjugate gradients that take its place.
-    estimate : float
-        The relative gap, as far as it is known.
     room : float
         The share of the rows that may be taken along.
     corners : bool
         Rows near a corner are taken along.
     primal, dual : float
         The objectives at the point that the last pass looked at.
-    due : bool
-        The step from there is asked for: see :meth:`model` and :meth:`go`.
     """
 
     promised: float = 0.0
-    model: np.ndarray = growing()
     pull: np.ndarray = growing()
     sums: np.ndarray = growing()
     sizes: np.ndarray = growing()
     signed: np.ndarray = growing()
     steps: int = 0
-    bent: int = 0
     changes: bool = False
     base: np.ndarray = growing()
     matrix: np.ndarray = growing(0, 0)
@@ -124,16 +112,13 @@ class NewtonOverPasses(OverPasses):
     share: float = 1.0
     wide: bool = False
     inner: ProductsOverPasses = field(default_factory=ProductsOverPasses, metadata={"prefix": "inner_"})
-    estimate: float = np.inf
     room: float = 0.0
     corners: bool = False
     primal: float = np.inf
     dual: float = -np.inf
-    due: bool = False
 
     def check_restored(self, width: int) -> None:
-        """Raise ValueError where arrays that were read from a checkpoint do not go together."""
-        demand(self.back.size in (0, width), "its back has another width")
+        super().check_restored(width)
         demand({self.model.size, self.pull.size} <= {0, width}, "its model has another width")
         kept = self.base.size, self.matrix.shape
         demand(kept in ((0, (0, 0)), (width, (width, width))), "its matrix has another width")
@@ -141,22 +126,43 @@ class NewtonOverPasses(OverPasses):
         sizes = {one.size for one in (inner.solution, inner.residual, inner.direction, inner.diagonal)}
         demand(sizes in ({0}, {width}), "its conjugate gradients have another width")
 
+    @property
+    def remark(self) -> str:
+        """The step, and the rows that bend."""
+        found = f"Newton step {self.steps}: {self.active} rows bend"
+        return f"{found}, product {self.inner.iterations + 1} for the next one" if self.inner.under_way else found
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the next pass evaluates a point, and is not for a product alone."""
+        return not self.inner.under_way
+
     @classmethod
-    def begin(cls, w: np.ndarray, loss: Loss, wide: bool = False, room: float = 0.0) -> NewtonOverPasses:
-        """A run that begins at these weights, with room for a share of the rows; a wide one has none for a matrix."""
+    def begin(
+        cls, w: np.ndarray, loss: Loss, wide: bool = False, room: float = 0.0, drawn: float = 0.0
+    ) -> NewtonOverPasses:
+        """A run that begins at these weights.
+
+        Parameters
+        ----------
+        w : ndarray of shape (d + 1,)
+        loss : Loss
+        wide : bool, default=False
+            There is no room for a matrix.
+        room : float, default=0.0
+            The share of the rows that may be taken along.
+        drawn : float, default=0.0
+            The number of rows, where the squares of a share of them may do.
+        """
         newton = cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), sums=np.zeros(LOSS_SUMS), sizes=np.zeros(SIZES))
         newton.signed, newton.changes = np.zeros(4), changes_alone(loss) and not wide
         newton.wide, newton.room = wide, room
+        if not (newton.changes or wide or w.size <= WIDE):
+            while 0.5 * newton.share * drawn >= FAR * w.size:
+                newton.share *= 0.5
         return newton
 
-    def draw(self, rows: float) -> None:
-        """Let the squares of a share of the rows do, of which so many bend: before the first pass."""
-        while (
-            not self.changes and not self.wide and self.at.size > WIDE and 0.5 * self.share * rows >= FAR * self.at.size
-        ):
-            self.share *= 0.5
-
-    def ask(self) -> Ask:
+    def question(self) -> Ask:
         """The question for the next pass."""
         if self.wide:
             alone, along = self.inner.under_way, self.inner.direction
@@ -169,100 +175,92 @@ class NewtonOverPasses(OverPasses):
             near = Near(self.back if np.array_equal(self.model, self.back) else self.model, self.room)
         return Ask(self.at, self.back, base=base, precise=self.precise, share=self.share, near=near)
 
-    def take(self, C: float, regularizer: Regularizer, statistics: RowStatistics) -> float:
-        """Learn from a pass, and choose the point of the next one; returns an estimate of the relative gap.
+    def take(self, setting: Setting, found: RowStatistics) -> Model | None:
+        """Learn from a pass, and choose the point of the next one; where rows were taken along, the model to be solved.
 
-        `statistics` is used up: its matrix may be kept.
+        `found` is used up: its matrix may be kept.
         """
-        w = self.at
+        w, (_, C, regularizer, *_) = self.at, setting
         if self.inner.under_way:
-            return self._solve_on(regularizer, statistics)
+            self._solve(regularizer, found)
+            return None
         if self.base.size:
-            self.matrix += statistics.matrix
+            self.matrix += found.matrix
         else:
             whole = self.share >= 1.0 or self.wide
-            self.matrix = statistics.matrix if whole else scaled(statistics.matrix, statistics.diagonal)
-        self.model, self.pull, self.sums, self.sizes = w, C * statistics.pull, statistics.sums, statistics.sizes
-        self.signed = statistics.signed
-        self.bent, self.passes = int(statistics.bent[0]), self.passes + 1
+            self.matrix = found.matrix if whole else scaled(found.matrix, found.diagonal)
+        self.model, self.pull, self.sums, self.sizes = w, C * found.pull, found.sums, found.sizes
+        self.signed = found.signed
+        self.active, self.passes = int(found.bent[0]), self.passes + 1
         charged = regularizer.value(w), regularizer.conjugate(self.pull)
-        primal, dual = objectives(C, Sums(float(statistics.sums[0]), float(statistics.sums[1]), *charged))
-        self.primal, self.dual, self.due = primal, dual, False
-        turned = self.turns_back(C, regularizer, statistics.line, primal)
+        primal, self.dual = objectives(C, Sums(float(found.sums[0]), float(found.sums[1]), *charged))
+        self.primal = primal
+        turned = self.turns_back(C, regularizer, found.line, primal)
         if self.wide and not turned:
-            return self._solve(regularizer, statistics, primal, dual)
-        if self.corners and not turned:
-            self.due = True
-        elif not turned:
-            step, fall, alike = newton_step(w, self.pull, regularizer, self.matrix)
-            dual = primal - fall if regularizer.intercept.constrained else dual
-            self._use_more_rows(statistics, relative(max(primal - dual, 0.0), primal, dual), fall, primal)
-            self.go(Step(step, fall, alike), regularizer)
+            self._solve(regularizer, found)
+            return None
+        model = Model(w, self.pull, primal, setting)
+        self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
+        if self.corners or turned:
+            self._keep_matrix(w)
+            return None if turned else model
+        step = model.step(self.matrix)
+        dual = primal - step.fall if regularizer.intercept.constrained else self.dual
+        self._use_more_rows(found, relative(max(primal - dual, 0.0), primal, dual), step.fall, primal)
+        self.learn(setting, step)
+        self._keep_matrix(w)
+        return None
+
+    def _keep_matrix(self, w: np.ndarray) -> None:
+        """Keep the matrix at w where it is found by its change from pass to pass."""
         self.base = w if self.changes and self.matrix.size and not self.corners else nothing()
-        if not (self.base.size or self.due):
+        if not self.base.size:
             self.matrix = np.empty((0, 0))
-        return relative(max(primal - self.dual, 0.0), primal, self.dual)
 
-    def model_of(self, loss: Loss, C: float, regularizer: Regularizer, curvature: float, memory: float) -> Model:
-        """The model of a step past corners at the evaluated point."""
-        return Model(self.model, self.pull, self.primal, curvature, loss, C, regularizer, memory)
-
-    def go(self, found: Step, regularizer: Regularizer) -> float:
-        """Take a step; returns an estimate of the relative gap."""
+    def learn(self, setting: Setting, solved: Step) -> bool:
+        """Take a step; the multipliers are those of the point that it leaves."""
         w, primal = self.model, self.primal
-        if regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
-            self.dual = primal - found.fall
-        self._use_precision(found.alike)
-        self.at, self.back, self.before, self.promised = w + found.step, w, primal, 2.0 * found.fall
+        if setting.regularizer.intercept.constrained:  # these multipliers have another sum: the dual is no bound
+            self.dual = primal - solved.fall
+        self._use_precision(solved.alike)
+        self.at, self.back, self.before, self.promised = w + solved.step, w, primal, 2.0 * solved.fall
         self.steps += 1
-        self.due = False
-        gap = relative(max(primal - self.dual, 0.0), primal, self.dual)
-        self.corners = self.corners or (self.room > 0.0 and self.steps >= EASY and gap > CLOSE)
+        self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
+        self.corners = self.corners or (self.room > 0.0 and self.steps >= EASY and self.estimate > CLOSE)
         if self.corners:
             self.matrix = np.empty((0, 0))
-        return gap
+        return False
 
-    def _solve(self, regularizer: Regularizer, statistics: RowStatistics, primal: float, dual: float) -> float:
-        """Begin conjugate gradients at the point looked at; returns what is known of the relative gap."""
-        self.back, self.before = self.model, primal
-        self.estimate = np.inf
-        if not regularizer.intercept.constrained:
-            self.estimate = relative(max(primal - dual, 0.0), primal, dual)
-        gradient, penalty = self._equations(regularizer)
-        self.inner.begin_at(gradient, penalty, statistics.diagonal, statistics.product)
-        return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
-
-    def _solve_on(self, regularizer: Regularizer, statistics: RowStatistics) -> float:
-        """Go on with conjugate gradients."""
-        self.passes += 1
-        gradient, penalty = self._equations(regularizer)
-        self.inner.go_on(penalty, statistics.product)
-        return self.estimate if self.inner.under_way else self._go(regularizer, gradient)
-
-    def _equations(self, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient at the point last looked at, and the diagonal of R there."""
-        bent = regularizer.curvature(self.model)
-        return bent * self.model - self.pull, np.maximum(bent, FREE_PENALTY)
-
-    def _go(self, regularizer: Regularizer, gradient: np.ndarray) -> float:
-        """Take the step that conjugate gradients have found."""
+    def _solve(self, regularizer: Regularizer, found: RowStatistics) -> None:
+        """Begin conjugate gradients at the point of the pass, or go on; once they end, take the step."""
+        free, bent = regularizer.intercept.constrained, regularizer.curvature(self.model)
+        gradient, penalty = bent * self.model - self.pull, np.maximum(bent, FREE_PENALTY)
+        if self.inner.under_way:
+            self.passes += 1
+            self.inner.go_on(penalty, found.product)
+        else:
+            self.back, self.before = self.model, self.primal
+            bound = relative(max(self.primal - self.dual, 0.0), self.primal, self.dual)
+            self.estimate = np.inf if free else bound
+            self.inner.begin_at(gradient, penalty, found.diagonal, found.product)
+        if self.inner.under_way:
+            return
         fall = self.inner.fall(gradient)
         self.at, self.promised = self.back + self.inner.solution, 2.0 * fall
         self.steps += 1
-        if regularizer.intercept.constrained:  # the multipliers have another sum: there is no bound
+        if free:  # the multipliers have another sum: there is no bound
             self.estimate = relative(fall, self.before, self.before - fall)
-        return self.estimate
 
     def _use_precision(self, alike: float) -> None:
         """Ask for a precise matrix from now on, where the features are so alike that single precision hides them."""
         if alike < ALIKE and not self.precise:
             self.precise, self.matrix = True, np.empty((0, 0))
 
-    def _use_more_rows(self, statistics: RowStatistics, gap: float, fall: float, primal: float) -> None:
+    def _use_more_rows(self, found: RowStatistics, gap: float, fall: float, primal: float) -> None:
         """Draw more rows from now on, where few of those drawn bend; or all, where near the end a step gains little."""
         if self.share >= 1.0:
             return
-        _, total, squares = statistics.bent.tolist()
+        _, total, squares = found.bent.tolist()
         drawn = self.share * total**2 / squares if squares else 0.0
         wanted, share = (NEAR if gap <= NEAR_GAP else FAR) * self.at.size, self.share
         if 2.0 * drawn < wanted:
@@ -282,10 +280,10 @@ class NewtonOverPasses(OverPasses):
         """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
         return Ask(self.model, nothing(), shortening(self.signed.tolist(), 0.0), share=0.0, along=nothing())
 
-    def balanced(self, facts: Facts, statistics: RowStatistics) -> Sums:
+    def balanced(self, facts: Facts, found: RowStatistics) -> Sums:
         """The sums of the certificate of that point, from what such a pass has found."""
-        paid, conjugates, _, charged, _ = statistics.sums.tolist()
-        point, pull = PointSizes(*statistics.sizes.tolist()), facts.C * statistics.pull
+        paid, conjugates, _, charged, _ = found.sums.tolist()
+        point, pull = PointSizes(*found.sizes.tolist()), facts.C * found.pull
         move = shortened(point, facts.rows, charged)
         return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, move=move)
 
@@ -304,25 +302,3 @@ def scaled(matrix: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     matrix *= root[:, None]
     matrix[places, places] = diagonal
     return matrix
-
-
-def newton_step(
-    w: np.ndarray, pull: np.ndarray, regularizer: Regularizer, matrix: np.ndarray
-) -> tuple[np.ndarray, float, float]:
-    """The step from w to the minimum of the quadratic model, what the model falls by, and how alike the features are:
-    the least share of a diagonal entry that is left to its pivot."""
-    bent = regularizer.curvature(w)
-    gradient = bent * w - pull
-    diagonal = np.arange(bent.size)
-    kept = matrix[diagonal, diagonal]
-    lifted = kept + np.maximum(bent, FREE_PENALTY)
-    matrix[diagonal, diagonal] = lifted
-    alike = 1.0
-    with blas_for(bent.size**3 / (3.0 * BLAS_SPEED)):
-        try:
-            factor = cholesky(matrix)
-            step, alike = -dpotrs(factor, gradient, lower=1)[0], float((factor.diagonal() ** 2 / lifted).min())
-        except np.linalg.LinAlgError:
-            step, alike = -gradient / lifted, 0.0
-    matrix[diagonal, diagonal] = kept
-    return step, -0.5 * float(gradient @ step), alike

@@ -9,20 +9,21 @@ row is kept from one pass to the next.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.intercepts import shorten, signed_sums
 from saddlesvm.problem.loss import Loss, is_cornerless, traits_of
-from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among, point_sizes
+from saddlesvm.problem.rounding import add_sizes, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
-from saddlesvm.solvers.second_order.corners import Corners, Near, rows_taken
-from saddlesvm.solvers.second_order.driver import TRIALS
+from saddlesvm.solvers.second_order.corners import Near, Taken, first_to_cross, rows_taken
+from saddlesvm.solvers.second_order.driver import LARGEST, SIZES, TRIALS, UNASKED, PassSums
 from saddlesvm.solvers.second_order.kernels import (
     NEGLIGIBLE,
     SmoothedTerms,
@@ -36,7 +37,6 @@ from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cos
 STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
 WIDE_VALUES = 2**22  # values of the rows whose squares are summed in single precision, at most
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
-SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
 
 class Ask(NamedTuple):
@@ -84,8 +84,65 @@ class Ask(NamedTuple):
         beside = sum(0 if one is None or one is self.back else one.nbytes for one in others)
         return self.w.nbytes + self.back.nbytes + beside + (0 if self.along is None else self.along.nbytes)
 
+    def of_share(self, share: float) -> Ask:
+        """The question to a share of the rows: the same."""
+        return self
 
-class RowStatistics(NamedTuple):
+    def empty(self) -> RowStatistics:
+        """The empty answer."""
+        width = self.w.size
+        along, beside = 0 if self.along is None else self.along.size, 0 if self.alone else width
+        side = width if self.along is None else 0
+        sums, line, bent, signed, sizes = (np.zeros(size) for size in (LOSS_SUMS, len(TRIALS), 3, 4, SIZES))
+        pull, diagonal, matrix = np.zeros(beside), np.zeros(beside), np.zeros((side, side), order="F")
+        return RowStatistics(sums, line, bent, signed, pull, matrix, diagonal, np.zeros(along), sizes)
+
+    def add_to(
+        self,
+        into: RowStatistics,
+        terms: Terms,
+        members: np.ndarray,
+        alpha: np.ndarray = UNASKED,
+        first: int = 0,
+        seed: int = 0,
+    ) -> None:
+        """Add what some rows tell, and put their multipliers at w into `alpha`.
+
+        Parameters
+        ----------
+        into : RowStatistics
+        terms : Terms
+            Of a smooth loss.
+        members : ndarray of shape (m,)
+            The rows that take part, ascending, in the numbering of `terms`.
+        alpha : ndarray of shape (n,)
+            In the numbering of `terms`; or of shape (0,), where nobody needs them.
+        first, seed : int, default=0
+            Make no difference here.
+        """
+        if self.along is not None:
+            _add_product(terms, members, self, into, alpha)
+            return
+        single = not self.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
+        drawn = nothing() if self.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
+        every, done = np.empty(terms.y.size if drawn.size else 0), 0
+        for wide in strips(terms.X, members, WIDE_VALUES):
+            total = np.zeros(into.matrix.shape, dtype=np.float32, order="F") if single else into.matrix
+            for chosen in strips(terms.X, wide, STRIP_VALUES):
+                bends = _add_strip(terms, chosen, self, into, alpha)
+                if drawn.size and self.share:
+                    every[chosen] = bends
+                    hessian_diagonal(terms.X, chosen, every, into.diagonal)
+                    some = np.flatnonzero(drawn[done : done + chosen.size] < self.share)
+                    done, chosen, bends = done + chosen.size, chosen[some], bends[some] / self.share
+                if self.share:
+                    _add_squares(terms, chosen, bends, total)
+            if single:
+                into.matrix[:] += total
+
+
+@dataclass
+class RowStatistics(PassSums):
     """The answers of some rows.
 
     Attributes
@@ -108,6 +165,10 @@ class RowStatistics(NamedTuple):
         That of the matrix and the direction that was asked about.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.rounding.PointSizes`.
+    counts : ndarray of shape (2,)
+        The rows near a corner that were taken along, and how many there were to choose from.
+    pieces : list of Taken
+        These rows.
     """
 
     sums: np.ndarray
@@ -119,70 +180,16 @@ class RowStatistics(NamedTuple):
     diagonal: np.ndarray
     product: np.ndarray
     sizes: np.ndarray
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    pieces: list[Taken] = field(default_factory=list)
 
-    @classmethod
-    def nothing(cls, ask: Ask) -> RowStatistics:
-        """The empty answer."""
-        width = ask.w.size
-        along, beside = 0 if ask.along is None else ask.along.size, 0 if ask.alone else width
-        side = width if ask.along is None else 0
-        sums, line, bent, signed, sizes = (np.zeros(size) for size in (LOSS_SUMS, len(TRIALS), 3, 4, SIZES))
-        pull, diagonal, matrix = np.zeros(beside), np.zeros(beside), np.zeros((side, side), order="F")
-        return cls(sums, line, bent, signed, pull, matrix, diagonal, np.zeros(along), sizes)
-
-    def add(self, other: RowStatistics) -> None:
-        """Add what other rows tell."""
-        for total, part in zip(self[:-1], other[:-1], strict=True):
-            total += part
-        add_sizes(self.sizes, other.sizes, LARGEST)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return sum(one.nbytes for one in self)
-
-
-def add_statistics(
-    terms: Terms, members: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
-) -> None:
-    """Look at some rows: add what they tell, and put their multipliers at w into `alpha`.
-
-    Parameters
-    ----------
-    terms : Terms
-        Of a smooth loss.
-    members : ndarray of shape (m,)
-        The rows that take part, ascending, in the numbering of `terms`.
-    ask : Ask
-    into : RowStatistics
-    alpha : ndarray of shape (n,)
-        In the numbering of `terms`; or of shape (0,), where nobody needs them.
-    corners : Corners, optional
-        Gets the rows near a corner, where they are asked for.
-    """
-    if ask.along is not None:
-        _add_product(terms, members, ask, into, alpha)
-        return
-    single = not ask.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
-    drawn = nothing() if ask.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
-    every, done = np.empty(terms.y.size if drawn.size else 0), 0
-    for wide in strips(terms.X, members, WIDE_VALUES):
-        total = np.zeros(into.matrix.shape, dtype=np.float32, order="F") if single else into.matrix
-        for chosen in strips(terms.X, wide, STRIP_VALUES):
-            bends = _add_strip(terms, chosen, ask, into, alpha, corners)
-            if drawn.size and ask.share:
-                every[chosen] = bends
-                hessian_diagonal(terms.X, chosen, every, into.diagonal)
-                some = np.flatnonzero(drawn[done : done + chosen.size] < ask.share)
-                done, chosen, bends = done + chosen.size, chosen[some], bends[some] / ask.share
-            if ask.share:
-                _add_squares(terms, chosen, bends, total)
-        if single:
-            into.matrix[:] += total
+    def without_rows(self) -> RowStatistics:
+        """The sums alone, and the matrix only where no rows were taken along: else the step is taken where they are."""
+        return replace(self, pieces=[], matrix=np.zeros((0, 0)) if self.counts[1] else self.matrix)
 
 
 def _add_product(terms: Terms, members: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray) -> None:
-    """:func:`add_statistics` for a product with the matrix, in the place of the matrix."""
+    """:meth:`Ask.add_to` for a product with the matrix, in the place of the matrix."""
     bends = np.zeros(terms.y.size)
     for chosen in strips(terms.X, members, STRIP_VALUES):
         bends[chosen] = _bends(terms, chosen, ask.w) if ask.alone else _add_strip(terms, chosen, ask, into, alpha)
@@ -198,9 +205,7 @@ def changes_alone(loss: Loss) -> bool:
     return traits_of(loss).parabolic or not is_cornerless(loss)
 
 
-def _add_strip(
-    terms: Terms, chosen: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray, corners: Corners | None = None
-) -> np.ndarray:
+def _add_strip(terms: Terms, chosen: np.ndarray, ask: Ask, into: RowStatistics, alpha: np.ndarray) -> np.ndarray:
     """Look at a strip of rows, for everything but the matrix: their second derivatives, or the changes of them.
 
     Those of rows taken along are zero.
@@ -227,10 +232,13 @@ def _add_strip(
     add_sizes(into.sizes, np.array(sizes), LARGEST)
     if alpha.size:
         alpha[chosen] = answers.alpha
-    if ask.near is not None and corners is not None:
+    if ask.near is not None:
         other = former if ask.near.other is ask.back else margins_of(terms, chosen, ask.near.other)
-        taken = corners.choose(smoothed, z, np.abs(z - other), answers, ask.near.share)
-        corners.pieces.extend(rows_taken(terms.X, chosen, points, norms, answers.alpha, taken))
+        into.counts[1] += z.size
+        room = int(ask.near.share * into.counts[1]) - int(into.counts[0])
+        taken = first_to_cross(smoothed, z, np.abs(z - other), answers, room)
+        into.counts[0] += taken.size
+        into.pieces.extend(rows_taken(terms.X, chosen, points, norms, answers.alpha, taken))
         answers.bend[taken] = 0.0
     if ask.base is None:
         return answers.bend

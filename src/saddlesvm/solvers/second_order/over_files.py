@@ -1,0 +1,272 @@
+"""Newton's method and the active-set method over rows in files: one sweep is one pass, for any number of problems.
+
+A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of the rows that bend
+(:mod:`saddlesvm.solvers.second_order.over_passes`), or the pull of the decided rows and the values of the free ones
+(:mod:`saddlesvm.solvers.second_order.active_set`). The step is found in memory. Nothing but the dual variables is kept
+of a row, and a sweep's certificate reads nothing. Newton's method begins at zero: from there it takes some six to nine
+sweeps, whatever C is, and at its end a sweep squares the gap. The active-set method begins at the solution of a sample,
+chunks from all over the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
+from saddlesvm.problem.on_files import CarriedDuals, StreamedProblem
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import STILL, Sums, objectives, summed
+from saddlesvm.problem.rounding import shortened
+from saddlesvm.problem.sums import margins
+from saddlesvm.rows.layouts import Dense
+from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.rows.passes import Part
+from saddlesvm.runtime.durable import demand, growing
+from saddlesvm.solvers.base import nothing, start_alpha
+from saddlesvm.solvers.second_order import corners
+from saddlesvm.solvers.second_order.active_set import FILLED, ActiveSet
+from saddlesvm.solvers.second_order.driver import OverPasses, Setting
+from saddlesvm.solvers.second_order.free_rows import width_of
+from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
+from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven
+
+WORK_BYTES = 240  # bytes of a row that the active-set method takes along, besides its values
+
+
+@dataclass
+class PassesState(SweepState):
+    """The state of a run: at the end of its last sweep, from which a resumed run goes on.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all,)
+        The best dual point so far.
+    dual_bound : ndarray of shape (2,) or (0,)
+        Its proven objective and the rounding in that, where the method does not keep them itself.
+    method : OverPasses
+    proving : bool
+        This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
+    proof : ndarray of shape (7,) or (0,)
+        The sums of its certificate, where the last sweep did that.
+    """
+
+    alpha: np.ndarray = field(default_factory=nothing)
+    method: Any = field(default_factory=lambda: OverPasses(nothing()), metadata={"prefix": "method_"})
+    proving: bool = False
+    proof: np.ndarray = growing()
+    dual_bound: np.ndarray = growing()
+
+    def check_restored(self, problem: Any) -> None:
+        super().check_restored(problem)
+        demand(self.proof.shape in ((0,), (7,)), "its proof has another size")
+        demand(self.dual_bound.shape in ((0,), (2,)), "its dual_bound has another size")
+        self.method.check_restored(self.w.size)
+
+
+@dataclass(frozen=True)
+class PassesOverFiles(Sweeps):
+    """The base class of solvers whose sweep is a pass of a method over passes."""
+
+    name: ClassVar[str] = "newton"
+
+    def begun(self, problem: StreamedProblem, w: np.ndarray) -> Any:
+        """The method at its beginning, at these weights."""
+        raise NotImplementedError
+
+    def setting(self, problem: StreamedProblem, target: float) -> Setting:
+        """The problem as the method has it, to be solved to a relative gap."""
+        return Setting(problem.loss, problem.C, problem.regularizer, target, float(problem.kept_bytes))
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
+        """Begin; no row is read."""
+        streamed = self.suited(problem)
+        streamed.duals[:] = start_alpha(problem, start)
+        given = start.w if start is not None and self.begins_at_weights(problem) else None
+        w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
+        method = self.begun(streamed, w)
+        return PassesState(w=w, alpha=streamed.duals, active=problem.members.size, method=method)
+
+    def visit(self, problem: StreamedProblem, state: PassesState, part: Part) -> None:
+        """Add what the rows of a block answer."""
+        method, work = state.method, state.work
+        question = method.ask_balanced() if state.proving else method.question()
+        if work.found is None:
+            work.begin(question.empty(), problem, None if method.passes else state.alpha)
+        if work.carried is not None:
+            work.carried.visit(part)
+        question.add_to(work.found, problem.terms_of(part), part.rows, part.of(work.alpha), part.first)
+
+    def end_of_sweep(self, problem: StreamedProblem, state: PassesState, work: SweepWork, target: float) -> None:
+        """Take a step, or the proof of the point of the last one."""
+        method, found, setting = state.method, work.found, self.setting(problem, target)
+        due = problem.intercept.constrained and not method.balances  # a proof takes a sweep of its own
+        if state.proving:
+            sums = method.balanced(problem.facts, found)
+            state.proving, state.proof, state.proves_itself = False, np.array(sums), True
+            state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
+            state.satisfied = method.ended
+            _keep_better(problem, state, sums, work.alpha)
+            return
+        if work.carried is not None:
+            _carry(problem, state, work.carried)
+        renewed, model = method.evaluates, method.take(setting, found)
+        if renewed and not (due or method.balances):
+            _keep_better(problem, state, method.proven(problem.facts), work.alpha)
+        if model is not None:
+            solved = model.solve(found)
+            if method.balances:
+                work.alpha[solved.rows] = solved.alpha
+            if method.learn(setting, solved):
+                state.alpha[:] = work.alpha
+        state.w, state.active, state.remark, state.proof = method.model, method.active, method.remark, nothing()
+        state.proving = due and (method.estimate <= target or method.ended)
+        state.estimate = np.inf if state.proving else method.estimate  # no certificate is asked for meanwhile
+        state.satisfied = method.ended and not state.proving
+        state.proves_itself = not due and method.proves(problem.intercept)
+
+    def solution(self, problem: Problem, state: PassesState) -> Point:
+        """The point of the last sweep, with its certificate (with a free intercept only where it was proven)."""
+        method, proof = state.method, state.proof
+        if not method.proves(problem.intercept):
+            return Point(state.w, state.alpha)
+        sums = Sums(*proof.tolist()) if proof.size else method.proven(problem.facts)
+        certificate = Certificate.of(problem.strength, sums)
+        if state.dual_bound.size:
+            dual, rounding = state.dual_bound.tolist()
+            certificate = replace(certificate, dual=dual, dual_rounding=rounding)
+        point = proven(problem, method.model, state.alpha, certificate)
+        if problem.intercept.constrained and not (method.balances or proof.size):
+            return Point(method.model, known=(point.proven,) if point.proven and state.dual_bound.size else ())
+        return point
+
+
+@dataclass(frozen=True)
+class NewtonOnFiles(PassesOverFiles):
+    """Newton's method over rows that are read block by block, for smooth losses.
+
+    Estimators choose this solver for such rows where it is predicted to take less time than
+    :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. One epoch is one sweep.
+
+    Parameters
+    ----------
+    memory : float, default=inf
+        Bytes that the matrices of a problem may take. Where they take more, a sweep is a product with the matrix.
+    """
+
+    memory: float = field(default=np.inf, repr=False)
+
+    def suited(self, problem: Problem) -> Any:
+        """The problem; raise ValueError for a loss with kinks."""
+        if not is_smooth(problem.loss):
+            raise ValueError(
+                f"Newton's method over rows in files takes smooth losses only, not {loss_name(problem.loss)}: use "
+                "solver='auto', 'blocks', or loss='squared_hinge'"
+            )
+        return super().suited(problem)
+
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Whether the weights of a start are all that a run takes: yes."""
+        return True
+
+    def begun(self, problem: StreamedProblem, w: np.ndarray) -> NewtonOverPasses:
+        """The method at its beginning."""
+        wide = is_wide(w.size, self.memory)
+        drawn = problem.members.size if isinstance(problem.X, Dense) else 0
+        return NewtonOverPasses.begin(w, problem.loss, wide, 0.0 if wide else corner_room(problem), drawn)
+
+
+@dataclass(frozen=True)
+class ActiveSetOnFiles(PassesOverFiles):
+    """The active-set method over rows in files, for piecewise linear losses; one epoch is one sweep.
+
+    Estimators choose this solver for such rows with ``solver="auto"``, where blocks of the dual are slow.
+
+    Parameters
+    ----------
+    memory : float, default=2.5e8
+        Bytes that factored matrices may take.
+    """
+
+    memory: float = field(default=2.5e8, repr=False)
+
+    def suited(self, problem: Problem) -> Any:
+        """The problem; raise ValueError for a smooth loss, or multipliers of a given sum."""
+        if is_smooth(problem.loss) or not problem.intercept.homogeneous:
+            what = f"{loss_name(problem.loss)} with intercept {str(problem.intercept)!r}"
+            raise ValueError(
+                f"the active set is for piecewise linear losses whose multipliers have no given sum, not {what}"
+            )
+        return super().suited(problem)
+
+    def begun(self, problem: StreamedProblem, w: np.ndarray) -> ActiveSet:
+        """The method at its beginning."""
+        return ActiveSet.begin(w, room_for(problem), problem.members.size)
+
+    def setting(self, problem: StreamedProblem, target: float) -> Setting:
+        """The problem as the method has it."""
+        return super().setting(problem, target)._replace(memory=self.memory)
+
+    def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
+        """Begin at the solution of a sample: one block, of chunks from all over the files."""
+        if states[0].method.width != 0.0:
+            return
+        reader = problems[0].reader
+        chunks = np.unique(np.linspace(0, reader.n_chunks - 1, reader.per_block).astype(int))
+        block = reader.fetch(chunks.tolist())
+        for problem, state in zip(problems, states, strict=True):
+            local, method, setting = problem.local(block), state.method, self.setting(problem, 0.0)
+            state.rows_touched += local.members.size
+            if method.at.any():
+                z = margins(local, method.at)
+                method.width = width_of(local.of_members, z, 0.5 * FILLED * method.room)
+                continue
+            question = method.sample_question(method.most / max(local.members.size, 1))
+            found = question.empty()
+            question.add_to(found, local.terms, local.members)
+            method.learn(setting, method.of_sample(setting, problem.members.size).solve(found))
+
+
+def _keep_better(problem: StreamedProblem, state: PassesState, sums: Sums, alpha: np.ndarray | None) -> None:
+    """Keep a dual point, with its proof, where none is better; None for the one that is kept already."""
+    certificate = Certificate.of(problem.strength, sums)
+    if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
+        return
+    state.dual_bound = np.array([certificate.dual, certificate.dual_rounding])
+    if alpha is not None:
+        state.alpha[:] = alpha
+
+
+def _carry(problem: StreamedProblem, state: PassesState, carried: CarriedDuals) -> None:
+    """Take the bound of the dual point over that was carried through the first sweep."""
+    method, (pull, conjugates, charged, sizes) = state.method, carried.found()
+    if method.balances:
+        dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, problem.regularizer.conjugate(pull)))[1]
+        method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
+        return
+    move = shortened(sizes, problem.row_sizes, charged) if problem.intercept.constrained else STILL
+    found = 0.0, conjugates, np.inf, charged, np.inf
+    _keep_better(problem, state, summed(problem.facts, found, sizes, method.at, pull, move=move), None)
+
+
+def room_for(problem: StreamedProblem) -> int:
+    """Rows that the active-set method may take along."""
+    return max(int(problem.kept_bytes / (_row_bytes(problem) + WORK_BYTES)), 1)
+
+
+def corner_room(problem: StreamedProblem) -> float:
+    """The share of the rows that may be taken along where the loss' derivative has corners."""
+    if is_cornerless(problem.loss):
+        return 0.0
+    count, width = problem.members.size, problem.n_features + 1
+    a_row = _row_bytes(problem) + 2 * 8 * width + corners.WORK_BYTES
+    return corners.share_of(count, width, problem.kept_bytes / a_row)
+
+
+def _row_bytes(problem: StreamedProblem) -> float:
+    """Bytes of the values of a row."""
+    return matrix_bytes(problem.X) / problem.y.size
