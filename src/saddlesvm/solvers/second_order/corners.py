@@ -209,14 +209,14 @@ class Model(NamedTuple):
             if taken is not None:
                 pull = pull.copy()
                 combine(taken.X, np.arange(count), -C * taken.alpha, pull)
-            ahead = -solve_triangular(factor, bent * w - pull, lower=True)
+            ahead = -solve_triangular(factor, bent * w - pull, lower=True, check_finite=False)
             fall = 0.5 * float(ahead @ ahead)
             if taken is not None:
                 known = np.tril(factor).T @ w  # L'w0
                 problem = self._problem(_shortened(taken.X, factor), known + ahead, taken)
                 found, fall = self._solved(problem, known, taken.alpha)
                 ahead = found - known
-            step = solve_triangular(factor, ahead, lower=True, trans="T")
+            step = solve_triangular(factor, ahead, lower=True, trans="T", check_finite=False)
         return Step(step, fall, float((factor.diagonal() ** 2 / lifted).min()))
 
     def _problem(self, rows: np.ndarray, pulled: np.ndarray, taken: Taken) -> Problem:
