@@ -122,10 +122,10 @@ def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.zeros(D + 1), np.empty(0))], loss, 1.0, N)
     small, large = (answers_of(one, asked) for one in split(X, y, [20], loss))
-    assert small.nbytes == large.nbytes >= 8 * (D + 1) ** 2
+    assert small.sent == large.sent >= 8 * (D + 1) ** 2
     solution = solved(split(X, y, [20], loss), loss, 1.0)
     assert solution.trace[-1]["bytes_down"] == 2 * 2 * 8 * (D + 1)
-    assert solution.trace[-1]["bytes_up"] == 2 * large.nbytes
+    assert solution.trace[-1]["bytes_up"] == 2 * large.sent
 
 
 def test_adding_answers_leaves_them_as_they_are() -> None:
