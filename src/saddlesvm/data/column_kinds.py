@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.frame import MISSING_WORDS, Frame, as_text
+from saddlesvm.data.frame import MISSING_WORDS, Frame, as_text, objects
 from saddlesvm.data.label_column import is_number
 from saddlesvm.data.table import shorten
 
@@ -192,11 +192,8 @@ def typed(values: np.ndarray, kind: Kind, name: str) -> np.ndarray:
             return np.where(np.isnat(values), np.nan, days)
         order = kind.order
         return _parsed(as_text(values), (lambda one: _days(one, order)) if kind.name == "date" else _finite, kind, name)
-    texts = as_text(values)
-    made = np.empty(len(texts), dtype=object)
     gone = MISSING_WORDS if kind.name == "category" else ("",)
-    made[:] = ["" if one is None or one.strip().lower() in gone else one for one in texts.tolist()]
-    return made
+    return objects("" if one is None or one.strip().lower() in gone else one for one in as_text(values).tolist())
 
 
 def _refuse_infinity(values: np.ndarray, name: str) -> np.ndarray:

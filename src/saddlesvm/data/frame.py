@@ -88,14 +88,11 @@ def as_text(values: np.ndarray) -> np.ndarray:
     """A column as objects that are text or None; whole numbers are written without a point."""
     if values.dtype == object:
         return values
-    made = np.empty(len(values), dtype=object)
     if values.dtype.kind == "M":
-        made[:] = [None if one == "NaT" else one for one in np.datetime_as_string(values).tolist()]
-    elif values.ndim == 2:
-        made[:] = [" ".join(map(_number_text, row)) for row in values.tolist()]
-    else:
-        made[:] = [None if one != one else _number_text(one) for one in values.tolist()]
-    return made
+        return objects(None if one == "NaT" else one for one in np.datetime_as_string(values).tolist())
+    if values.ndim == 2:
+        return objects(" ".join(map(_number_text, row)) for row in values.tolist())
+    return objects(None if one != one else _number_text(one) for one in values.tolist())
 
 
 def _number_text(number: float) -> str:
@@ -161,14 +158,13 @@ def plain_column(values: Any, name: str) -> np.ndarray:
     """
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    array = values if isinstance(values, np.ndarray) else _as_objects(values)
+    array = values if isinstance(values, np.ndarray) else objects(values)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
     if array.dtype.kind == "M":
         return array.astype("datetime64[us]")
     array = array if array.dtype == object else array.astype(object)
-    made = np.empty(len(array), dtype=object)
-    made[:] = [None if is_missing(one) else one for one in array.tolist()]
+    made = objects(None if is_missing(one) else one for one in array.tolist())
     first = next((one for one in made if one is not None), None)
     if first is None or all(isinstance(one, str) or one is None for one in made):
         return made
@@ -181,11 +177,11 @@ def plain_column(values: Any, name: str) -> np.ndarray:
     try:
         return np.array([np.nan if one is None else _number(one) for one in made])
     except (TypeError, ValueError):
-        made[:] = [None if one is None else one if isinstance(one, str) else str(one) for one in made]
-        return made
+        return objects(None if one is None else one if isinstance(one, str) else str(one) for one in made)
 
 
-def _as_objects(values: Any) -> np.ndarray:
+def objects(values: Iterable[Any]) -> np.ndarray:
+    """Values of any type, lists too, as an array of objects of shape (n,)."""
     given = list(values)
     made = np.empty(len(given), dtype=object)
     made[:] = given
@@ -214,9 +210,7 @@ def _moment(one: Any) -> np.datetime64:
 def _lists(made: np.ndarray, name: str) -> np.ndarray:
     """Lists of numbers as an array of shape (n, k); lists of texts as texts with spaces between."""
     if any(isinstance(item, str) for one in made if one is not None for item in list(one)[:1]):
-        texts = np.empty(len(made), dtype=object)
-        texts[:] = [None if one is None else " ".join(map(str, one)) for one in made]
-        return texts
+        return objects(None if one is None else " ".join(map(str, one)) for one in made)
     lengths = {len(one) for one in made if one is not None}
     if len(lengths) > 1:
         raise DataError(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
-
-import numpy as np
+from typing import IO, Any, Literal, TypeVar
 
 from saddlesvm.data.blocks import dropped_positions, label_position, located
-from saddlesvm.data.delimited import layout_of
+from saddlesvm.data.delimited import Layout, layout_of
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.frame import Frame, frame_of, frame_of_rows
+from saddlesvm.data.frame import Frame, frame_of, frame_of_rows, objects
 from saddlesvm.data.parquet import arrow_file
 from saddlesvm.data.streams import open_counted, reading
 from saddlesvm.data.table import Label
@@ -26,7 +24,7 @@ FRAME_FORMATS = ("csv", "jsonl", "parquet", "arrow", "folder")
 SAMPLE_BYTES = 1 << 18  # of JSON lines, whose first rows tell the names
 FOLDER_TEXT, FOLDER_LABEL = "text", "folder"
 
-Cells = Generator[list[list[str]], None, None]
+Row = TypeVar("Row")
 Frames = Generator[tuple[Frame, float], None, None]
 
 
@@ -131,9 +129,8 @@ def _csv(path: Path, header: bool | Literal["auto"], drop: Sequence[str | int], 
 
     def frames(n_bytes: int) -> Frames:
         with reading(path), open_counted(path) as (file, share), wrapped(file) as text:
-            reader = csv.reader(islice(text, layout.skip, None), delimiter=layout.delimiter)
-            for cells in _cell_blocks(reader, layout.n_columns, n_bytes, path, layout.skip):
-                yield Frame({names[k]: _cells([row[k] for row in cells]) for k in kept}), share()
+            for cells in gathered(_rows_of_cells(text, layout, path), n_bytes):
+                yield Frame({names[k]: objects(row[k] for row in cells) for k in kept}), share()
 
     return FrameSource(
         str(path), "csv", path.stat().st_size, [names[k] for k in kept], layout.names is not None, frames
@@ -160,45 +157,46 @@ def first_frame(source: FrameSource, n_bytes: int) -> Frame:
     return first[0]
 
 
-def _cell_blocks(
-    reader: Any, width: int, n_bytes: int, path: Path, skipped: int
-) -> Generator[list[list[str]], None, None]:
-    """Rows of cells, about `n_bytes` of text at a time."""
-    block: list[list[str]] = []
+def gathered(rows: Iterable[tuple[Row, int]], n_bytes: int) -> Generator[list[Row], None, None]:
+    """Rows, which come with the length of their text, in lists of about `n_bytes` of text."""
+    some: list[Row] = []
     size = 0
+    for row, length in rows:
+        some.append(row)
+        size += length
+        if size >= n_bytes:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _rows_of_cells(text: IO[str], layout: Layout, path: Path) -> Iterator[tuple[list[str], int]]:
+    """The rows of a CSV file, and the length of each."""
+    reader = csv.reader(islice(text, layout.skip, None), delimiter=layout.delimiter)
     try:
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != width:
-                line = skipped + reader.line_num
-                raise DataError(f"{path}: line {line}: has {len(row)} columns; the lines before have {width}")
-            block.append(row)
-            size += sum(map(len, row)) + width
-            if size >= n_bytes:
-                yield block
-                block, size = [], 0
+        for row in filter(None, reader):
+            if len(row) != layout.n_columns:
+                said = f"has {len(row)} columns; the lines before have {layout.n_columns}"
+                raise DataError(f"{path}: line {layout.skip + reader.line_num}: {said}")
+            yield row, sum(map(len, row)) + len(row)
     except csv.Error as error:
-        raise DataError(f"{path}: line {skipped + reader.line_num}: {error}") from None
-    if block:
-        yield block
-
-
-def _cells(values: list[str]) -> np.ndarray:
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+        raise DataError(f"{path}: line {layout.skip + reader.line_num}: {error}") from None
 
 
 def _jsonl(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
-    with closing(_objects(path, SAMPLE_BYTES)) as objects:
-        first = next(objects, None)
-    if first is None:
+    def parts(n_bytes: int) -> Generator[tuple[list[dict[str, Any]], float], None, None]:
+        with reading(path), open_counted(path) as (file, share), wrapped(file) as text:
+            yield from ((rows, share()) for rows in gathered(_objects(text, path), n_bytes))
+
+    with closing(parts(SAMPLE_BYTES)) as objects_:
+        first, _ = next(objects_, ([], 0.0))
+    if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
-    names = list(dict.fromkeys(str(name) for row in first[0] for name in row))
+    names = list(dict.fromkeys(str(name) for row in first for name in row))
 
     def frames(n_bytes: int) -> Frames:
-        for rows, share in _objects(path, n_bytes):
+        for rows, share in parts(n_bytes):
             late = next((name for row in rows for name in row if name not in names), None)
             if late is not None:
                 names_first = ", ".join(map(repr, names[:12]))
@@ -210,27 +208,18 @@ def _jsonl(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
     return names, frames
 
 
-def _objects(path: Path, n_bytes: int) -> Generator[tuple[list[dict[str, Any]], float], None, None]:
-    """The JSON objects of a file, a line each, about `n_bytes` of text at a time."""
-    rows: list[dict[str, Any]] = []
-    size = 0
-    with reading(path), open_counted(path) as (file, share), wrapped(file) as text:
-        for number, line in enumerate(text, 1):
-            if line.isspace():
-                continue
-            try:
-                row = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise DataError(f"{path}: line {number}: is not JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{path}: line {number}: holds no JSON object but a {type(row).__name__}; a row is one")
-            rows.append(row)
-            size += len(line)
-            if size >= n_bytes:
-                yield rows, share()
-                rows, size = [], 0
-    if rows:
-        yield rows, 1.0
+def _objects(text: IO[str], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """The JSON objects of a file, a line each, and the length of the line."""
+    for number, line in enumerate(text, 1):
+        if line.isspace():
+            continue
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise DataError(f"{path}: line {number}: is not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}: line {number}: holds no JSON object but a {type(row).__name__}; a row is one")
+        yield row, len(line)
 
 
 def _arrow(path: Path, found: str) -> tuple[list[str], Callable[[int], Frames]]:
@@ -256,15 +245,16 @@ def _folder(path: Path) -> tuple[list[str], Callable[[int], Frames]]:
     if not files:
         raise DataError(f"{path}: its folders hold no files; a folder of texts for each class is needed")
 
-    def frames(n_bytes: int) -> Frames:
-        rows: list[dict[str, Any]] = []
-        size = 0
-        for done, file in enumerate(files, 1):
+    def texts() -> Iterator[tuple[dict[str, str], int]]:
+        for file in files:
             with reading(file):
-                rows.append({FOLDER_TEXT: file.read_text("utf-8", "replace"), FOLDER_LABEL: file.parent.name})
-            size += len(rows[-1][FOLDER_TEXT])
-            if size >= n_bytes or done == len(files):
-                yield frame_of_rows(rows, [FOLDER_TEXT, FOLDER_LABEL]), done / len(files)
-                rows, size = [], 0
+                text = file.read_text("utf-8", "replace")
+            yield {FOLDER_TEXT: text, FOLDER_LABEL: file.parent.name}, len(text)
+
+    def frames(n_bytes: int) -> Frames:
+        done = 0
+        for rows in gathered(texts(), n_bytes):
+            done += len(rows)
+            yield frame_of_rows(rows, [FOLDER_TEXT, FOLDER_LABEL]), done / len(files)
 
     return [FOLDER_TEXT, FOLDER_LABEL], frames

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -47,6 +47,7 @@ _SOLVER_OF_LOSS = {
     "squared": "L2R_L2LOSS_SVR_DUAL",
 }
 _CRAMMER_SINGER = "MCSVM_CS"
+_NEEDED = ("solver_type", "nr_class", "nr_feature", "bias")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST_LINE = 1 << 24  # characters, enough for the weights of half a million classes
 
@@ -196,19 +197,30 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
         n_bytes = os.fstat(file.fileno()).st_size
-        header, start = _read_header(file, where)
+        header, start = header_of(file, where, (*_NEEDED, "label", "rho"), "w", "LIBLINEAR")
+        missing = [name for name in _NEEDED if name not in header]
+        if missing:
+            raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
+        if header["solver_type"] not in LIBLINEAR_SOLVERS:
+            allowed = ", ".join(LIBLINEAR_SOLVERS)
+            raise DataError(f"{where}: has solver_type {header['solver_type']!r}; allowed are {allowed}")
         return _read_model(header, file, start, n_bytes, where)
 
 
 def _read_model(header: dict[str, str], file: IO[str], start: int, n_bytes: int, where: str) -> LiblinearModel:
     """The model of a header and the lines behind it, of which the first is number `start`."""
-    solver, bias = header["solver_type"], _number(header, "bias", float, where)
-    n_classes, n_features = (_number(header, name, int, where) for name in ("nr_class", "nr_feature"))
-    regression = "SVR" in solver
-    labels = None if regression else _read_labels(header, n_classes, where)
+    solver, (bias,) = header["solver_type"], numbers_in(header, "bias", 1, where)
+    n_classes, n_features = (wholes_in(header, name, 1, where)[0] for name in ("nr_class", "nr_feature"))
+    regression, labels = "SVR" in solver, None
+    if not regression:
+        given = header.get("label", "").split()
+        labels = np.array(wholes_in(header, "label", len(given), where), dtype=np.int64)
+        if n_classes < 2 or labels.size != n_classes or np.unique(labels).size != n_classes:
+            found = f"nr_class {n_classes} and the labels {labels.tolist()}"
+            raise DataError(f"{where}: has {found}; as many different labels as classes are needed, at least 2")
     columns = 1 if regression or (n_classes == 2 and solver != _CRAMMER_SINGER) else n_classes
-    if n_features < 1 or not math.isfinite(bias):
-        raise DataError(f"{where}: has nr_feature {n_features} and bias {bias}; at least 1 and a number are needed")
+    if n_features < 1:
+        raise DataError(f"{where}: has nr_feature {n_features}; at least 1 is needed")
     if 2 * n_features * columns > n_bytes:
         raise DataError(f"{where}: says {n_features} features and {columns} columns of weights in {n_bytes} bytes")
     weights = _read_weights(file, start, n_features + (bias >= 0), columns, where)
@@ -238,42 +250,41 @@ def numbered_lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int,
         yield number, line.rstrip("\n")
 
 
-def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
-    """The lines before the weights by their first word, and where the weights start."""
+def header_of(file: IO[str], where: str, names: Sequence[str], last: str, program: str) -> tuple[dict[str, str], int]:
+    """The lines of a model before its line `last`, by their first word, and the number of the line behind that one."""
     header: dict[str, str] = {}
     for number, line in numbered_lines(file, where, 1):
         name, _, value = line.strip().partition(" ")
-        if name == "w":
-            break
-        if name not in ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho"):
-            raise DataError(f"{where}: line {number}: found {line[:40]!r}; this is not a line of a LIBLINEAR model")
+        if name == last:
+            return header, number + 1
+        if name not in names or name in header:
+            raise DataError(f"{where}: line {number}: found {line[:40]!r}; this is not a line of a {program} model")
         header[name] = value.strip()
-    else:
-        raise DataError(f"{where}: is truncated or not a LIBLINEAR model: there is no line 'w'")
-    missing = [name for name in ("solver_type", "nr_class", "nr_feature", "bias") if name not in header]
-    if missing:
-        raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
-    if header["solver_type"] not in LIBLINEAR_SOLVERS:
-        allowed = ", ".join(LIBLINEAR_SOLVERS)
-        raise DataError(f"{where}: has solver_type {header['solver_type']!r}; allowed are {allowed}")
-    return header, number + 1
+    raise DataError(f"{where}: is truncated or not a {program} model: there is no line {last!r}")
 
 
-def _number(header: dict[str, str], name: str, kind: type, where: str) -> Any:
-    if not (is_number(header[name]) if kind is float else _WHOLE.fullmatch(header[name])):
-        raise DataError(f"{where}: has {name} {header[name]!r}; a number is needed")
-    return kind(header[name])
+def words_in(header: dict[str, str], name: str, count: int, where: str) -> list[str]:
+    """The words of a line of a header, as many as are needed."""
+    found = header.get(name, "").split()
+    if len(found) != count:
+        raise DataError(f"{where}: its line {name!r} has {len(found)} numbers; {count} are needed")
+    return found
 
 
-def _read_labels(header: dict[str, str], n_classes: int, where: str) -> np.ndarray[Any, Any]:
-    given = header.get("label", "").split()
-    if not all(_WHOLE.fullmatch(label) for label in given):
-        raise DataError(f"{where}: has the labels {header['label']!r}; they must be whole numbers")
-    labels = np.array([int(label) for label in given], dtype=np.int64)
-    if n_classes < 2 or len(labels) != n_classes or len(np.unique(labels)) != n_classes:
-        found = f"nr_class {n_classes} and the labels {labels.tolist()}"
-        raise DataError(f"{where}: has {found}; as many different labels as classes are needed, at least 2")
-    return labels
+def numbers_in(header: dict[str, str], name: str, count: int, where: str) -> list[float]:
+    """The finite numbers in a line of a header."""
+    words = words_in(header, name, count, where)
+    if not all(is_number(word) and math.isfinite(float(word)) for word in words):
+        raise DataError(f"{where}: its line {name!r} is {header[name][:60]!r}; finite numbers are needed")
+    return [float(word) for word in words]
+
+
+def wholes_in(header: dict[str, str], name: str, count: int, where: str) -> list[int]:
+    """The whole numbers in a line of a header."""
+    words = words_in(header, name, count, where)
+    if not all(_WHOLE.fullmatch(word) for word in words):
+        raise DataError(f"{where}: its line {name!r} is {header[name][:60]!r}; whole numbers are needed")
+    return [int(word) for word in words]
 
 
 def _read_weights(file: IO[str], start: int, rows: int, columns: int, where: str) -> np.ndarray[Any, Any]:

@@ -21,7 +21,7 @@ from scipy import sparse
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.label_column import is_number
-from saddlesvm.data.liblinear import numbered_lines, whole_labels
+from saddlesvm.data.liblinear import header_of, numbered_lines, numbers_in, whole_labels, wholes_in
 from saddlesvm.data.streams import reading
 
 LIBSVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
@@ -39,7 +39,6 @@ _LINES = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label", "probA", "probB",
     "prob_density_marks", "nr_sv",
 )  # fmt: skip
-_WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 _ENTRY = re.compile(r"([0-9]{1,9}):(\S+)")
 PROB = ("probA", "probB")
 _MOST_INDEX = 2**31 - 1
@@ -180,25 +179,12 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
     where = os.fspath(path)
     refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
-        header, start = _read_header(file, where)
+        header, start = header_of(file, where, _LINES, "SV", "LIBSVM")
         model = _Header.of(header, where)
         of_a_line = max(3, 2 * model.height)  # bytes: a digit and a space for each coefficient
         if of_a_line * model.total > os.fstat(file.fileno()).st_size:
             raise DataError(f"{where}: says {model.total} support vectors, more than the file has room for")
         return _read_vectors(model, file, start, where)
-
-
-def _read_header(file: IO[str], where: str) -> tuple[dict[str, str], int]:
-    """The lines before the vectors by their first word, and the number of the first vector's line."""
-    header: dict[str, str] = {}
-    for number, line in numbered_lines(file, where, 1):
-        name, _, value = line.strip().partition(" ")
-        if name == "SV":
-            return header, number + 1
-        if name not in _LINES or name in header:
-            raise DataError(f"{where}: line {number}: found {line[:40]!r}; this is not a line of a LIBSVM model")
-        header[name] = value.strip()
-    raise DataError(f"{where}: is truncated or not a LIBSVM model: there is no line 'SV'")
 
 
 @dataclass(frozen=True)
@@ -229,47 +215,26 @@ class _Header:
             found = f"svm_type {kind!r} and kernel_type {lines.get('kernel_type')!r}"
             raise DataError(f"{where}: has {found}; allowed are {', '.join(LIBSVM_TYPES)} and {', '.join(kinds)}")
         numbers = {
-            name: _numbers(lines, name, 1, where)[0] if name in LIBSVM_KERNELS[kernel][1] else default
+            name: numbers_in(lines, name, 1, where)[0] if name in LIBSVM_KERNELS[kernel][1] else default
             for name, default in (("degree", 3.0), ("gamma", 1.0), ("coef0", 0.0))
         }
         if numbers["degree"] < 0.0 or numbers["gamma"] < 0.0 or not numbers["degree"].is_integer():
             raise DataError(f"{where}: degree and gamma must not be negative, and the degree must be whole")
-        K, total = (_wholes(lines, name, 1, where)[0] for name in ("nr_class", "total_sv"))
+        K, total = (wholes_in(lines, name, 1, where)[0] for name in ("nr_class", "total_sv"))
         of_classes = kind in ("c_svc", "nu_svc")
         if K < 2 or total < 0 or (K != 2 and not of_classes):
             raise DataError(f"{where}: has nr_class {K} and total_sv {total} for {kind}")
         if len(lines.get("rho", "")) < K * (K - 1) // 2:
             raise DataError(f"{where}: has {K} classes; its rho must have a number for each pair")
-        rho = np.array(_numbers(lines, "rho", K * (K - 1) // 2, where))
+        rho = np.array(numbers_in(lines, "rho", K * (K - 1) // 2, where))
         labels = n_support = sigmoids = None
         if of_classes:
-            labels, n_support = (np.array(_wholes(lines, name, K, where), np.int64) for name in ("label", "nr_sv"))
+            labels, n_support = (np.array(wholes_in(lines, name, K, where), np.int64) for name in ("label", "nr_sv"))
             if np.unique(labels).size < K or n_support.min() < 0 or n_support.sum() != total:
                 raise DataError(f"{where}: its labels must differ, and its nr_sv add up to total_sv {total}")
             if PROB[0] in lines or PROB[1] in lines:
-                sigmoids = np.array([_numbers(lines, name, rho.size, where) for name in PROB])
+                sigmoids = np.array([numbers_in(lines, name, rho.size, where) for name in PROB])
         return cls(kind, kernel, **numbers, total=total, rho=rho, labels=labels, n_support=n_support, sigmoids=sigmoids)
-
-
-def _words(lines: dict[str, str], name: str, count: int, where: str) -> list[str]:
-    found = lines.get(name, "").split()
-    if len(found) != count:
-        raise DataError(f"{where}: its line {name!r} has {len(found)} numbers; {count} are needed")
-    return found
-
-
-def _numbers(lines: dict[str, str], name: str, count: int, where: str) -> list[float]:
-    words = _words(lines, name, count, where)
-    if not all(is_number(word) and np.isfinite(float(word)) for word in words):
-        raise DataError(f"{where}: its line {name!r} is {lines[name][:60]!r}; finite numbers are needed")
-    return [float(word) for word in words]
-
-
-def _wholes(lines: dict[str, str], name: str, count: int, where: str) -> list[int]:
-    words = _words(lines, name, count, where)
-    if not all(_WHOLE.fullmatch(word) for word in words):
-        raise DataError(f"{where}: its line {name!r} is {lines[name][:60]!r}; whole numbers are needed")
-    return [int(word) for word in words]
 
 
 def _read_vectors(header: _Header, file: IO[str], start: int, where: str) -> LibsvmModel:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.column_kinds import Found, Kind, found_in, kind_of, typed
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.frame import frame_of
+from saddlesvm.data.frame import frame_of, objects
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators.table_columns import Categories, Columns, Numbers, State, Vectors, needs
 from saddlesvm.estimators.table_dates import Dates
@@ -118,7 +118,7 @@ class TableEncoder(ColumnTransformer):
         for place, (name, kind) in enumerate(self.columns.items()):
             if kind != "drop":
                 values = typed(frame.columns[name], kind_of(kind, name), name)
-                made[:, place] = values if values.ndim == 1 else _rows_of(values)
+                made[:, place] = values if values.ndim == 1 else objects(values)
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -135,12 +135,6 @@ class TableEncoder(ColumnTransformer):
             names = [columns[place] for place in group.places]
             found += group.features(self.named_transformers_[group.name], names)
         return np.array(found, dtype=object)
-
-
-def _rows_of(values: np.ndarray) -> np.ndarray:
-    made = np.empty(len(values), dtype=object)
-    made[:] = list(values)
-    return made
 
 
 def _as_csr(X: Any) -> Any:
