@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import confusion_matrix
 
 from saddlesvm.lab import curves
 from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, save
@@ -114,9 +115,7 @@ def confusion_grid(
         All classes, in the order to show them.
     title : str
     """
-    place = {label: k for k, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)), dtype=int)
-    np.add.at(counts, ([place[one] for one in y], [place[one] for one in predicted]), 1)
+    counts = confusion_matrix(y, predicted, labels=labels)
     words = tuple(str(label) for label in labels)
     wrong = int(counts.sum() - np.trace(counts))
     caption = f"{wrong:,} of {counts.sum():,} rows are not on the diagonal; colour is the share of each true class."
@@ -197,10 +196,7 @@ def plane_chart(
     alpha : ndarray of shape (n,), optional
         Dual variables: rows where they are zero get small marks.
     """
-    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
-    x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
-    places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
-    shade = Shade(x1, x2, np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID), "decision")
+    shade = shade_over(X, decide)
     size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
     series = [*_classes(X, y, size, names)]
     for level, dash, name in ((0.0, "solid", "decision 0"), (-1.0, "dot", "margin -1"), (1.0, "dash", "margin +1")):
@@ -210,6 +206,19 @@ def plane_chart(
         words += " Small marks: rows with alpha = 0, without which the model would be the same."
     shown = tuple(one for one in series if one.x.size)
     return Chart(title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade)
+
+
+def affine(coef: np.ndarray, intercept: float) -> Callable[[np.ndarray], np.ndarray]:
+    """A linear decision function."""
+    return lambda places: places @ coef + intercept
+
+
+def shade_over(X: np.ndarray, decide: Callable[[np.ndarray], np.ndarray]) -> Shade:
+    """A function of the plane over the box of the rows."""
+    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
+    places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
+    return Shade(x1, x2, np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID), "decision")
 
 
 def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -234,7 +243,7 @@ def decision(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float, a
     intercept : float
     ax : matplotlib.axes.Axes, optional
     """
-    return plane_chart(X, y, lambda places: places @ coef + intercept).draw(ax)
+    return plane_chart(X, y, affine(coef, intercept)).draw(ax)
 
 
 def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = "") -> Chart:
@@ -289,8 +298,8 @@ def shrinking_charts(
         assert point.w is not None
         w = point.w.astype(float)
         caption = f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by shrinking."
-        x1, x2 = _line(X, w[:2], w[2] * problem.scale)
-        lines = (*_classes(X, y, size, names), Series("decision 0", x1, x2, style=2))
+        line = level_line(shade_over(X, affine(w[:2], w[2] * problem.scale)), 0.0)
+        lines = (*_classes(X, y, size, names), Series("decision 0", *line, style=2))
         charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
     return charts
 
@@ -307,19 +316,3 @@ def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Seque
         area = None if size is None else size[mine]
         found.append(Series(name, X[mine, 0], X[mine, 1], style=style, dash="none", size=area))
     return found
-
-
-def _line(X: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, np.ndarray]:
-    """The two ends of the line ``coef . x + offset = 0`` inside the box of the points (empty if it misses the box)."""
-    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
-    ends = []
-    for axis in (0, 1):
-        other = 1 - axis
-        if coef[other] != 0.0:
-            for edge in (low[axis], high[axis]):
-                crossing = -(offset + coef[axis] * edge) / coef[other]
-                if low[other] <= crossing <= high[other]:
-                    ends.append((edge, crossing) if axis == 0 else (crossing, edge))
-    ends = sorted(set(ends))
-    chosen = [ends[0], ends[-1]] if len(ends) > 1 else []
-    return np.array([end[0] for end in chosen]), np.array([end[1] for end in chosen])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.stats import linregress, norm
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -293,8 +294,6 @@ def risk_of(data: Dataset, lam: float, models: np.ndarray) -> np.ndarray:
 
 def least_error() -> float:
     """The error of the best possible classifier on these data, whatever the norms of the rows."""
-    from scipy.stats import norm
-
     return float(NOISE + (1.0 - 2.0 * NOISE) * norm.sf(DISTANCE))
 
 
@@ -335,7 +334,5 @@ def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     u, v = np.log(np.asarray(x, dtype=float)[keep]), np.log(np.asarray(y, dtype=float)[keep])
     if u.size < 2 or np.ptp(u) == 0.0:
         return float("nan"), float("nan")
-    u, v = u - u.mean(), v - v.mean()
-    slope = float(u @ v / (u @ u))
-    rest = v - slope * u
-    return slope, float(np.sqrt(rest @ rest / max(u.size - 2, 1) / (u @ u)))
+    found = linregress(u, v)
+    return float(found.slope), float(found.stderr)
