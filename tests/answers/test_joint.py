@@ -36,15 +36,16 @@ def solved(problem, tol):
     return np.column_stack([found.coef, found.intercept / problem.scale]), gap_in_C_form(problem, found.certificate.gap)
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_no_closer_fit_contradicts_the_softmax_ball(classes):
-    ways = set()
+@pytest.mark.parametrize(("classes", "intercept"), [(2, "regularized"), (4, "regularized"), (2, "free"), (4, "free")])
+def test_no_closer_fit_contradicts_the_softmax_ball(classes, intercept):
+    ways, proven_labels = set(), 0
     for seed in range(20):
-        problem = posed(seed, classes)
+        problem = posed(seed, classes, intercept)
         optimum, left = solved(problem, 1e-12)
         X = matrix(20, 4, seed + 100)
         truth = np.hstack([X, np.full((20, 1), problem.scale)]) @ optimum.T
-        reach = 2.0 * np.sqrt(2.0 * left) * (2.0 + np.linalg.norm(X, axis=1, keepdims=True)) + 1e-9
+        floor = 1.0 if intercept == "regularized" else joint_neighbourhood(problem, optimum, left).curvature.floor
+        reach = 2.0 * np.sqrt(2.0 * left / floor) * (2.0 + np.linalg.norm(X, axis=1, keepdims=True)) + 1e-9
         for tol in (1e-1, 1e-3, 1e-8):
             W, gap = solved(problem, tol)
             near = joint_neighbourhood(problem, W, gap)
@@ -57,8 +58,9 @@ def test_no_closer_fit_contradicts_the_softmax_ball(classes):
                 assert ((least - reach.max() <= best) & (best <= most + reach.max())).all()
             label, proven = near.labels(X)
             assert (label == truth.argmax(axis=1))[proven].all()
-            ways |= {parts[0].way}
+            ways, proven_labels = ways | {parts[0].way}, proven_labels + proven.sum()
     assert ways == {"gap", "curvature"}
+    assert proven_labels > 20 * 3 * 20 // 3  # the loosest fits prove little
 
 
 def test_the_curvature_proves_more_labels_than_the_gap():
@@ -70,9 +72,19 @@ def test_the_curvature_proves_more_labels_than_the_gap():
     assert near.labels(X)[1].mean() > plain.labels(X)[1].mean() + 0.05
 
 
-def test_the_ball_of_a_free_intercept_has_no_end():
+def test_the_ball_of_a_free_intercept_has_no_end_without_curvature():
     problem = posed(2, 3, "free")
-    assert not joint_neighbourhood(problem, *solved(problem, 1e-6)).labels(matrix(5, 4, 1))[1].any()
+    W, gap = solved(problem, 1e-6)
+    W[:, 0] += 1e3  # the gradient is too long for the curvature
+    assert not joint_neighbourhood(problem, W, gap).labels(matrix(5, 4, 1))[1].any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_eigenvalue_with_free_intercepts_is_below_the_floor(seed):
+    problem = posed(seed, 3, "free")
+    near = joint_neighbourhood(problem, *solved(problem, 1e-10))
+    L = np.tril(near.curvature.factor)
+    assert 0.0 < near.curvature.floor <= np.linalg.eigvalsh(L @ L.T)[0]
 
 
 def test_norms_of_differences_are_those_of_the_exact_second_derivative():

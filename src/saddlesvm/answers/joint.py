@@ -18,6 +18,15 @@ is at most ``rho u`` with ``u = ||W* - W||_H``, where rho is the length of the l
 norm of the inverse of H. With the gradient's length lambda in that norm, ``u <= -log(1 - rho lambda) / rho`` where
 ``rho lambda < 1``, as for the logistic loss.
 
+A free intercept is in no half square, and the probabilities stay when all intercepts grow by the same number: along
+``n = e_last (x) 1`` neither the objective nor its gradient changes. W* is the optimum whose intercepts have the sum of
+those of W, so that ``W* - W`` is orthogonal to n, and ``H + tau n n'`` takes the place of H. With A its part of the
+intercepts, whose smallest eigenvalue is a, and B that between the intercepts and the other weights v,
+
+    u' H u  >=  ||v||^2 + (b + A^-1 B v)' A (b + A^-1 B v),    u = (v, b),
+
+for what is left is a Schur complement. No eigenvalue of this is below ``a / (1 + a + ||B||^2 / a)``.
+
 Rounding: ``diag(p) - p p' = sum_{k<l} p_k p_l (e_k - e_l) (e_k - e_l)'`` grows with each product ``p_k p_l``, so that
 products that are no larger than the exact ones make a matrix that is no larger. Scores that are off by e change p_k by
 a factor between ``exp(-2 e)`` and ``exp(2 e)``, and the whole of p, in the sum of sizes, by at most 2 e.
@@ -35,7 +44,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.answers.curvature import FACTORED, MATRICES, Curvature, factored
+from saddlesvm.answers.curvature import FACTORED, MATRICES, OUTER_UNITS, TRUSTED, Curvature, factored
 from saddlesvm.answers.labels import Labels, largest_by_differences
 from saddlesvm.answers.neighbourhood import LONG, Neighbourhood, radius_by_steepening
 from saddlesvm.problem.crammer_singer import JointProblem
@@ -127,10 +136,12 @@ class JointNeighbourhood:
 
 def joint_neighbourhood(problem: JointProblem, W: np.ndarray, gap: float) -> JointNeighbourhood:
     """The ball of a joint problem at W, shape (K, d + 1), by its gap in the C form, or the softmax's curvature where
-    that makes it narrower; a free intercept has none."""
+    that makes it narrower. With free intercepts there is only the latter; the sum of the optimum's intercepts is that
+    of the intercepts of W."""
     square = modulus(problem.penalty)
-    known = square > 0.0 and gap >= 0.0 and not problem.intercept.constrained
-    plain = JointNeighbourhood(W, SLACK * math.sqrt(2.0 * gap / square) if known else math.inf, problem.scale)
+    known = square > 0.0 and gap >= 0.0
+    bounded = known and not problem.intercept.constrained
+    plain = JointNeighbourhood(W, SLACK * math.sqrt(2.0 * gap / square) if bounded else math.inf, problem.scale)
     if not known or not isinstance(problem, MultinomialProblem) or W.size > FACTORED or problem.fixed.size:
         return plain
     return _by_curvature(problem, W, plain)
@@ -142,20 +153,22 @@ def _by_curvature(problem: MultinomialProblem, W: np.ndarray, plain: JointNeighb
     p -= p.max(axis=1, keepdims=True)
     np.exp(p, out=p)
     p /= p.sum(axis=1, keepdims=True)
-    terms = gamma(problem.row_sizes.terms + MARGIN_UNITS)
-    slips = SLACK * terms * max(map(norm_of, W)) * problem.lengths + UNDERFLOW
+    slips = SLACK * gamma(problem.row_sizes.terms + MARGIN_UNITS) * max(map(norm_of, W)) * problem.lengths + UNDERFLOW
     gradient, error = _gradient_at(problem, W, p, slips)
     p[p < FAINT] = 0.0
-    curvature = factored(_second_derivative(problem, p, slips), problem.y.size + problem.n_classes, 1.0)
+    H, terms = _second_derivative(problem, p, slips), float(problem.y.size + problem.n_classes)
+    floor = _lifted(H, terms) if problem.intercept.constrained else 1.0
+    curvature = factored(H.reshape(W.size, W.size).T, terms, floor) if floor > 0.0 else None
     if curvature is None:
         return plain
     size = curvature.dual_norm(gradient.ravel(), error)
-    longest = SLACK * BOTH * float(problem.lengths.max(initial=0.0))
+    longest = SLACK * BOTH * float(problem.lengths.max(initial=0.0)) / math.sqrt(floor)
     if longest * size > LONG:
         apart = norms_apart(curvature, problem.X, np.zeros(problem.y.size, dtype=np.intp), problem.n_classes)
         longest = float(np.sort(apart, axis=1)[:, -2:].sum(axis=1).max(initial=0.0)) * (1.0 + gamma(2.0))
     radius = radius_by_steepening(size, longest)
-    return JointNeighbourhood(W, radius, problem.scale, curvature) if radius <= plain.radius else plain
+    narrower = math.isfinite(radius) and radius <= plain.radius
+    return JointNeighbourhood(W, radius, problem.scale, curvature) if narrower else plain
 
 
 def _gradient_at(
@@ -171,11 +184,13 @@ def _gradient_at(
     off = 2.0 * weights * slips + UNDERFLOW
     off += 3.0 * gamma(problem.n_classes + SOFTMAX_UNITS) * np.abs(alpha).sum(axis=1)
     error = norm_of(np.array([one.errors for one in near])) + 4.0 * UNIT * (norm_of(W) + norm_of(pull))
-    return W - pull, error + SLACK * problem.C * float(np.einsum("i,i", off, problem.lengths))
+    charged = W.copy()
+    charged[:, -1] *= not problem.intercept.constrained
+    return charged - pull, error + SLACK * problem.C * float(np.einsum("i,i", off, problem.lengths))
 
 
 def _second_derivative(problem: MultinomialProblem, p: np.ndarray, slips: np.ndarray) -> np.ndarray:
-    """A matrix that is no larger than F'' but for the rounding of sums, in its lower triangle, Fortran order."""
+    """A matrix that is no larger than F'' but for the rounding of sums, shape (K, d + 1, K, d + 1)."""
     K, d = problem.n_classes, problem.n_features + 1
     sure = 1.0 - 4.0 * SLACK * slips - 3.0 * gamma(K + SOFTMAX_UNITS)
     weights = problem.C * problem.all_weights * np.maximum(sure, 0.0)
@@ -191,6 +206,28 @@ def _second_derivative(problem: MultinomialProblem, p: np.ndarray, slips: np.nda
         rivals[:, k] += product
         rivals[:, m] += product
         H[k, :, m] = H[m, :, k] = -summed(product)
+    charged = np.eye(d)
+    charged[-1, -1] *= not problem.intercept.constrained
     for k in range(K):
-        H[k, :, k] = summed(rivals[:, k]) + np.eye(d)
-    return H.reshape(K * d, K * d).T
+        H[k, :, k] = summed(rivals[:, k]) + charged
+    return H
+
+
+def _lifted(H: np.ndarray, terms: float) -> float:
+    """A number below the eigenvalues of the second derivative of a problem with free intercepts, which is lifted along
+    the direction in which it is flat; not positive where rounding leaves none.
+
+    Parameters
+    ----------
+    H : ndarray of shape (K, d + 1, K, d + 1)
+    terms : float
+        That each of its places is the sum of, at most.
+    """
+    K = len(H)
+    H[:, -1, :, -1] += np.trace(H[:, -1, :, -1]) / K**2
+    A, B = H[:, -1, :, -1], H[:, -1, :, :-1]
+    lowest = float(np.linalg.eigvalsh(A)[0]) - gamma(terms + OUTER_UNITS) * 2.0 * float(np.trace(A))
+    if not lowest > 0.0:
+        return 0.0
+    slack = 1.0 - TRUSTED  # covers the rounding of B and of the quotient, which is far smaller
+    return slack * lowest / (1.0 + lowest + float(np.sum(B * B)) / lowest)

@@ -36,6 +36,7 @@ INSIDE = 1.0 - 2.0**-50  # share of its bound that a listed multiplier has at mo
 SLACKS = (2.0**-40, 2.0**-30, 2.0**-20)  # shares that pulls stay inside an l1 norm, one after the other
 CORNER = 1e-9  # distance of a margin from a corner, relative to 1 or itself, within which its multiplier is listed
 LOOSER = 1.5  # a gap without listed multipliers may be so many times that with them
+SPREAD = 2.0**-36  # share of all rows' weights that a row has of each class, at least, to take up a rest of their sums
 CENTRING = 100  # steps of Newton's method for the offsets of multinomial regression's dual point
 AS_TUBE = {"absolute": "epsilon_insensitive", "squared": "squared_epsilon_insensitive"}  # of width zero
 OPTIONS = ("width", "epsilon", "delta", "tau")
@@ -175,7 +176,7 @@ def _part(sub: SubProblem, posed: Posed, slack: float) -> dict[str, Any]:
     told: Multipliers = {}
     if isinstance(problem, MultinomialProblem):
         W = each_class(posed.W)
-        at, scale = _centred(problem, W), 1.0
+        (at, told), scale = _centred(problem, W), 1.0
     else:
         W, at = posed.W[[sub.index]], None
         told, scale = _multipliers(problem, W[0], _given(sub, problem, posed), slack)
@@ -238,22 +239,30 @@ def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipli
     return told
 
 
-def _centred(problem: MultinomialProblem, W: np.ndarray) -> np.ndarray | None:
-    """The offsets whose probabilities have the sums that a free intercept asks for; None where it asks for none."""
+def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | None, Multipliers]:
+    """The offsets whose probabilities have the sums that a free intercept asks for, and the multipliers of a row that
+    can take up what rounding leaves of these sums, where no row can by itself; None where no sums are asked for."""
     if not problem.intercept.constrained:
-        return None
+        return None, {}
     z = np.column_stack([problem.passes.margins(w) for w in W])
-    s = problem.gathered(problem.row_weights)
-    wanted = np.bincount(problem.y[problem.members].astype(int), s, z.shape[1])
-    offsets = np.zeros(z.shape[1])
+    s, K = problem.gathered(problem.row_weights), z.shape[1]
+    codes = problem.y[problem.members].astype(int)
+    wanted = np.bincount(codes, s, K)
+    offsets, p = np.zeros(K), softmax(z, axis=1)
+    i = int(np.argmax(s * p.min(axis=1)))
+    spread = SPREAD * s.sum() / s[i] if s[i] * p[i].min() < SPREAD * s.sum() else 0.0
     for _ in range(CENTRING):
         p = softmax(z + offsets, axis=1)
+        p[i] = (1.0 - K * spread) * p[i] + spread
         slope = s @ p - wanted
         if np.abs(slope).max() <= UNIT * s.sum():
             break
         step = np.linalg.pinv(np.diag(s @ p) - (p * s[:, None]).T @ p, hermitian=True) @ slope
+        step -= step.mean()  # along which nothing changes
         offsets -= step / max(1.0, np.abs(step).max())
-    return W[:, -1] * problem.scale + offsets
+    own = s[i] * ((codes[i] == np.arange(K)) - p[i])
+    told = {str(problem.members[i]): list(map(float.hex, own.tolist()))} if spread > 0.0 else {}
+    return W[:, -1] * problem.scale + offsets, told
 
 
 def _claim(primal: Fraction, dual: Fraction) -> list[str]:
