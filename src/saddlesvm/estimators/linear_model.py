@@ -409,7 +409,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         coefs, intercepts, duals, of_each = zip(*kept, strict=True)
         self.coef_, self.intercept_, self._phases = np.vstack(coefs), np.hstack(intercepts), list(of_each)
         if duals[0].size:
-            self.dual_coef_ = multiclass.stacked_duals(duals) if sparse.issparse(duals[0]) else duals[0]
+            alone = len(duals) == 1 and not sparse.issparse(duals[0])
+            self.dual_coef_ = duals[0] if alone else multiclass.stacked_duals(duals)
         else:
             self.__dict__.pop("dual_coef_", None)
         self.phases_: dict[str, float] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -425,8 +424,7 @@ class LinearFits(Fits):
         if (subs := self.small_classes()) is not None:
             problem = self.rows.problem(subs[0], self.loss, self.options)
             if takes(problem):
-                ended = functools.partial(self.with_duals, C=problem.C)
-                given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], ended
+                given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], self.keeps_duals
                 return [SmallClasses(subs, problem, *given)]
         return self.in_turn(bundles_of(every, self.together, self.jobs))
 

@@ -61,8 +61,8 @@ class SmallClasses:
     limits : Limits
     rest : callable
         Makes a batch of those problems that need a fit of their own.
-    ended : callable
-        Turns a result into what is kept.
+    keeps_duals : bool
+        Whether the results have dual variables.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class SmallClasses:
         weights: np.ndarray | None,
         limits: Limits,
         rest: Callable[[list[int]], Batch[FitResult]],
-        ended: Callable[[FitResult], FitResult],
+        keeps_duals: bool,
     ) -> None:
         self.problems: Sequence[int] = range(len(subs))
         self.subs, self.problem, self.phase = subs, problem, small_phase(problem) or DENSE
-        self.weights, self.limits, self.make_rest, self.ended = weights, limits, rest, ended
+        self.weights, self.limits, self.make_rest, self.keeps_duals = weights, limits, rest, keeps_duals
         self.rest: Batch[FitResult] | None = None
         self.results: dict[int, FitResult] = {}
 
@@ -114,7 +114,8 @@ class SmallClasses:
     def result(
         self, k: int, certificate: Certificate, w: np.ndarray, a: np.ndarray, steps: int, seconds: tuple[float, float]
     ) -> FitResult:
-        """The result of a problem whose gap is proven, with the weights w and the dual variables a of its rows."""
+        """The result of a problem whose gap is proven, with the weights w and the dual variables a of its rows; of
+        the result they are in the C form, an array with one row."""
         problem, trace, (solving, certifying) = self.problem, Trace(), seconds
         coef, intercept, touched = w[:-1].copy(), problem.intercept.published(w, 0.0), steps * a.size
         trace(Record(
@@ -125,12 +126,13 @@ class SmallClasses:
             problem=self.subs[k].label, form=certificate.form, primal_rounding=certificate.primal_rounding,
             dual_rounding=certificate.dual_rounding,
         ))  # fmt: skip
-        return self.ended(FitResult(
-            coef=coef, intercept=intercept, alpha=problem.spread(a), certificate=certificate, tol=self.limits.tol,
+        duals = problem.spread(problem.C * a)[None] if self.keeps_duals else np.empty(0)
+        return FitResult(
+            coef=coef, intercept=intercept, alpha=duals, certificate=certificate, tol=self.limits.tol,
             outcome=Outcome.CERTIFIED, epochs=float(steps), rows_touched=touched, seconds_solving=solving,
             seconds_certifying=certifying, trace=trace, reason=self.limits.proven(certificate),
             phases={self.phase: solving}, gap=self.limits.gap,
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def finished(self, index: int) -> FitResult:
         """Return the result of a problem."""

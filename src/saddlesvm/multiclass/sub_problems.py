@@ -239,12 +239,15 @@ def worst_outcome(results: Sequence[FitResult]) -> FitResult:
     return max(results, key=lambda one: (SEVERITY[one.outcome], one.certificate.relative_gap))
 
 
-def stacked_duals(duals: Sequence[sparse.csr_array]) -> sparse.csr_array:
+def stacked_duals(duals: Sequence[sparse.csr_array | np.ndarray]) -> sparse.csr_array:
     """The dual variables of all sub-problems, one below the other; scipy's vstack takes long for many thousands."""
-    counts = np.concatenate([np.diff(one.indptr) for one in duals])
-    data, indices = (np.concatenate([getattr(one, name) for one in duals]) for name in ("data", "indices"))
+    if not any(map(sparse.issparse, duals)):
+        return sparse.csr_array(np.vstack(duals))
+    rows = [sparse.csr_array(one) for one in duals]
+    counts = np.concatenate([np.diff(one.indptr) for one in rows])
+    data, indices = (np.concatenate([getattr(one, name) for one in rows]) for name in ("data", "indices"))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    return sparse.csr_array((data, indices, indptr), shape=(counts.size, duals[0].shape[1]))
+    return sparse.csr_array((data, indices, indptr), shape=(counts.size, rows[0].shape[1]))
 
 
 class Pairs(Problems):

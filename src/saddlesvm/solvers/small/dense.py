@@ -21,16 +21,18 @@ from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 
+FEW_COLUMNS = 32  # of rows, up to which whole products of several runs at once take less time than their halves alone
 RAISED = 1e-14  # part of a matrix' largest diagonal entry that is added to it where rounding makes it singular
 
 
 class Found(NamedTuple):
-    """A point of a run: its weights, its dual point, and their objectives in the C form."""
+    """A point of a run: its weights, its dual point, and their objectives in the C form; or the points of several runs,
+    with a row for each."""
 
     u: np.ndarray
     alpha: np.ndarray
-    primal: float
-    dual: float
+    primal: Any
+    dual: Any
 
 
 class Small:
@@ -122,22 +124,30 @@ class Small:
         """
         if self.problem.intercept.constrained:
             a, pulled = self.balanced(a), None
-        conjugates = float(self.methods.conjugate(self.loss, a, self.y, self.s).sum())
+        conjugates: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=-1)
         pulled = self.weights(a) if pulled is None else pulled
-        own, reached = 0.5 * float(self.penalty @ (u * u)), 0.5 * float(pulled @ pulled)
+        own, reached = 0.5 * ((u * u) @ self.penalty), 0.5 * (pulled * pulled).sum(axis=-1)
         return Found(u, a, *objectives(self.C, Sums(self.paid(z), conjugates, own, reached)))
 
-    def paid(self, z: np.ndarray) -> float:
-        """``sum_i s_i phi_i(z_i)``."""
-        return float((self.s * self.methods.value(self.loss, z, self.y)).sum())
+    def paid(self, z: np.ndarray) -> Any:
+        """``sum_i s_i phi_i(z_i)`` of each run."""
+        return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=-1)
 
-    def normal(self, bend: np.ndarray, ridge: float) -> np.ndarray:
-        """``ridge P + Z' diag(bend) Z`` with the penalty P."""
+    def normals(self, bends: np.ndarray) -> np.ndarray:
+        """``P + Z' diag(bend) Z`` with the penalty P, for each of the bends of shape (K, n)."""
+        if self.Z.shape[1] <= FEW_COLUMNS:
+            found = np.matmul(self.Z.T, bends[:, :, None] * self.Z)
+        else:
+            found = np.array([self._normal(bend) for bend in bends])
+        found.reshape(len(found), -1)[:, :: self.Z.shape[1] + 1] += self.penalty
+        return found
+
+    def _normal(self, bend: np.ndarray) -> np.ndarray:
+        """``Z' diag(bend) Z``, of which BLAS computes half."""
         chosen = bend > 0.0
         part = self.Z if chosen.all() else self.Z[chosen]
         scaled = part * np.sqrt(bend if part is self.Z else bend[chosen])[:, None]
         product: np.ndarray = scaled.T @ scaled
-        product.flat[:: product.shape[0] + 1] += ridge * self.penalty
         return product
 
 
@@ -170,17 +180,23 @@ def lower_factor(gram: np.ndarray) -> np.ndarray:
         lift = max(100.0 * lift, RAISED * max(float(gram.diagonal().max()), 1e-300))
 
 
+def products(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """The product of each row with a matrix, one by one: a run's numbers are those of the run alone, bit for bit."""
+    return (rows[0] @ matrix)[None] if len(rows) == 1 else np.array([row @ matrix for row in rows])
+
+
 def solve_positive(normal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The solution of equations with a positive definite matrix; not finite where rounding makes it singular."""
-    lift = RAISED * float(normal.diagonal().max())
-    for _ in range(6):
-        _, solution, failed = dposv(normal, rhs)
+    _, solution, failed = dposv(normal, rhs)
+    lift = RAISED * float(normal.diagonal().max()) if failed else 0.0
+    for _ in range(5):
         if not failed:
             return solution
         normal = normal.copy()
         normal.flat[:: normal.shape[0] + 1] += lift
+        _, solution, failed = dposv(normal, rhs)
         lift *= 100.0
-    return np.full(rhs.shape, np.nan)
+    return np.full(rhs.shape, np.nan) if failed else solution
 
 
 def fits(problem: Problem) -> bool:
@@ -241,7 +257,7 @@ class SmallSolver(SolverBase):
         state.work.small = small = Small(problem)
         with blas_for(0.0), np.errstate(all="ignore"):
             u = small.start(start)
-            state.at = self.begin(small, u)
+            state.at, state.primal = self.begin(small, u), float(small.C * small.paid(np.zeros(small.size)))
             if start is None or start.alpha is None or not start.alpha.any():
                 state.dual, state.estimate = 0.0, 1.0  # phi*(0) = 0 for every loss, and no objective is below zero
             else:
@@ -261,15 +277,7 @@ class SmallSolver(SolverBase):
         most : int
             Steps of a run.
         """
-        runs, problem = len(small.y), small.problem
-        found = Together(np.empty((runs, problem.n_features + 1)), np.empty(small.y.shape), np.empty(runs, dtype=int))
-        for k in range(runs):
-            state = SmallState(w=np.zeros(problem.n_features + 1), alpha=np.zeros(problem.y.size))
-            state.work.small = own = small.side_by_side(small.y[k], small.s[k] if np.ndim(small.s) == 2 else small.s)
-            state.at, state.dual, state.estimate = self.begin(own, np.zeros(small.Z.shape[1])), 0.0, 1.0
-            self.step(problem, state, Budget(most * small.size, relative_gap))
-            found.w[k], found.a[k], found.steps[k] = state.w, problem.gathered(state.alpha), state.steps
-        return found
+        raise NotImplementedError
 
     def begin(self, small: Small, u: np.ndarray) -> Any:
         """The point that the run begins at, near the weights u."""
@@ -312,9 +320,9 @@ class SmallSolver(SolverBase):
     def _take(self, state: SmallState, found: Found, best: np.ndarray | None) -> np.ndarray | None:
         """Keep the better of the best and the new objectives, and their points."""
         if found.dual > state.dual:
-            state.dual, state.alpha = found.dual, state.work.small.problem.spread(found.alpha)  # type: ignore[union-attr]
+            state.dual, state.alpha = float(found.dual), state.work.small.problem.spread(found.alpha)  # type: ignore[union-attr]
         if found.primal < state.primal:
-            state.primal, best = found.primal, found.u
+            state.primal, best = float(found.primal), found.u
         state.estimate = relative(state.primal - state.dual, state.primal, state.dual)
         return best
 

@@ -12,7 +12,8 @@ A step of Newton's method eliminates t, p and q, and solves ``(P + C Z' D^-1 Z) 
 Each step is taken twice: without mu to see how far it leads, and then with a mu and a correction of second order that
 follow from it. It needs some fifteen steps whatever the scale of the features or C.
 
-At the end the variables that tend to a bound are put there, so that the rows within their bounds are few.
+At the end the variables that tend to a bound are put there, so that the rows within their bounds are few. Several
+problems over the same rows take their steps together, as arrays with a row for each.
 
 Source: Mehrotra (1992), "On the implementation of a primal-dual interior point method"; Fine and Scheinberg (2001),
 "Efficient SVM training using low-rank kernel representations", for the elimination.
@@ -20,6 +21,7 @@ Source: Mehrotra (1992), "On the implementation of a primal-dual interior point 
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,72 +29,87 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.runtime.durable import Group, stored
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, solve_positive
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go
 START = 0.1  # part of its range that a variable begins away from its lower bound
+MIDDLE = 0.5  # the same where a row may be on either side of its target; takes four fifths of the steps of START there
 MOST_STEPS = 60  # after which rounding has won
 WELL_AHEAD = 30.0  # quotient of the interior point's gap and of that at the bounds, where this may be small enough
 EQUAL = 1e-12  # relative difference below which two slopes are one
 
 
 class Box(Group):
-    """The dual as a program over a box, and the point that the run stands at.
+    """The duals of K problems over the same rows as programs over a box, and the points that the runs stand at.
 
     Attributes
     ----------
+    single : bool
+        Whether each row has one variable; a run alone may have rows with two, one for each sign.
     row : ndarray of shape (k,)
-        The row that a variable belongs to.
-    sigma, upper, cost : ndarray of shape (k,)
-    fixed : ndarray of shape (n,)
+        The row that a variable belongs to, where they are not single.
+    sigma, upper, cost : ndarray of shape (K, k)
+    fixed : ndarray of shape (K, n)
         The dual variables where all t are zero.
-    t, low, high : ndarray of shape (k,)
-        Variables, and the slacks of their lower and upper bounds.
-    w : ndarray of shape (m,)
+    ways, slacks : ndarray of shape (K, 2, k)
+        The ways from the lower and from the upper bounds to the variables, and the slacks of these bounds; those of the
+        upper bounds negative, so that products of both are positive, and both slacks add up to a slope.
+    w : ndarray of shape (K, m)
     """
 
-    __stored__ = stored("t", "low", "high", "w")
+    __stored__ = stored("ways", "slacks", "w")
 
     def __init__(self, small: Small) -> None:
-        n, conjugate = small.size, small.methods.conjugate
-        least, most = (np.broadcast_to(end, (n,)) for end in small.methods.bounds(small.loss, small.y, small.s))
-        below = np.where(least < 0.0, conjugate(small.loss, least, small.y, small.s) / least, 0.0)
-        above = np.where(most > 0.0, conjugate(small.loss, most, small.y, small.s) / most, 0.0)
+        y, conjugate = np.atleast_2d(small.y), small.methods.conjugate
+        least, most = (np.broadcast_to(end, y.shape) for end in small.methods.bounds(small.loss, y, small.s))
+        below = np.where(least < 0.0, conjugate(small.loss, least, y, small.s) / least, 0.0)
+        above = np.where(most > 0.0, conjugate(small.loss, most, y, small.s) / most, 0.0)
         both = (least < 0.0) & (most > 0.0)
         straight = both & (np.abs(above - below) <= EQUAL * (1.0 + np.abs(above)))
         self.fixed = np.where(straight, least, 0.0)
-        up, down = np.flatnonzero(most > 0.0), np.flatnonzero((least < 0.0) & ~straight)
-        self.row = np.concatenate([up, down])
-        self.sigma = np.concatenate([np.ones(up.size), -np.ones(down.size)])
-        self.upper = np.concatenate([(most - self.fixed)[up], -least[down]])
-        self.cost = np.concatenate([above[up], -below[down]])
-        self.single = self.row.size == n
-        self.t = np.minimum(START * self.upper, START)
-        self.w = np.zeros(small.Z.shape[1])
-        slope = self.slope(small.Z @ self.w)
-        size = max(1.0, float(np.abs(slope).mean()))
-        self.low, self.high = np.maximum(slope, 0.0) + size, np.maximum(-slope, 0.0) + size
+        up, down = most > 0.0, (least < 0.0) & ~straight
+        self.single = bool((up ^ down).all())
+        if self.single:
+            self.sigma = np.where(up, 1.0, -1.0)
+            self.upper, self.cost = np.where(up, most - self.fixed, -least), np.where(up, above, -below)
+        else:
+            [ups], [downs] = np.nonzero(up[0]), np.nonzero(down[0])
+            self.row = np.concatenate([ups, downs])
+            self.sigma = np.repeat([1.0, -1.0], [ups.size, downs.size])[None]
+            self.upper = np.concatenate([(most - self.fixed)[:, ups], -least[:, downs]], axis=1)
+            self.cost = np.concatenate([above[:, ups], -below[:, downs]], axis=1)
+        t = MIDDLE * self.upper if both.any() else np.minimum(START * self.upper, START)
+        self.w = np.zeros((len(y), small.Z.shape[1]))
+        slope = self.cost  # where w is zero
+        size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
+        self.ways, self.slacks = np.empty((2, len(y), 2, slope.shape[1]))
+        self.ways[:, 0], self.ways[:, 1] = t, t - self.upper
+        self.slacks[:, 0], self.slacks[:, 1] = np.maximum(slope, 0.0) + size, np.minimum(slope, 0.0) - size
 
-    def slope(self, z: np.ndarray) -> np.ndarray:
-        """The slope of the negated dual along each variable at margins z, divided by C."""
-        return self.sigma * z[self.row] + self.cost
+    def among(self, chosen: np.ndarray) -> Box:
+        """The runs of some of the problems."""
+        some = copy.copy(self)
+        for name in ("sigma", "upper", "cost", "fixed", "ways", "slacks", "w"):
+            setattr(some, name, getattr(self, name)[chosen])
+        return some
+
+    def of_variables(self, z: np.ndarray) -> np.ndarray:
+        """Values at the rows, shape (K, n), for the variables."""
+        return z if self.single else z.take(self.row, axis=1)
+
+    def of_rows(self, values: np.ndarray) -> np.ndarray:
+        """The sum of values of the variables of each row, shape (K, n)."""
+        return values if self.single else np.bincount(self.row, values[0], self.fixed.shape[1])[None]
 
     def alpha(self, t: np.ndarray) -> np.ndarray:
-        """The rows' dual variables."""
-        return self.fixed + self.gathered(self.sigma * t)
-
-    def gathered(self, values: np.ndarray) -> np.ndarray:
-        """The sum of values of the variables of each row."""
-        if not self.single:
-            return np.bincount(self.row, values, self.fixed.size)
-        out = np.empty(values.size)
-        out[self.row] = values
-        return out
+        """The rows' dual variables, shape (K, n)."""
+        return self.fixed + self.of_rows(self.sigma * t)
 
     def at_their_bounds(self) -> np.ndarray:
         """The variables, those put to a bound that tend to it: whose slack is the larger of the two."""
-        share = self.t / self.upper
-        return np.where(share < self.low, 0.0, np.where(1.0 - share < self.high, self.upper, self.t))
+        t = self.ways[:, 0]
+        share = t / self.upper
+        return np.where(share < self.slacks[:, 0], 0.0, np.where(share - 1.0 > self.slacks[:, 1], self.upper, t))
 
 
 @dataclass(frozen=True)
@@ -101,58 +118,95 @@ class InteriorPoint(SmallSolver):
 
     name: ClassVar[str] = "interior_point"
 
+    def together(self, small: Small, relative_gap: float, most: int) -> Together:
+        box = Box(small)
+        if box.single or len(small.y) == 1:
+            return ends(small, box, relative_gap, most)
+        each = [small.among(np.array([k])) for k in range(len(small.y))]
+        alone = [ends(one, Box(one), relative_gap, most) for one in each]
+        return Together(*(np.concatenate([getattr(one, name) for one in alone]) for name in ("w", "a", "steps")))
+
     def begin(self, small: Small, u: np.ndarray) -> Box:
         return Box(small)
 
     def move(self, state: SmallState, small: Small) -> float:
-        gap = renewed(small, state.at)
+        [gap] = renewed(small, state.at)
         state.stuck = state.steps + 1 >= MOST_STEPS or not math.isfinite(gap)
-        return gap / WELL_AHEAD
+        return float(gap) / WELL_AHEAD
 
     def judge(self, state: SmallState, small: Small) -> Found:
         box: Box = state.at
         t = box.at_their_bounds()
         state.active = int(np.count_nonzero((t > 0.0) & (t < box.upper)))
         state.remark = f"interior point step {state.steps}: {state.active} rows within their bounds"
-        return small.judged(box.w, small.Z @ box.w, box.alpha(t))
+        return small.judged(box.w[0], small.Z @ box.w[0], box.alpha(t)[0])
 
 
-def renewed(small: Small, box: Box) -> float:
-    """One step of the method, in place; what the products of the variables and their slacks then add up to, times C."""
-    values, slacks = np.array((box.t, box.upper - box.t)), np.array((box.low, box.high))
-    quotients = slacks / values
-    z = small.Z @ box.w
-    off = box.slope(z) - box.low + box.high
-    apart = small.C * (box.alpha(box.t) @ small.Z) - small.penalty * box.w
-    weight = 1.0 / (quotients[0] + quotients[1])
-    normal = small.normal(box.gathered(weight) * small.C, 1.0)
+def renewed(small: Small, box: Box) -> np.ndarray:
+    """One step of each run, in place; what the products of the ways and the slacks then add up to, times C.
 
-    def step(towards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The change of w, the variables and the slacks that brings the products of the last two to `towards`."""
-        rest = towards / values - slacks
-        gain = rest[0] - rest[1] - off
-        rhs = apart + small.C * (box.gathered(box.sigma * weight * gain) @ small.Z)
-        dw = solve_positive(normal, rhs)
-        dt = weight * (gain - box.sigma * (small.Z @ dw)[box.row])
-        dvalues = np.array((dt, -dt))
-        return dw, dvalues, rest - quotients * dvalues
+    Without mu, the changes of a way and of its slack, relative to both, add up to -1.
+    """
+    ways, slacks, sigma = box.ways, box.slacks, box.sigma
+    quotients, pairs = slacks / ways, slacks * ways
+    slope = sigma * box.of_variables(products(box.w, small.Z.T)) + box.cost
+    apart = small.C * products(box.alpha(ways[:, 0]), small.Z) - small.penalty * box.w
+    weight = 1.0 / (quotients[:, 0] + quotients[:, 1])
+    normals, signed = small.normals(small.C * box.of_rows(weight)), sigma * weight
 
-    _, dvalues, dslacks = step(np.zeros(values.shape))
-    ahead, slack_ahead = reach(values, dvalues), reach(slacks, dslacks)
-    count = float(values.size)
-    mean = float((slacks * values).sum()) / count
-    left = float(((slacks + slack_ahead * dslacks) * (values + ahead * dvalues)).sum())
-    mu = mean * (left / (count * mean)) ** 3
-    dw, dvalues, dslacks = step(mu - dslacks * dvalues)
-    length = min(1.0, INSIDE * reach(values, dvalues), INSIDE * reach(slacks, dslacks))
-    box.w = box.w + length * dw
-    slacks = slacks + length * dslacks
-    values = values + length * dvalues
-    box.t, box.low, box.high = values[0], slacks[0], slacks[1]
-    return small.C * float((slacks * values).sum())
+    def step(gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The changes of w, and of the variables, shape (K, 1, k), for what their slopes have to rise by."""
+        rhs = apart + small.C * products(box.of_rows(signed * gain), small.Z)
+        dw = np.array([solve_positive(normal, one) for normal, one in zip(normals, rhs, strict=True)])
+        return dw, (weight * gain - signed * box.of_variables(products(dw, small.Z.T)))[:, None]
+
+    relative = step(-slope)[1] / ways
+    length, slack_length = reach(relative.min(axis=(1, 2))), reach(-1.0 - relative.max(axis=(1, 2)))
+    first = pairs * relative
+    total, one, two = (each.sum(axis=(1, 2)) for each in (pairs, first, first * relative))
+    rest = 1.0 - slack_length
+    left = rest * total + (rest * length - slack_length) * one - slack_length * length * two
+    mu = total / (2.0 * box.upper.shape[1]) * (left / total) ** 3
+    aim = mu[:, None, None] / ways + slacks * (relative + relative * relative)
+    dw, dt = step(aim[:, 0] + aim[:, 1] - slope)
+    dslacks = aim - slacks - quotients * dt
+    least = np.minimum((dt / ways).min(axis=(1, 2)), (dslacks / slacks).min(axis=(1, 2)))
+    length = np.minimum(1.0, INSIDE * reach(least))
+    box.w = box.w + length[:, None] * dw
+    length = length[:, None, None]
+    box.ways, box.slacks = ways + length * dt, slacks + length * dslacks
+    gaps: np.ndarray = small.C * (box.slacks * box.ways).sum(axis=(1, 2))
+    return gaps
 
 
-def reach(value: np.ndarray, change: np.ndarray) -> float:
-    """The largest multiple, 1 at most, of the change that leaves all values non-negative (before the last bit)."""
-    least = float((change / value).min(initial=0.0))
-    return min(1.0 / INSIDE, -1.0 / least) if least < 0.0 else 1.0 / INSIDE
+def reach(least: np.ndarray) -> np.ndarray:
+    """The largest multiple, a little more than 1 at most, of a change that leaves all values of a run non-negative
+    (before the last bit), for the least quotient of a change and its value."""
+    multiple: np.ndarray = 1.0 / np.maximum(-least, INSIDE)
+    return multiple
+
+
+def ends(small: Small, box: Box, relative_gap: float, most: int) -> Together:
+    """The ends of runs that begin at a box, whose steps are taken together; see :meth:`SmallSolver.together`."""
+    live = np.arange(len(small.y))
+    u, a, steps = np.zeros(box.w.shape), np.zeros(small.y.shape), np.zeros(live.size, dtype=int)
+    primal, dual, rows = small.C * small.paid(np.zeros(small.y.shape)), np.zeros(live.size), small
+    for step in range(1, min(most, MOST_STEPS) + 1):
+        gaps, last = renewed(small, box), step == min(most, MOST_STEPS)
+        near = ~(gaps > WELL_AHEAD * relative_gap * primal[live]) | last
+        going = ~near
+        if near.any():
+            alpha, z = box.alpha(box.at_their_bounds()), products(box.w, small.Z.T)
+            found = small.judged(box.w, z, alpha)
+            better, higher = near & (found.primal < primal[live]), near & (found.dual > dual[live])
+            u[live[better]], primal[live[better]] = box.w[better], found.primal[better]
+            a[live[higher]], dual[live[higher]] = alpha[higher], found.dual[higher]
+            best, bound = primal[live], dual[live]
+            open_yet = best - bound > relative_gap * np.maximum(np.abs(best), np.abs(bound))
+            going |= open_yet & np.isfinite(gaps) & (not last)
+            if not going.all():
+                steps[live[~going]] = step
+                if not going.any():
+                    break
+                live, box, small = live[going], box.among(going), small.among(going)
+    return Together(np.array([rows.original(one) for one in u]), a, steps)

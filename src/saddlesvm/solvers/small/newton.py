@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.runtime.durable import Group, stored
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, solve_positive
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
 ENOUGH = 0.1  # derivative at the end of a search along a line, relative to its value at the start
 SEARCH_STEPS = 60
@@ -81,16 +81,11 @@ class SmallNewton(SmallSolver):
 def stepped(small: Small, at: At) -> tuple[At, np.ndarray]:
     """The points after a step, and the gaps there, of multipliers that are slopes; shape (K,)."""
     gradient = small.penalty * at.u - pulled(small, at)
-    systems = zip(small.C * at.bend, gradient, strict=True)
-    direction = np.array([solve_positive(small.normal(bend, 1.0), -one) for bend, one in systems])
+    systems = zip(small.normals(small.C * at.bend), gradient, strict=True)
+    direction = np.array([solve_positive(normal, -one) for normal, one in systems])
     moved = searched(small, at, direction, products(direction, small.Z.T))
     gradient = moved.u - pulled(small, moved)
     return moved, 0.5 * inner(gradient, gradient)
-
-
-def products(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """The product of each row with a matrix, one by one: a run's numbers are those of the run alone, bit for bit."""
-    return np.array([row @ matrix for row in rows])
 
 
 def inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -114,7 +109,7 @@ def response(small: Small, u: np.ndarray, z: np.ndarray) -> At:
 
 def own(small: Small, at: At) -> float:
     """The objective of a single point."""
-    return 0.5 * float(small.penalty @ (at.u[0] * at.u[0])) + small.C * small.paid(at.z[0])
+    return float(0.5 * (small.penalty @ (at.u[0] * at.u[0])) + small.C * small.paid(at.z[0]))
 
 
 def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
@@ -159,8 +154,7 @@ def ends(small: Small, relative_gap: float, most: int) -> Together:
     for step in range(1, most + 1):
         moved, gaps = stepped(small, at)
         if (gaps <= relative_gap * primal).any():  # primal objectives fall: those of earlier steps are no smaller
-            paid = (small.s * small.methods.value(small.loss, moved.z, small.y)).sum(axis=1)
-            primal = 0.5 * inner(moved.u, moved.u) + small.C * paid
+            primal = 0.5 * inner(moved.u, moved.u) + small.C * small.paid(moved.z)
         going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1) & (step < most)
         at = moved
         if not going.all():
