@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import support.own_solver  # noqa: F401 (registers a solver)
+from saddlesvm import KernelSVC, LinearSVC, LinearSVR
+from saddlesvm.estimators.certify import certify_model
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
@@ -22,7 +24,7 @@ from saddlesvm.rows.layouts import Dense, as_rows
 from saddlesvm.solvers import SOLVERS, Auto, Newton
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import distance_bound, labels, matrix, named
-from support.own_place import PackedProblem, packed
+from support.own_place import Packed, packed
 
 LIMITS = Limits(tol=1e-6, max_epochs=300.0)
 EVERY = {**{name: kind() for name, kind in SOLVERS.items()}, "threads": ParallelDCD(2)}
@@ -30,14 +32,19 @@ LOSSES = [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2)]
 OVER_PASSES = {"auto", "newton"}
 
 
-def problems(loss: Loss, **options: Any) -> tuple[Problem, PackedProblem]:
+def problems(loss: Loss, **options: Any) -> tuple[Problem, Problem]:
     """The same problem over rows in memory, and over compressed blocks."""
     X = matrix(101, 6)
     bias = 0.0 if options["intercept"] == "none" else 1.0
-    plain = make_problem(as_rows(X, bias), labels(X, loss), loss, C=0.5, **options)
-    assert isinstance(plain.X, Dense)
-    passes = packed(plain.X, plain.members)
-    return plain, PackedProblem(**vars(plain) | {"X": passes.X, "passes": passes})
+    rows, y = as_rows(X, bias), labels(X, loss)
+    assert isinstance(rows, Dense)
+    own = packed(rows, np.arange(len(X)))
+    return make_problem(rows, y, loss, C=0.5, **options), make_problem(own, y, loss, C=0.5, **options)
+
+
+def own_rows(X: np.ndarray) -> Packed:
+    """Rows in compressed blocks, as an estimator takes them."""
+    return packed(as_rows(X), np.arange(len(X)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
@@ -75,4 +82,51 @@ def test_a_checkpoint_tells_rows_of_ones_own_apart(solver: Any, tmp_path: Path) 
     assert np.array_equal(fit(own, solver, LIMITS, checkpoint=checkpoint).coef, first.coef)
     other = packed(as_rows(2.0 * matrix(101, 6), 1.0), own.members)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="belongs to another fit: rows"):
-        fit(replace(own, passes=other), solver, LIMITS, checkpoint=checkpoint)
+        fit(replace(own, place=other), solver, LIMITS, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_classifier_takes_rows_of_ones_own(classes: int, intercept: Any) -> None:
+    X = matrix(101, 6)
+    y = np.digitize(X[:, 0], [0.0, 0.7][: classes - 1])
+    known, own = (LinearSVC(intercept=intercept, tol=1e-6, random_state=0) for _ in range(2))
+    known.fit(X, y)
+    own.fit(own_rows(X), y)
+    assert own.certificate_.relative_gap <= 1e-6
+    assert own.n_features_in_ == 6
+    away = distance_bound(own.certificate_.gap, known.certificate_.gap)
+    assert np.linalg.norm(own.coef_ - known.coef_) <= away
+    assert np.allclose(own.decision_function(own_rows(X)), own.decision_function(X), rtol=1e-12)
+    assert own.score(own_rows(X), y) == own.score(X, y)
+    for there, here in zip(certify_model(own, own_rows(X), y), certify_model(own, X, y), strict=True):
+        assert np.isclose(there.primal, here.primal, rtol=1e-12)
+
+
+def test_a_regression_takes_rows_of_ones_own() -> None:
+    X = matrix(101, 6)
+    y = X[:, 0] + 0.1 * X[:, 1] ** 2
+    model = LinearSVR(tol=1e-6).fit(own_rows(X), y)
+    known = LinearSVR(tol=1e-6).fit(X, y)
+    away = distance_bound(model.certificate_.gap, known.certificate_.gap)
+    assert np.linalg.norm(model.coef_ - known.coef_) <= away
+
+
+def test_what_needs_rows_in_memory_is_refused_in_words() -> None:
+    X = matrix(40, 3)
+    y, own = np.where(X[:, 0] > 0, 1, -1), own_rows(X)
+    for model in (LinearSVC(C="auto"), LinearSVC(probability=True), LinearSVC(canonical=10), KernelSVC()):
+        with pytest.raises(ValueError, match=r"needs rows in memory or mapped files; .*\(Packed\)"):
+            model.fit(own, y)
+    for other in (LinearSVC(solver="dcd"), LinearSVC(penalty="l1"), LinearSVC(solver="blocks")):
+        with pytest.raises(ValueError, match=r"place of their own \(Packed\)|solver 'blocks' reads"):
+            other.fit(own, y)
+    with pytest.raises(ValueError, match=r"a place of their own \(Packed\)"):
+        LinearSVC(multi_class="crammer_singer").fit(own, np.arange(40) % 3)
+    with pytest.raises(ValueError, match="rows for LinearSVC have no virtual feature"):
+        LinearSVC().fit(own.with_feature(1.0), y)
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN in row 7"):
+        LinearSVC().fit(own_rows(X), y)
+    with pytest.raises(TypeError, match="rows are a NumPy array or a CSR matrix; got Packed"):
+        as_rows(own)

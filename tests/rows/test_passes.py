@@ -17,7 +17,7 @@ from saddlesvm.problem.sums import sums_of_margins
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Dense, Rows, as_rows
 from saddlesvm.rows.passes import FromFiles, InMemory, Passes
-from support.own_place import PackedProblem, packed
+from support.own_place import packed
 
 N, D = 101, 7
 EDGES = np.array([0, 9, 10, 40, 77, N])  # of the chunks
@@ -113,8 +113,7 @@ def test_a_certificate_over_a_place_of_ones_own_is_that_of_memory() -> None:
     X, random = dense(matrix("dense")), np.random.default_rng(3)
     y = random.choice([-1.0, 1.0], N)
     plain = make_problem(X, y, SquaredHinge(), C=0.5, intercept="regularized")
-    passes = packed(X, plain.members)
-    own = PackedProblem(**vars(plain) | {"X": passes.X, "passes": passes})
+    own = make_problem(packed(X, plain.members), y, SquaredHinge(), C=0.5, intercept="regularized")
     point = Point(random.normal(size=D + 1), random.random(N) * y)
     found, known = evaluate(own, point).certificate, evaluate(plain, point).certificate
     assert found.primal == pytest.approx(known.primal, rel=1e-12)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.passes import Part, Passes
 
@@ -53,10 +52,3 @@ def packed(X: Dense, members: np.ndarray, size: int = 16) -> Packed:
     blocks = [zlib.compress(X.values[k : k + size].tobytes()) for k in range(0, len(X.values), size)]
     shape = np.broadcast_to(X.values.dtype.type(0), X.values.shape)  # takes no memory
     return Packed(Dense(shape, X.bias), members, blocks, size)
-
-
-@dataclass(frozen=True, eq=False)
-class PackedProblem(Problem):
-    """A problem over compressed rows; what is written over passes works as in memory."""
-
-    passes: Any = field(default=None)

@@ -8,7 +8,7 @@ Everything else that scikit-learn accepts is converted once: to float32 where th
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -24,9 +24,11 @@ from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_o
 from saddlesvm.rows.files import is_mapped, release_pages
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import does_not_fit
-from saddlesvm.rows.passes import squared_norms
+from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
 from saddlesvm.runtime.small import is_little
+
+OPTIONS_IN_MEMORY = ("canonical", "probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
 
 
 class BadRowError(ValueError):
@@ -76,7 +78,7 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     ValueError
         No rows or features, a wrong number of features, indices out of range.
     """
-    if not isinstance(X, np.ndarray):
+    if not isinstance(X, (np.ndarray, Passes)):
         memory = getattr(estimator, "memory", None)
         X = joined(X, memory)[0] if are_stores(X) else X
         X, names = opened(X.X if isinstance(X, Store) else X, memory)
@@ -84,6 +86,8 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
             return check_named(estimator, X, names, reset=reset)
         if are_dicts(X):
             return check_dicts(estimator, X, reset=reset)
+    if isinstance(X, Passes):
+        return check_place(estimator, X, reset=reset)
     kept = usable(X, getattr(estimator, "memory", None))
     if kept is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -102,6 +106,31 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     if not sparse.issparse(checked) or (repeats and in_range(checked)):
         return checked
     return canonical(checked)
+
+
+def refuse_place(X: Passes, what: str) -> NoReturn:
+    """Raise ValueError: `what` needs rows in memory or mapped files."""
+    raise ValueError(
+        f"{what} needs rows in memory or mapped files; these are in a place of their own ({type(X).__name__}), over "
+        "which LinearSVC and LinearSVR with a given C train by passes"
+    )
+
+
+def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
+    """Rows in a place of their own, as they are; their number of features is noted, or compared.
+
+    Raises
+    ------
+    ValueError
+        The estimator, or one of its options, needs rows in memory; or the rows have a virtual feature already.
+    """
+    kind, asked = type(estimator).__name__, [name for name in OPTIONS_IN_MEMORY if getattr(estimator, name, None)]
+    if asked or not getattr(estimator, "takes_places", False):
+        refuse_place(X, f"{kind} with {asked[0]}" if asked else kind)
+    if X.X.bias != 0.0:
+        raise ValueError(f"rows for {kind} have no virtual feature: fit_intercept adds one; got bias={X.X.bias!r}")
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return X
 
 
 def check_named(estimator: Any, X: Any, names: list[str], *, reset: bool) -> Any:
@@ -202,6 +231,8 @@ def as_floats(X: Any) -> Any:
 
 def as_design(X: Any) -> Any:
     """Like :func:`check_design` for functions, which have no estimator to note the features on."""
+    if isinstance(X, Passes):
+        refuse_place(X, "this function")
     X, _ = opened(X.X if isinstance(X, Store) else X)
     if are_dicts(X):
         raise ValueError(
@@ -256,12 +287,12 @@ def in_order(X: Any) -> Any:
     return X.sorted_indices() if sparse.issparse(X) and not X.has_sorted_indices else X
 
 
-def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
+def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
     """Squared row norms, shape (n,), float64; computing them is the check that all values are finite.
 
     Parameters
     ----------
-    X : Dense or CSR
+    X : Dense, CSR or Passes
     threads : int, default=1
         Most threads of the pass over the rows.
 
@@ -270,12 +301,13 @@ def finite_norms(X: Rows, threads: int = 1) -> np.ndarray:
     BadRowError
         X holds NaN, infinity, or values whose square overflows; the message names row and column.
     """
-    norms = squared_norms(X, rows.n_rows(X), threads)
+    norms = X.norms() if isinstance(X, Passes) else squared_norms(X, rows.n_rows(X), threads)
     finite = np.isfinite(norms)
     if not finite.all():
         i = int(np.argmin(finite))
         kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
-        where = f"row {i}, column {_worst_column(X, i)} (from 0)"
+        column = "" if isinstance(X, Passes) else f", column {_worst_column(X, i)}"
+        where = f"row {i}{column} (from 0)"
         advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
         raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", i)
     return norms

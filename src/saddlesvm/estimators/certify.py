@@ -25,9 +25,10 @@ from saddlesvm.problem.nu import PLAIN, Machine, Novelty, NuClassification, NuRe
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import Kernel, resolve_gamma
+from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
-from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.base import Budget, check_place
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.multinomial import Multinomial
@@ -164,14 +165,15 @@ def certify_model(
         Invalid data, or a model that does not match them.
     """
     check("refine", refine, COUNT)
-    design = inputs.as_design(X)
     kind = model._intercept_kind()
-    plain = rows.as_rows(design, float(model.intercept_scaling) if intercept_kind(kind).present else 0.0)
+    bias = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
+    design = X if isinstance(X, Passes) else inputs.as_design(X)
+    plain = X.with_feature(bias) if isinstance(X, Passes) else rows.as_rows(design, bias)
     own = C is None and lam is None
     strength = model._posed() if own else {"C": C, "lam": lam}
     posed = model.training_problems(y, sample_weight, design.shape[0])
     options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
-    W = np.column_stack([dense_weights(model.coef_), np.atleast_1d(model.intercept_) / (plain.bias or 1.0)])
+    W = np.column_stack([dense_weights(model.coef_), np.atleast_1d(model.intercept_) / (bias or 1.0)])
     duals = getattr(model, "dual_coef_", None) if own else None
     duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
     found = []
@@ -200,6 +202,7 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     if not refine:
         return own.certificate
     solver: Any = DCD()
+    check_place(problem, solver)
     if isinstance(problem, JointProblem):
         solver = Multinomial() if isinstance(problem, MultinomialProblem) else CrammerSinger()
     state = solver.init(problem, 0, Point(point.w, own.alpha))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights, parts_of_rows
 from saddlesvm.rows.small_types import widened
 
@@ -59,6 +60,8 @@ def diagnose(X: Any) -> list[Finding]:
 
 def scale_hint(X: Any) -> list[Finding]:
     """A hint on the scales of the features, from some rows: cheap enough for the end of a fit."""
+    if isinstance(X, Passes):
+        return []
     n = X.shape[0]
     some = X[np.unique(np.linspace(0, n - 1, min(n, GLANCED_ROWS)).astype(np.int64))]
     if not sparse.issparse(X):

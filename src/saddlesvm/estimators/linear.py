@@ -18,6 +18,7 @@ from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.sklearn_callbacks import FitTasks
 from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.losses import Loss
+from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
@@ -104,7 +105,7 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         posed = self._learnt(y, sample_weight, X.shape[0])
         tasks = FitTasks(self, X, y, sample_weight, len(posed.problems)) if in_use(self) else None
         self._solve(X, posed, tasks, start)
-        self._data = None if self.reads_blocks else Data(X, y, sample_weight)
+        self._data = None if self.reads_blocks or isinstance(X, Passes) else Data(X, y, sample_weight)
         self._complete(X, y, sample_weight)
         if tasks is not None:
             tasks.end()

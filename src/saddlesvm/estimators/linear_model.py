@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +31,7 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
+from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
@@ -85,6 +86,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     training_problems: Callable[[Any, Any, int], Training]
+    takes_places: ClassVar[bool] = True  # rows may be in a place of their own
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
@@ -375,6 +377,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         ValueError
             The rows do not fit, but the solver or the way to split classes cannot read blocks.
         """
+        if isinstance(X, Passes):
+            return False
         solver = solver or self._made_solver()
         memory = None if self.memory is None else memory_bytes(self.memory)
         asked = isinstance(solver, Blocks)

@@ -17,6 +17,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.internal import internal
 
@@ -50,6 +51,8 @@ def checked_data(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Data:
     """Data of the features that a fitted model knows; ValueError for others."""
     check_is_fitted(model)
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    if isinstance(X, Passes):
+        inputs.refuse_place(X, "what follows from a fit")
     return Data(inputs.check_design(model, X, reset=False), y, sample_weight)
 
 

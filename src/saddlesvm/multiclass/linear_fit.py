@@ -33,6 +33,7 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, n_features, n_rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
+from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
@@ -106,6 +107,7 @@ class FileRows:
     spare: np.ndarray | None = None
     kept_bytes: int = 0
     in_files: ClassVar[bool] = True
+    place: ClassVar[None] = None
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> StreamedProblem:
         """The problem behind a sub-problem; `options` are those of
@@ -179,17 +181,20 @@ class MemoryRows:
         Squared norms of the rows.
     threads : int
         Threads that a fit may use.
+    place : Passes, optional
+        Over all rows, if they are in a place of their own; `X` then holds no values.
     """
 
     X: Rows
     norms: np.ndarray
     threads: int = 1
+    place: Passes | None = None
     in_files: ClassVar[bool] = False
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
-        problem = sub.problem(self.X, loss, norms=self.norms, **options)
+        problem = sub.problem(self.place or self.X, loss, norms=self.norms, **options)
         return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
 
 
@@ -198,7 +203,7 @@ def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | N
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
+    X : ndarray, CSR matrix or Passes of shape (n, d)
     intercept : {"none", "regularized", "free"}
     scaling : float
         Value of the virtual feature, where the user's choice counts.
@@ -206,6 +211,11 @@ def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | N
         Sub-problems that are solved at the same time.
     n_jobs : int, optional
     """
+    if isinstance(X, Passes):
+        norms = finite_norms(X)
+        scale = intercept_kind(intercept).value(scaling, lambda: norms)
+        place = X.with_feature(scale)
+        return MemoryRows(place.X, norms + scale * scale, place=place)
     plain = layouts.as_rows(X)
     pays = worth_threads(layouts.reading_time(plain, X.size))
     threads = threads_each(jobs, n_jobs) if pays else 1
@@ -337,7 +347,7 @@ class LinearFits(Fits):
         self.side_by_side = self.rows.in_files and count > 1 and self.may_share
         self.together = 1
         self.shared: SharedStart | None = None
-        if not self.rows.in_files and self.may_start_together and count > 1:
+        if self.may_start_together and count > 1 and not self.rows.in_files and self.rows.place is None:
             first = self.rows.problem(self.problems[0], self.loss, self.options)
             auto = self.solver if isinstance(self.solver, Auto) else None
             newton = auto is not None and by_newton(first)

@@ -25,6 +25,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
+from saddlesvm.rows.passes import Passes
 from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase, one_of
 from saddlesvm.solvers.blocks import Blocks
@@ -59,7 +60,7 @@ class JointSubProblem(SubProblem):
         """One a class; for two classes the one of :func:`use_two_class_form`."""
         return self.n_classes if self.n_classes > 2 else 1
 
-    def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
+    def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
         kind = MultinomialProblem if isinstance(self.joint, Softmax) else JointProblem
         given = {"members": self.members, **options}
         return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)

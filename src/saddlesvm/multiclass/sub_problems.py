@@ -24,6 +24,7 @@ from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_pro
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.clock import clock, end_of_fit
 
 SEVERITY = {outcome: rank for rank, outcome in enumerate(Outcome)}
@@ -67,7 +68,7 @@ class SubProblem:
         members = np.flatnonzero(chosen) if self.members is None else self.members[chosen[self.members]]
         return dataclasses.replace(self, members=members)
 
-    def problem(self, X: Rows, loss: Loss, **options: Any) -> Problem:
+    def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
         """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""
         return make_problem(X, self.y, loss, members=self.members, **self.with_weights(options))
 

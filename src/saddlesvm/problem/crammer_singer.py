@@ -32,6 +32,7 @@ from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import ClassBlock, add_combinations, by_class, class_blocks, new_weights
+from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import scores_of_rows
 
 SIZED_VALUES = 2**20  # variables whose sizes are added up at once
@@ -93,7 +94,7 @@ class JointProblem(Problem):
 
 
 def make_joint_problem(
-    X: rows.Rows,
+    X: rows.Rows | Passes,
     codes: np.ndarray,
     n_classes: int,
     loss: Any,
@@ -110,6 +111,9 @@ def make_joint_problem(
         A loss, an intercept or a penalty is asked for that this kind of problem does not have.
     """
     plain = make_problem(X, codes, loss, **options)
+    if not plain.passes.holds_rows:
+        place = type(plain.place).__name__
+        raise ValueError(f"{joint.title()} machine needs rows in memory or files, not a place of their own ({place})")
     if loss_name(loss) != kind.binary_loss or (plain.intercept.constrained and not kind.any_intercept):
         no = "" if kind.any_intercept else ", and no free intercept"
         raise ValueError(f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}")

@@ -124,6 +124,8 @@ class Problem:
         The factor of objectives in the C form for their report, see :class:`Strength`.
     fixed : ndarray of shape (d + 1,) or (0,)
         The pull of rows that are left out, and whose multipliers stand still: the primal is less by ``fixed . w``.
+    place : Passes, optional
+        Where the rows are, if that is a place of its own; `X` then holds no values.
     stored_points : {"checked", "checked later", "made anew"}
         What becomes of the points in a checkpoint: they are checked when they are read, or, where the rows are read
         from files, at the end of the resumed run; or they are not stored, and made anew.
@@ -146,6 +148,7 @@ class Problem:
     penalty: Penalty = field(default_factory=L2)
     share: float = 1.0
     fixed: np.ndarray = field(default_factory=lambda: np.empty(0))
+    place: Passes | None = None
 
     @property
     def strength(self) -> Strength:
@@ -177,6 +180,8 @@ class Problem:
     @cached_property
     def passes(self) -> Passes:
         """How to pass over the members."""
+        if self.place is not None:
+            return self.place.among(self.members)
         return InMemory(self.X, self.members, self.values_per_row, self.threads)
 
     @property
@@ -284,7 +289,7 @@ class Problem:
 
 
 def make_problem(
-    X: Rows,
+    X: Rows | Passes,
     y: np.ndarray,
     loss: Loss,
     *,
@@ -301,8 +306,9 @@ def make_problem(
 
     Parameters
     ----------
-    X : Dense or CSR
-        Rows with a `bias` that is non-zero exactly when there is an intercept.
+    X : Dense, CSR or Passes
+        Rows with a `bias` that is non-zero exactly when there is an intercept; or passes over all of such rows, in a
+        place of their own.
     y : ndarray of shape (n_all,)
         -1 and +1 for classification losses, targets otherwise.
     weights : ndarray of shape (n_all,), optional
@@ -323,6 +329,9 @@ def make_problem(
     ValueError
         The intercept is unknown or does not work with the rows, or C and lam do not fit together.
     """
+    place = X if isinstance(X, Passes) else None
+    X = place.X if place is not None else X
+    assert not isinstance(X, Passes)
     kind = make_intercept(intercept, X.bias)
     if kind.scale != X.bias:
         raise ValueError(f"intercept {str(kind)!r} does not work with a virtual feature of value {X.bias:g}")
@@ -341,7 +350,7 @@ def make_problem(
         loss=loss,
         C=C,
         weights=s,
-        norms=squared_norms(X, count) if norms is None else norms,
+        norms=norms if norms is not None else squared_norms(X, count) if place is None else place.norms(),
         members=chosen,
         intercept=kind,
         n=n,
@@ -349,6 +358,7 @@ def make_problem(
         whole=whole,
         penalty=L2() if penalty is None else penalty,
         share=share,
+        place=place,
     )
 
 

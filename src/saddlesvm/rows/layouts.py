@@ -47,7 +47,14 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
         Of float32 or float64; dense ones also of half precision, whole numbers and bool.
     bias : float, default=0.0
         Value of the virtual constant feature; 0 for none.
+
+    Raises
+    ------
+    TypeError
+        X is neither.
     """
+    if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+        raise TypeError(f"rows are a NumPy array or a CSR matrix; got {type(X).__name__}")
     if sparse.issparse(X):
         return CSR(_read_only(X.data), _read_only(X.indices), _read_only(X.indptr), float(bias), int(X.shape[1]))
     return Dense(_read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))

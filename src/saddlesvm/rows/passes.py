@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, n_features, n_values, norms_of, reading_time
+from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, n_features, n_rows, n_values, norms_of, reading_time
 from saddlesvm.runtime.threads import pieces_of, shared, worthwhile
 
 Answer = TypeVar("Answer")
@@ -75,6 +75,23 @@ class Passes(ABC):
     holds_rows: ClassVar[bool] = False
     X: Rows
     members: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the whole matrix, the virtual feature not counted."""
+        return n_rows(self.X), n_features(self.X)
+
+    def with_feature(self, value: float) -> Self:
+        """The same passes over rows whose virtual feature has this value; a class that is no dataclass overrides it."""
+        changed: Any = replace(self, X=self.X._replace(bias=value))  # type: ignore[type-var]
+        return changed
+
+    def norms(self) -> np.ndarray:
+        """``||x_i||^2`` of the rows, shape (n,). Not finite where a row holds NaN, infinity or an overflow."""
+        found = np.empty(self.members.size)
+        for _ in self.each(lambda part: norms_of(part.X, part.rows, found[part.place])):
+            pass
+        return found
 
     @abstractmethod
     def among(self, members: np.ndarray) -> Passes:
@@ -236,7 +253,4 @@ class FromFiles(Passes):
 
 def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
-    norms = np.empty(count)
-    passes = InMemory(X, np.arange(count), n_values(X) / max(count, 1), threads)
-    passes.each(lambda part: norms_of(part.X, part.rows, norms[part.place]))
-    return norms
+    return InMemory(X, np.arange(count), n_values(X) / max(count, 1), threads).norms()

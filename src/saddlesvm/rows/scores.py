@@ -10,6 +10,7 @@ from scipy import sparse
 
 from saddlesvm.rows.files import is_mapped, release_pages
 from saddlesvm.rows.layouts import Rows, matrix_of
+from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.small_types import widened
 
 BLOCK_VALUES = 4_000_000
@@ -49,11 +50,13 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    X : ndarray of any type that is kept in place, or CSR matrix, of shape (n, d)
+    X : ndarray of any type that is kept in place, CSR matrix, or Passes, of shape (n, d)
     coef : ndarray of shape (k, d) or (d,), or sparse matrix of shape (k, d), float64
     intercept : ndarray of shape (k,)
     """
     n = X.shape[0]
+    if isinstance(X, Passes):
+        return np.column_stack([X.margins(np.append(w, 0.0)) for w in dense_weights(coef)]) + intercept
     coef = coef if sparse.issparse(coef) else np.atleast_2d(coef)
     scores = np.empty((n, coef.shape[0]))
     at_once = X.dtype == np.float64 and not is_mapped(X)
