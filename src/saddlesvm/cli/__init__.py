@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from saddlesvm.runtime.lazy import Later
 
-INTERRUPTED = 130
+OK, USAGE_ERROR, NOT_CERTIFIED, INTERRUPTED = 0, 2, 3, 130  # exit codes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

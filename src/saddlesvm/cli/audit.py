@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.asked import make_estimator
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, show
 from saddlesvm.cli.reading import check_classes, labels_of, read_table
-from saddlesvm.cli.train import NOT_CERTIFIED, OK
 from saddlesvm.data import DataError
 from saddlesvm.estimators.audit import Audit, audit
 from saddlesvm.fit.outcome import Outcome

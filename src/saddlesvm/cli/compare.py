@@ -7,14 +7,15 @@ import os
 from typing import Any
 
 from saddlesvm import lab
+from saddlesvm.cli import INTERRUPTED
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.known import loss_text
+from saddlesvm.cli.reading import labels_of
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import check_names
 from saddlesvm.problem.losses import make_loss, split_losses, traits_of
 from saddlesvm.runtime.shown import shown
 
-INTERRUPTED = 130
 # Options that are parameters of the same name.
 OF_COMPARE = "solvers C lam repeats tol peers intercept positive certify_every kernel gamma degree coef0 trace"
 OF_WATCH = "solver loss C lam epochs rows seed positive"
@@ -105,13 +106,6 @@ def check_places(report: str | None, figures: str | None = None) -> None:
         raise DataError(f"{report}: is a folder; the report is a file")
     if figures is not None and os.path.exists(figures) and not os.path.isdir(figures):
         raise DataError(f"{figures}: is a file; the figures go to a folder")
-
-
-def labels_of(table: Table) -> Any:
-    """The labels of a table, which solvers need."""
-    if table.y is None:
-        raise DataError(f"{table.source}: has no labels; solvers need them")
-    return table.y
 
 
 def image_shape(given: str | None, table: Table) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any
 
+from saddlesvm.cli import INTERRUPTED, OK
 from saddlesvm.cli.console import print_error
 from saddlesvm.cli.display import Facts, progress_bar, show
 from saddlesvm.cli.tabular import needs_encoder, opened, refuse
@@ -18,7 +19,6 @@ from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.rows.small_types import type_name
 
-OK, INTERRUPTED = 0, 130
 CLASSES_SHOWN = 1_000
 
 

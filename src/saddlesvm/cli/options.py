@@ -469,7 +469,7 @@ COMMANDS = {
     ),
     "warmup": Command(
         "compile ahead what first fits would otherwise wait for",
-        "warmup:run",
+        "running:warm_up",
         "loss layout dtype intercept multi_class penalty kernel n_jobs",
         ("warmup", "warmup --loss hinge,logistic --layout csr --dtype float32"),
         {

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
+from saddlesvm.cli import USAGE_ERROR
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.cli.console import check_outputs, check_sources, give_up_output, print_error, ready_output, why_unwritten
 from saddlesvm.cli.known import known_estimators, made_known
@@ -19,7 +20,6 @@ from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Comm
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.lazy import Later
 
-USAGE_ERROR = 2
 WEIGHTS = "--class-weight"
 WIDEST = 26  # columns of the options, beside their texts
 OF_ALL = ("train heart", "train --help")  # examples of the whole command line

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.asked import make_estimator, task_of
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, show
 from saddlesvm.cli.reading import labels_of, read_table
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, read_encoded
-from saddlesvm.cli.train import NOT_CERTIFIED, OK
 from saddlesvm.data import Table
 from saddlesvm.data.blocks import check_names
 from saddlesvm.estimators import persistence

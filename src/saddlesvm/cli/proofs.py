@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.display import show
 from saddlesvm.cli.reading import check_features, labels_of, read_table
 from saddlesvm.data import DataError, Table
@@ -19,8 +20,6 @@ from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.persistence import parted
 from saddlesvm.estimators.proofs import verified
 from saddlesvm.fit.outcome import Outcome
-
-OK, REFUSED = 0, 3
 
 
 def prove(options: argparse.Namespace) -> int:
@@ -64,7 +63,7 @@ def forget(options: argparse.Namespace) -> int:
     worth = {"relative gap": model.certificate_.relative_gap, "outcome": str(model.outcome_)}
     worth |= {"digest": getattr(model, "digest_", None), "log": model.log_.tolist()[-1]}
     show({"quality": worth, "done": {"model written to": options.output}}, options.json)
-    return OK if model.outcome_ is Outcome.CERTIFIED else REFUSED
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
 def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:
@@ -99,6 +98,6 @@ def verify(options: argparse.Namespace) -> int:
         said = verified(proof, table.X, labels_of(table))
     except ValueError as error:
         show({"verified": {"refused": str(error)}}, options.json)
-        return REFUSED
+        return NOT_CERTIFIED
     show({"verified": {"result": said}}, options.json)
     return OK

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.console import safe_label, write_output
 from saddlesvm.cli.convert import store_info
 from saddlesvm.cli.display import Facts, described, line_of, model_facts, show, worth, worth_of
@@ -31,7 +32,6 @@ from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.rows import layouts as rows
 
-OK, NOT_CERTIFIED = 0, 3
 PREDICTED_ROWS = 100_000  # rows predicted at a time, because text takes many times the memory of numbers
 WORDS = np.array(["open", "proven"])
 

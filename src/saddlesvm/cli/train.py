@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.asked import check_choice, cross_validated, estimator_kind, held_out, make_estimator, task_of
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_to_learn_from
@@ -32,7 +33,6 @@ from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.solvers.automatic.auto import FINISH
 
-OK, NOT_CERTIFIED = 0, 3
 QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up to some times as long
 
 
