@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR
-from saddlesvm.answers.changed_groups import ChangedGroups
-from saddlesvm.answers.changed_rows import ChangedRows, without_each
+from saddlesvm.answers.changed_rows import ChangedGroups, ChangedRows, without_each
 from saddlesvm.answers.vicinity import vicinity_of
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem

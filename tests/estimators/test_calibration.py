@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
 
 from saddlesvm import LinearSVC
-from saddlesvm.estimators.calibration import Column, fitted_curves, probabilities
+from saddlesvm.estimators.calibration import Column, class_probabilities, fitted_curves, probabilities
 from saddlesvm.estimators.persistence import load, save
 
 
@@ -79,3 +79,24 @@ def test_a_chosen_C_is_calibrated_too():
     X, y = rows(n=150)
     model = LinearSVC(C="auto:low=1e-2,high=1", loss="hinge", probability=True, random_state=0).fit(X, y)
     assert model.predict_proba(X).shape == (150, 2)
+
+
+@pytest.mark.parametrize(("classes", "method"), [(2, "sigmoid"), (3, "sigmoid"), (3, "temperature")])
+def test_the_log_loss_of_refits_is_between_its_bounds(classes, method):
+    random = np.random.default_rng(0)
+    y = np.arange(30) % classes
+    X, weights = random.normal(size=(30, 3)) + np.eye(classes, 3)[y], random.choice([0.5, 1.0, 2.0], 30)
+    options = {"loss": "logistic", "C": 0.3, "random_state": 0}
+    model = LinearSVC(probability=method, **options).fit(X, y, sample_weight=weights)
+    low, high = model.calibration_loss_bounds()
+    losses = []
+    for i in range(30):
+        kept = np.arange(30) != i
+        other = LinearSVC(tol=1e-10, **options).fit(X[kept], y[kept], sample_weight=weights[kept])
+        scores = other.decision_function(X[[i]]).reshape(1, -1)
+        losses.append(-np.log(class_probabilities(model.calibration_, scores, pairs=False)[0, y[i]]))
+    truth = np.average(losses, weights=weights)
+    assert low - 1e-4 <= truth <= high + 1e-4  # what scores of refits with a relative gap of 1e-10 can be off by
+    assert high - low < 1e-2
+    with pytest.raises(ValueError, match="no curves"):
+        LinearSVC(**options).fit(X, y).calibration_loss_bounds()

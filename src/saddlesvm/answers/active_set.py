@@ -26,15 +26,18 @@ conditions.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from saddlesvm.answers.curvature import plain_curvature
 from saddlesvm.answers.gradient import close_margins, margin_slips
+from saddlesvm.answers.long_floats import LONG, LONGER, long_margins, long_pull, margin_error
 from saddlesvm.answers.neighbourhood import Neighbourhood
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
 from saddlesvm.problem.short_sums import expanded
 from saddlesvm.problem.sums import dual_weights, margins
@@ -55,7 +58,7 @@ def has_margin(problem: Problem) -> bool:
     return bool(loss_name(problem.loss) == "hinge" and plain and problem.passes.holds_rows)
 
 
-def verified(problem: Problem, alpha: np.ndarray) -> Neighbourhood | None:
+def verified(problem: Problem, alpha: np.ndarray, fine: bool = False) -> Neighbourhood | None:
     """The ball around the optimum by the active set that multipliers near it have; None where it is not verified.
 
     Parameters
@@ -64,6 +67,8 @@ def verified(problem: Problem, alpha: np.ndarray) -> Neighbourhood | None:
         See :func:`has_margin`.
     alpha : ndarray of shape (n_all,)
         Dual variables near the optimum's.
+    fine : bool, default=False
+        Solve the equations of the verified set in long floats, for a ball that is some hundred times smaller.
     """
     members, y, s = problem.members, problem.gathered(problem.y), problem.gathered(problem.row_weights)
     share = np.clip(problem.gathered(alpha) * y / s, 0.0, 1.0)
@@ -86,7 +91,11 @@ def verified(problem: Problem, alpha: np.ndarray) -> Neighbourhood | None:
         out = on_margin & ((share < 0.0) | (share > 1.0))
         wrong = ~on_margin & ((y * z < 1.0) != (share == 1.0))
         if not out.any() and not wrong.any():
-            return _bounded(problem, share, on_margin, G, factor)
+            floor = _least_eigenvalue(problem, G, factor)
+            found = _bounded(problem, share, on_margin, factor, floor) if floor > 0.0 else None
+            if found is None or not (fine and LONGER):
+                return found
+            return _finer(problem, found, share * s * y, on_margin, factor, floor)
         if (moved := int((out | wrong).sum())) >= before:
             return None
         before = moved
@@ -96,13 +105,10 @@ def verified(problem: Problem, alpha: np.ndarray) -> Neighbourhood | None:
 
 
 def _bounded(
-    problem: Problem, share: np.ndarray, on_margin: np.ndarray, G: np.ndarray, factor: np.ndarray
+    problem: Problem, share: np.ndarray, on_margin: np.ndarray, factor: np.ndarray, floor: float
 ) -> Neighbourhood | None:
     """The ball around the solution for an active set; None where it is not known that all rows keep their side."""
     y, s = problem.gathered(problem.y), problem.gathered(problem.row_weights)
-    floor = _least_eigenvalue(problem, G, factor)
-    if not floor > 0.0:
-        return None
     for last in (False, True):
         v, off = _weights(problem, share * s * y)
         z, terms = close_margins(problem, v)
@@ -117,6 +123,22 @@ def _bounded(
     reach = slips + SLACK * radius * norms
     kept = np.where(on_margin, inside, np.where(share == 1.0, y * z + reach < 1.0, y * z - reach > 1.0))
     return Neighbourhood(v, radius, plain_curvature(problem), problem.scale, way="active set") if kept.all() else None
+
+
+def _finer(
+    problem: Problem, found: Neighbourhood, alpha: np.ndarray, on_margin: np.ndarray, factor: np.ndarray, floor: float
+) -> Neighbourhood:
+    """The ball around the solution for a verified active set, from multipliers and weights in long floats."""
+    y, a = problem.gathered(problem.y), alpha.astype(LONG)
+    for _ in range(REFINED):
+        missed = (y - long_margins(problem, long_pull(problem, a)[0]))[on_margin]
+        a[on_margin] += dpotrs(factor, missed.astype(np.float64), lower=1)[0] / problem.C
+    v, off = long_pull(problem, a)
+    center = v.astype(np.float64)
+    error = margin_error(problem, norm_of(center)) + off
+    missed = np.abs(y - long_margins(problem, v)).astype(np.float64) + error * radii(problem.gathered(problem.norms))
+    radius = float(np.linalg.norm(missed[on_margin])) / math.sqrt(floor) + off + float(np.linalg.norm(v - center))
+    return replace(found, center=center, radius=SLACK * radius) if SLACK * radius < found.radius else found
 
 
 def _shares(problem: Problem, factor: np.ndarray, missed: np.ndarray, on_margin: np.ndarray) -> np.ndarray:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from saddlesvm.answers.active_set import verified
 from saddlesvm.answers.curvature import plain_curvature
 from saddlesvm.answers.gradient import gradient_at, slope_at
-from saddlesvm.answers.long_gradient import long_gradient
-from saddlesvm.answers.nearer import FACTORS, can_come_nearer
+from saddlesvm.answers.long_floats import long_gradient
 from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
+from saddlesvm.answers.steps import FACTORS, can_come_nearer
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import SLACK
@@ -27,6 +28,7 @@ from saddlesvm.solvers.second_order.equations import NewtonEquations
 
 CLOSE = 1e-3  # share of a gradient in long floats that a step leaves
 STEPS = 3  # of Newton's method: each squares the distance from the optimum, until rounding ends it
+MOST_STEPS, GAIN = 10, 0.5  # of those by conjugate gradients; share of the distance that one leaves at most
 SUMMED = 1e-14  # what the few operations of a radius may round
 FORMAT = "saddlesvm canonical weights 1"
 
@@ -94,8 +96,9 @@ def digest(found: Rounded, classes: Sequence[str], names: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def polished(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhood:
-    """A narrower neighbourhood of the optimum, after steps of Newton's method from w; the same where none is narrower.
+def polished(problem: Problem, found: Neighbourhood, w: np.ndarray, alpha: np.ndarray | None = None) -> Neighbourhood:
+    """A narrower neighbourhood of the optimum, after steps of Newton's method from w, or by its active set in long
+    floats; the same where none is narrower.
 
     Parameters
     ----------
@@ -104,7 +107,11 @@ def polished(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbour
         Where the optimum is known to lie.
     w : ndarray of shape (d + 1,)
         Its center, the last place that of a free intercept, too.
+    alpha : ndarray of shape (n_all,), optional
+        Dual variables near the optimum's, of a neighbourhood by an active set.
     """
+    if found.way == "active set" and alpha is not None:
+        return verified(problem, alpha, fine=True) or found
     if found.curvature.factor is None:
         return _by_gradient(problem, found, w) if can_come_nearer(problem) else found
     center = w
@@ -139,12 +146,12 @@ def _long(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhoo
 def _by_gradient(problem: Problem, found: Neighbourhood, w: np.ndarray) -> Neighbourhood:
     """A narrower plain ball, by steps whose gradients are in long floats: for more features than a factor may have."""
     equations, plain = NewtonEquations(problem, FACTORS), plain_curvature(problem)
-    for _ in range(STEPS):
+    for _ in range(MOST_STEPS):
         exact = long_gradient(problem, w)
         if exact is None:
             break
         radius = plain.dual_norm(*exact)
-        if not radius < found.radius:
+        if not radius < GAIN * found.radius:
             break
         found = Neighbourhood(w, radius, plain, problem.scale, way="gradient")
         bends = slope_at(problem, w, margins(problem, w)).answers.bend

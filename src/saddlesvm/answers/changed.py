@@ -9,24 +9,64 @@ regulariser alone has curvature 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.many_points import BLOCK_VALUES, loss_arrays, pulls_of_rows
 from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
+from saddlesvm.problem.array_losses import has_array_methods, methods_of
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.rounding import SLACK, gamma, radii
-from saddlesvm.rows.layouts import n_rows, n_values
+from saddlesvm.rows.layouts import Rows, matrix_of, n_rows, n_values
 from saddlesvm.rows.scores import scores_of_rows
+from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
+BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
 MOST_STEPS = 20
 FALL = 0.5  # share that a step leaves of a gradient at most; else the steps of this change end
 OWN_WORK = 2.0**33  # products for the matrices of their own that the changes solved together take: a few seconds
 LEAST_LEFT = 1e-3  # share of the curvature that a change leaves at least; below it nothing is proven
+
+
+class LossArrays(NamedTuple):
+    """The derivative and the curvature of a loss on arrays of margins and labels."""
+
+    slope: Callable[[np.ndarray, Any], np.ndarray]
+    curvature: Callable[[np.ndarray, Any], np.ndarray]
+
+
+def loss_arrays(loss: Loss) -> LossArrays:
+    """The methods of a loss on arrays; number by number where its text is more than arithmetic."""
+    if has_array_methods(loss):
+        methods = methods_of(loss)
+        return LossArrays(
+            lambda z, y: np.asarray(methods.subgradient(loss, z, y) + 0.0 * z),
+            lambda z, y: np.asarray(methods.curvature(loss, z, y) + 0.0 * z),
+        )
+    return LossArrays(np.vectorize(loss.subgradient, otypes=[float]), np.vectorize(loss.curvature, otypes=[float]))
+
+
+def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
+    """``sum_i A_ik x_i`` for each column k, the virtual feature included, in float64, shape (d + 1, k)."""
+    pulled = _in_float64(matrix_of(X)).T @ A
+    return np.vstack([pulled, X.bias * A.sum(axis=0)])
+
+
+def _in_float64(matrix: Any) -> Any:
+    """Rows in float64, as they are where they are already."""
+    return matrix.astype(np.float64) if sparse.issparse(matrix) else widened(matrix, np.float64)
+
+
+def with_feature(some: Any, scale: float) -> np.ndarray:
+    """Rows as a dense array in float64 with the virtual feature, shape (k, d + 1)."""
+    dense = some.toarray() if sparse.issparse(some) else some
+    return np.hstack([widened(dense, np.float64), np.full((dense.shape[0], 1), scale)])
 
 
 @dataclass(frozen=True, eq=False)

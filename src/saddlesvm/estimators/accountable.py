@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import __version__
 from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
-from saddlesvm.answers.followed import followed
 from saddlesvm.answers.proof import have_steps, proof_nearest
+from saddlesvm.answers.steps import followed
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
@@ -74,8 +74,7 @@ def make_canonical(model: Any, data: Data | None) -> None:
         return
     values = found.values
     W = np.column_stack([values[:, :-1], values[:, -1] / (problems[0].scale or 1.0)])
-    known = own is not model and hasattr(own, "dual_coef_")
-    duals = [own.duals_of(k) / one.C if known else None for k, one in enumerate(problems)]
+    duals = _duals(own, problems) if own is not model else [None] * len(problems)
     each = [evaluate(one, Point(w, alpha), given_offset=True) for one, w, alpha in zip(problems, W, duals, strict=True)]
     vars(model).update({name: vars(own)[name] for name in HANDED_ON if name in vars(own)})
     if own is model:
@@ -101,9 +100,16 @@ def _rounded(model: Any, data: Data) -> tuple[Any, list[Any], Rounded]:
     found = rounded(*known.weight_bounds(), model.canonical)
     if found.ambiguous:
         W = weights_of(own, problems) if own is not model else [part.center for part in known.parts]
-        known.parts[:] = [polished(*given) for given in zip(problems, known.parts, W, strict=True)]
+        duals = _duals(own, problems) if own is not model else [None] * len(problems)
+        known.parts[:] = [polished(*given) for given in zip(problems, known.parts, W, duals, strict=True)]
         found = rounded(*known.weight_bounds(), model.canonical)
     return own, problems, found
+
+
+def _duals(own: Any, problems: list[Any]) -> list[np.ndarray | None]:
+    """The dual variables of each problem, divided by C; None where the model has none."""
+    known = hasattr(own, "dual_coef_")
+    return [own.duals_of(k) / one.C if known else None for k, one in enumerate(problems)]
 
 
 def digest_of(model: Any, found: Rounded) -> str:

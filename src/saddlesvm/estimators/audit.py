@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.answers.duplicates import contradictions
 from saddlesvm.answers.influence import group_changes, moved_scores, row_moves, rows_in_turn
-from saddlesvm.answers.separability import Separability, separability
-from saddlesvm.answers.verdicts import label_verdicts
+from saddlesvm.answers.labels import label_verdicts
+from saddlesvm.answers.separability import Separability, contradictions, separability
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.data import inputs
 from saddlesvm.estimators.leave_one_out import Estimation, LeaveOneOut, OwnRows, rows_of_groups

@@ -28,10 +28,11 @@ from sklearn.isotonic import IsotonicRegression
 
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_indicator
-from saddlesvm.estimators.leave_one_out import estimated
+from saddlesvm.estimators.leave_one_out import estimated, narrowed
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.joint_losses import softmax
+from saddlesvm.problem.rounding import UNIT
 from saddlesvm.runtime.allowed import among
 from saddlesvm.runtime.interrupt import part_of_a_search
 
@@ -306,6 +307,35 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
         counted = weights > 0.0
         return fitted_softmax(margins[counted], codes[counted], weights[counted])
     return fitted_curves(columns_of(problems, margins, posed.weights), method)
+
+
+def loss_bounds(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
+    """Between what the mean ``-log p(label)`` of a calibrated classifier lies over its own rows, each left out.
+
+    The curves, which stay, give a label a larger probability where the score of its class is larger, and those of the
+    others are smaller.
+    """
+    found = narrowed(model, X, y, sample_weight)
+    low, high = (one.reshape(len(one), -1) for one in (found.low, found.high))
+    n, several = len(low), low.shape[1] > 1
+    if model.multilabel_:
+        own = check_indicator(y, n).toarray() > 0
+    else:
+        own = np.searchsorted(model.classes_, inputs.check_labels(y, n))[:, None] == (np.arange(low.shape[1]) if several else 1)
+    losses = []
+    for scores in (np.where(own, high, low), np.where(own, low, high)):
+        if model.multilabel_:
+            p = probabilities(model.calibration_, scores)
+            p = np.where(own, p, 1.0 - p)
+        else:
+            p = class_probabilities(model.calibration_, scores, pairs=False)
+            p = p[own] if several else np.where(own, p[:, 1:], p[:, :1])
+        with np.errstate(divide="ignore"):
+            losses.append(-np.log(p.reshape(n, -1)).mean(axis=1))
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    slip = 32.0 * UNIT  # of the few operations of a curve, and of the mean
+    low_end, high_end = (float(np.average(one, weights=weights)) for one in losses)
+    return low_end * (1.0 - slip) - slip, high_end * (1.0 + slip) + slip
 
 
 def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:

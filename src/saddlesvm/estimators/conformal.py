@@ -10,9 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.answers.conformal import Conformal, Counts, counts_of_bounds
-from saddlesvm.answers.conformal_ridge import intervals
-from saddlesvm.answers.many_points import with_feature
+from saddlesvm.answers.changed import with_feature
+from saddlesvm.answers.conformal import Conformal, Counts, counts_of_bounds, intervals
 from saddlesvm.answers.neighbourhood import neighbourhood_of
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import store

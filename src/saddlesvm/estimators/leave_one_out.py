@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.answers.left_out import LeftOut, groups_left_out, rows_left_out
-from saddlesvm.answers.verdicts import Verdicts, label_verdicts, mean_of, squared_errors
+from saddlesvm.answers.influence import LeftOut, groups_left_out, rows_left_out
+from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import refuse_columns
@@ -118,6 +118,7 @@ class OwnRows:
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
 LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
+NARROW = 1e-3  # distance of bounds on a score that hardly changes a probability
 LARGEST_GAP = 0.05  # largest relative gap of a model with estimates
 
 
@@ -231,6 +232,11 @@ def estimated(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOn
     return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(proofs=False)
 
 
+def narrowed(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
+    """:func:`leave_one_out` with close bounds for rows whose label is decided, too, as far as there is room."""
+    return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(wide=NARROW)
+
+
 def rows_of_groups(groups: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     """The names of groups, ascending, and the rows of each; ValueError where there is one only."""
     names, codes = np.unique(groups, return_inverse=True)
@@ -245,10 +251,11 @@ class Estimation:
     def __init__(self, own: OwnRows) -> None:
         self.own, self.model, self.posed = own, own.model, own.posed
 
-    def run(self, groups: Any = None, proofs: bool = True) -> LeaveOneOut:
-        """Estimate every sub-problem's rows, and what follows from them; without proofs bounds are wide, and cheap."""
+    def run(self, groups: Any = None, proofs: bool = True, wide: float = np.inf) -> LeaveOneOut:
+        """Estimate every sub-problem's rows, and what follows from them; without proofs bounds are wide, and cheap;
+        with them, rows whose label is open, or whose bounds are farther apart than `wide`, are solved for."""
         if groups is None:
-            found = self._each_row(proofs)
+            found = self._each_row(proofs, wide)
         else:
             found = self._each_group(inputs.check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
@@ -266,13 +273,14 @@ class Estimation:
             verdicts.proven, not reasons, reasons,
         )  # fmt: skip
 
-    def _each_row(self, proofs: bool) -> list[RowEstimates]:
+    def _each_row(self, proofs: bool, wide: float) -> list[RowEstimates]:
         """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
         found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
         low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
         verdicts = self._verdicts(low, high)
-        undecided = np.flatnonzero(~verdicts.decided) if verdicts.decided.size else np.empty(0, dtype=np.intp)
-        return [one.refined(undecided).rows for one in found]
+        undecided = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
+        chosen = np.flatnonzero(undecided | (high - low > wide).any(axis=1))
+        return [one.refined(chosen).rows for one in found]
 
     def _of(self, k: int, proofs: bool) -> LeftOut:
         """The estimates of sub-problem k."""

@@ -10,7 +10,7 @@ import numpy as np
 from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
-from saddlesvm.estimators.calibration import PROBABILITY, calibrated
+from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
@@ -253,6 +253,41 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         self.__dict__.pop("calibration_", None)
         if self.probability:
             self.calibration_ = calibrated(self, X, y, sample_weight)
+
+    def calibration_loss_bounds(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> tuple[float, float]:
+        """Proven bounds on the leave-one-out log loss of the probabilities of a model with `probability`.
+
+        The curves are fitted to estimates of leave-one-out scores. This is how far these are proven: the mean
+        ``-log p(label)`` that the curves give to the exact leave-one-out scores lies between the bounds.
+
+        Parameters
+        ----------
+        X, y, sample_weight : optional
+            The data of the fit; by default the data of the last fit in this process.
+
+        Returns
+        -------
+        lower, upper : float
+            The upper one is infinite where nothing is proven, as for a hinge with a free intercept.
+
+        Raises
+        ------
+        ValueError
+            The model has no curves, no data, or no leave-one-out bounds (see :func:`leave_one_out`).
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(loss="logistic", probability=True, random_state=0)
+        >>> lower, upper = model.fit(notes.X, notes.y).calibration_loss_bounds()
+        >>> upper - lower < 1e-6
+        True
+        """
+        if not self._is_calibrated():
+            raise ValueError("probability=False: this model has no curves; fit it with probability=True")
+        return loss_bounds(self, *self._data_of(X, y, sample_weight))
 
     @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.labels import Rule
-from saddlesvm.answers.nearer import enough_for
 from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
+from saddlesvm.answers.steps import enough_for
 from saddlesvm.data import inputs
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
