@@ -321,7 +321,8 @@ def loss_bounds(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, 
     if model.multilabel_:
         own = check_indicator(y, n).toarray() > 0
     else:
-        own = np.searchsorted(model.classes_, inputs.check_labels(y, n))[:, None] == (np.arange(low.shape[1]) if several else 1)
+        codes = np.searchsorted(model.classes_, inputs.check_labels(y, n))
+        own = codes[:, None] == (np.arange(low.shape[1]) if several else 1)
     losses = []
     for scores in (np.where(own, high, low), np.where(own, low, high)):
         if model.multilabel_:
