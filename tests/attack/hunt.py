@@ -7,12 +7,14 @@ import os
 import selectors
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 60.0  # seconds without a word, after which a case counts as hung
-COMPILATION = 600.0  # seconds before the first word, which takes the compilation of kernels
+PATIENCE = 60.0  # processor seconds without a word, after which a case counts as hung
+COMPILATION = 600.0  # processor seconds before the first word, which takes the compilation of kernels
+IDLE = 10  # times as long on the clock, after which a case that uses no processor counts as hung, too
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -78,6 +80,29 @@ def hunt_all(folder: Path, jobs: list[Job], patience: float = PATIENCE) -> dict[
     return findings
 
 
+def spoke(child: subprocess.Popen, selector: selectors.BaseSelector, seconds: float) -> bool:
+    """Wait for a word of a process, for so many seconds of its processor's time; whether it came.
+
+    Other programs may take most of the machine, which is no fault of the case.
+    """
+    before = processor_seconds(child.pid)
+    for _ in range(IDLE):
+        if selector.select(seconds):
+            return True
+        if processor_seconds(child.pid) - before >= seconds:
+            break
+    return False
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used of the processor; the clock's seconds where the system does not say."""
+    try:
+        used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    except OSError:
+        return time.monotonic()
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+
+
 def _listen(child: subprocess.Popen, findings: dict[str, Findings], patience: float) -> tuple[dict | None, bool]:
     """Note what a process says; the case that it did not finish, and whether it hung."""
     begun: dict | None = None
@@ -85,7 +110,7 @@ def _listen(child: subprocess.Popen, findings: dict[str, Findings], patience: fl
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
         wait = COMPILATION
-        while selector.select(wait):
+        while spoke(child, selector, wait):
             line = child.stdout.readline()
             if not line:
                 return begun, False

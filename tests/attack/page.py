@@ -219,7 +219,7 @@ def failures(records: list[dict[str, Any]]) -> str:
     lines = []
     for failure in found:
         known = next((text for key, text in MENDED.items() if failure.startswith(f"{key} ")), "not explained yet")
-        lines.append(f"- {' '.join(failure.split()[:2])}: {known}.")
+        lines.append(f"- {' '.join(failure.split()[:2]).rstrip(':')}: {known}.")
     return "\n".join(lines) or "Nothing."
 
 
@@ -248,7 +248,7 @@ a seed and a number; for example, `python -m tests.attack --only model --seed 21
 one case again."""
 FILES = """Each case damages a sound file: bits, bytes, numbers, words, members of archives, headers or values.
 A case holds if the file is refused with one line and exit code 2, or if it is read. Memory must stay within 64
-MB and twice the size of the file, and no case may take more than a minute."""
+MB and twice the size of the file, and no case may take more than a minute of processor time."""
 JUDGED_FITS = """The fits cover every registered estimator and option: two classes and many in every way,
 columns of labels and of targets, all penalties, nu, novelties, kernels, landmarks and stores; C and lambda from
 1e-8 to 1e8, and weights over twelve powers of ten. Each problem is fitted by several solvers, to loose gaps and
@@ -295,7 +295,8 @@ report."""
 END = """The campaigns do not cover: kills of the scheduler and of the client of a cluster; faults of the disk
 below the C library (a loss of power, a disk that reports writes it has not made); failing calls in the reports,
 in Dask's processes and in the kernel cache; failures of small allocations; fuzzing by coverage; mutants of other
-files than the certificate's; processors other than x86-64 with compiled kernels; macOS and Windows."""
+files than the certificate's; all kernels with checked bounds, or as plain Python (single tests run so); processors
+other than x86-64 with compiled kernels; macOS and Windows."""
 
 
 def write(page: Path, records: Path = RECORDS) -> None:

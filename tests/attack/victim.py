@@ -139,7 +139,7 @@ def attempt(kind: str, path: Path) -> dict[str, Any]:
     """What became of one file."""
     size = sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
     forget_peak()
-    before, began = memory("VmRSS"), time.perf_counter()
+    before, began = memory("VmRSS"), time.process_time()
     try:
         outcome = USES.get(kind, of_data)(path)
     except BaseException as error:  # whatever it is, it should have been one line
@@ -147,7 +147,7 @@ def attempt(kind: str, path: Path) -> dict[str, Any]:
     peak = max(memory("VmHWM") - before, 0)
     if peak > ALLOWED_PEAK + 2 * size:
         outcome = f"FAILED: {peak} bytes of memory for a file of {size}; it was {outcome}"
-    return {"outcome": outcome, "seconds": time.perf_counter() - began, "peak": peak, "size": size}
+    return {"outcome": outcome, "seconds": time.process_time() - began, "peak": peak, "size": size}
 
 
 def case(kind: str, sources: list[Path], number: int, seed: int, folder: Path) -> Path:
