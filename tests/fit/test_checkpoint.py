@@ -16,7 +16,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge, SquaredHinge
-from saddlesvm.problem.penalties import L1
+from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Pegasos
@@ -104,6 +104,7 @@ def test_float32_runs_resume(tmp_path: Path) -> None:
         (SDCA(), {"n": 61}, "problem"),
         (SDCA(), {"weights": np.full(60, 2.0)}, "weights"),
         (SDCA(), {"intercept": "free"}, "problem"),
+        (SDCA(), {"penalty": ElasticNet(0.5)}, "penalty"),
         (SDCA(), {"seed": 1}, "labels"),
     ],
 )

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows import prefetch
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row, first_repeat
@@ -257,3 +259,16 @@ def test_a_third_layout_is_not_taken_for_csr() -> None:
     kernel = numba.njit(lambda X, w: rows.dot(X, 0, w))
     with pytest.raises((TypeError, numba.TypingError), match="rows of type Triplets have no compiled operations"):
         kernel(Triplets(np.ones(2), np.array([0, 2]), 0.0), np.ones(3))
+
+
+class Diagonal(NamedTuple):
+    """Rows of a third type."""
+
+    values: np.ndarray
+    bias: float
+
+
+def test_rows_of_a_third_type_are_refused_in_words() -> None:
+    X = Diagonal(np.ones(3), 0.0)
+    with pytest.raises(TypeError, match="rows of type Diagonal are not known: give Dense or CSR rows, or a place"):
+        make_problem(X, np.ones(3), Hinge(), C=1.0)  # type: ignore[arg-type]

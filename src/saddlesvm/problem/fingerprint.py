@@ -41,6 +41,7 @@ def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),
+        "penalty": [type(problem.penalty).__name__, *map(_plain, problem.penalty)],  # type: ignore[call-overload]
         "scale": problem.scale,
         "C": problem.C,
         "labels": zlib.crc32(np.ascontiguousarray(problem.y[members]).data),
@@ -48,3 +49,8 @@ def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]
         "weights": zlib.crc32(np.ascontiguousarray(weights).data),
         "solver": repr(solver),
     }
+
+
+def _plain(option: Any) -> Any:
+    """An option of a penalty; the sum of its bytes for an array."""
+    return zlib.crc32(np.ascontiguousarray(option).data) if isinstance(option, np.ndarray) else option

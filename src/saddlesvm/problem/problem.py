@@ -332,6 +332,7 @@ def make_problem(
     place = X if isinstance(X, Passes) else None
     X = place.X if place is not None else X
     assert not isinstance(X, Passes)
+    rows.check_layout(X)
     kind = make_intercept(intercept, X.bias)
     if kind.scale != X.bias:
         raise ValueError(f"intercept {str(kind)!r} does not work with a virtual feature of value {X.bias:g}")

@@ -60,6 +60,15 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
     return Dense(_read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))
 
 
+def check_layout(X: Any) -> None:
+    """Raise TypeError for rows of a type that is not known here: none is taken for CSR."""
+    if not isinstance(X, (Dense, CSR)):
+        raise TypeError(
+            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows, or a place (Passes) with "
+            "parts of these types"
+        )
+
+
 def n_rows(X: Rows) -> int:
     """Number of rows."""
     return X.values.shape[0] if isinstance(X, Dense) else X.indptr.size - 1
