@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.asking import Asked, together
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds, answers_of, room_for, rows_sent
+from saddlesvm.cluster.over_passes import (
+    ActiveSetRounds,
+    Asked,
+    NewtonRounds,
+    answers_of,
+    room_for,
+    rows_sent,
+    together,
+)
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.limits import Limits

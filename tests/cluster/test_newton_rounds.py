@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.asking import Asked, together
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import NewtonRounds, answers_of, is_suited
+from saddlesvm.cluster.over_passes import Asked, NewtonRounds, answers_of, is_suited, together
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Solution, Training
 from saddlesvm.fit.limits import Limits

@@ -16,19 +16,20 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.cluster.asking import Asked, AskingRounds, Found, findings_of
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Training
-from saddlesvm.cluster.tasks import ANY_TIME, Answer, Until, measured, working_until
+from saddlesvm.cluster.part import LARGEST, SIZES, Part
+from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.tasks import ANY_TIME, Answer, Until, bytes_of, combined, measured, working_until
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
+from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.active_set import ActiveSet
 from saddlesvm.solvers.second_order.corners import share_of
 from saddlesvm.solvers.second_order.driver import OverPasses, PassSums, Setting
@@ -41,14 +42,58 @@ MOST_ROUNDS = 60  # rounds of the active-set method, at most
 MOST_BYTES = 64e6  # of the matrices that a partition sends in a round: beyond, products with them travel instead
 
 
+class Asked(NamedTuple):
+    """What a round asks of every partition: the numbers of the problems that are left, and a question about each."""
+
+    problems: list[int]
+    questions: list[Any]
+    loss: Loss
+    C: float
+    n: int
+
+
+class Found(NamedTuple):
+    """The answers of a partition, or of several together.
+
+    Attributes
+    ----------
+    each : list of PassSums
+        The sums for each problem that was asked about.
+    sizes : ndarray of shape (problems, SIZES)
+        The sizes that bounds on rounding need, of the rows and of their multipliers.
+    """
+
+    each: list[Any]
+    sizes: np.ndarray
+
+
 @measured
 def answers_of(part: Part, asked: Asked) -> Found:
     """The answers of a partition's rows to the question about each problem that is left."""
-    found, share = Found.nothing([one.empty() for one in asked.questions]), min(1.0, UNEVEN * part.size / asked.n)
-    for problem, question, sums, sizes in found.over(part, asked):
-        question.of_share(share).add_to(sums, problem.terms, problem.members, seed=part.place)
-        sizes[:] = *problem.row_sizes, *sums.sizes
+    share = min(1.0, UNEVEN * part.size / asked.n)
+    found = Found([one.empty() for one in asked.questions], np.zeros((len(asked.questions), SIZES)))
+    for number, question, sums, sizes in zip(*asked[:2], *found, strict=True):
+        if part.size and (problem := part.problem(number, asked.loss, asked.C)).members.size:
+            question.of_share(share).add_to(sums, problem.terms, problem.members, seed=part.place)
+            sizes[:] = *problem.row_sizes, *sums.sizes
     return found
+
+
+@combined
+def together(answers: list[Found]) -> Found:
+    """The sum of the answers of several partitions, in their order; the answers are left as they are."""
+    first, *others = answers
+    each, sizes = [one.copy() for one in first.each], first.sizes.copy()
+    for other in others:
+        for mine, theirs in zip(each, other.each, strict=True):
+            mine.add(theirs)
+        add_sizes(sizes, other.sizes, LARGEST)
+    return Found(each, sizes)
+
+
+def sums_of_problem(answer: Answer, place: int) -> Any:
+    """The sums for one of the problems."""
+    return answer.found.each[place]
 
 
 def sums_alone(answer: Answer) -> Answer:
@@ -79,7 +124,7 @@ def is_suited(loss: Loss, n_features: int, problems: int) -> bool:
     return is_smooth(loss) and 8.0 * problems * (n_features + 1) ** 2 <= MOST_BYTES
 
 
-class PassRounds(AskingRounds):
+class PassRounds(Rounds):
     """The base class of methods over passes under way.
 
     Parameters
@@ -92,6 +137,8 @@ class PassRounds(AskingRounds):
     most : int, default=0
         Rows of a problem that a round may bring together on a worker, see :func:`room_for`.
     """
+
+    proves_itself = True
 
     def __init__(
         self,
@@ -120,12 +167,12 @@ class PassRounds(AskingRounds):
         """A round; CERTIFIED where it has proven every problem."""
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
-        there, answer = self.ask(answers_of, left, [self.runs[k].question() for k in left], sums_alone)
+        there, answer = self.ask(left, [self.runs[k].question() for k in left])
         found, rows = answer.found
         taken = [self.runs[k].take(self.setting, one) for k, one in zip(left, found.each, strict=True)]
         posed = [(place, model) for place, model in enumerate(taken) if model is not None]
         solve = functools.partial(solve_there, until=self.until(len(posed)))
-        solved = self.engine.map_each(there, findings_of, solve, posed)
+        solved = self.engine.map_each(there, sums_of_problem, solve, posed)
         self.restarts = self.engine.restarts
         for (place, _), solution in zip(posed, solved, strict=True):
             self.runs[left[place]].learn(self.setting, solution.found)
@@ -135,10 +182,27 @@ class PassRounds(AskingRounds):
         sent = answer.sent + sum(one.sent for one in solved)
         self.record(answer._replace(sent=sent, longest=slowest), time.perf_counter() - began)
         self.trace[-1]["rows_sent"] = rows
-        outcome = self.outcome(self.has_ended)
-        if outcome is None and any(self.runs[k].gives_up(MOST_ROUNDS) for k in np.flatnonzero(self.live)):
+        open_ones = np.flatnonzero(self.live).tolist()
+        if not open_ones:
+            return Outcome.CERTIFIED
+        if self.plan.tol > 0.0 and all(self.has_ended(k) for k in open_ones):
+            return Outcome.LIMITED_BY_ROUNDING
+        if any(self.runs[k].gives_up(MOST_ROUNDS) for k in open_ones):
             self.end = Outcome.NO_PROGRESS, "more rows are free than may be brought together on a worker"
-        return outcome
+        return None
+
+    def ask(self, problems: list[int], questions: list[Any]) -> tuple[Any, Answer]:
+        """The answers of all partitions: left where they are, and what the client gets of them."""
+        asked = Asked(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
+        there = self.engine.persist(answers_of, together, asked)
+        answer = self.engine.returned(there, sums_alone)
+        self.restarts, self.sent = self.engine.restarts, bytes_of(questions)
+        return there, answer
+
+    def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:
+        """Certify the point that a problem's last round asked about, or the best one so far."""
+        self.keep_better(k, sums, model)
+        self.live[k] = self.is_open(self.best[k])
 
     def certify_points(self, problems: list[int], found: Found) -> None:
         """Certify the points of a round; where the multipliers have another sum than a free intercept asks for, another
@@ -152,7 +216,7 @@ class PassRounds(AskingRounds):
             elif run.proves(self.setting.regularizer.intercept):
                 self.certify_problem(k, run.proven(self.facts(sizes)), run.model)
         if due:
-            _, answer = self.ask(answers_of, due, [self.runs[k].ask_balanced() for k in due], sums_alone)
+            _, answer = self.ask(due, [self.runs[k].ask_balanced() for k in due])
             proofs, _ = answer.found
             for k, sums, sizes in zip(due, *proofs, strict=True):
                 self.certify_problem(k, self.runs[k].balanced(self.facts(sizes), sums), self.runs[k].model)

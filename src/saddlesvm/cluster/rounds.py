@@ -240,11 +240,19 @@ class Rounds:
         """
         for k in np.flatnonzero(self.live).tolist():
             made = self.proven(sums, k, self.W[k], self.pulls[k]) if exact else self.estimated(sums, k)
-            seen = Certificate.of(self.plan.strength, made)
-            if seen.primal <= self.best[k].primal:
-                self.best_W[k] = self.W[k]
-            self.best[k] = self.best[k].better_of(seen)
-            self.live[k] = not seen.relative_gap <= self.plan.tol or self.plan.tol == 0.0
+            self.live[k] = self.is_open(self.keep_better(k, made, self.W[k]))
+
+    def keep_better(self, k: int, sums: Sums, model: np.ndarray) -> Certificate:
+        """Keep a model of a problem, and a bound, where none so far is better; the certificate that has these sums."""
+        seen = Certificate.of(self.plan.strength, sums)
+        if seen.primal <= self.best[k].primal:
+            self.best_W[k] = model
+        self.best[k] = self.best[k].better_of(seen)
+        return seen
+
+    def is_open(self, certificate: Certificate) -> bool:
+        """Whether a problem with this certificate is worked on further."""
+        return not certificate.relative_gap <= self.plan.tol or self.plan.tol == 0.0
 
     def estimated(self, sums: RoundSums, k: int) -> Sums:
         """The sums of a problem's certificate, without bounds on rounding."""

@@ -25,6 +25,7 @@ from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.automatic.choosing import (
+    BEND,
     NEXT_PREDICTION,
     PREDICTION,
     Choosing,
@@ -55,7 +56,6 @@ FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # epochs
 PLENTY = 2.25  # bending rows per feature above which the rows that still bend later on span the features, too
 SOON, LATE = 0.15, 8.0  # before a change-over: share of the finish's predicted work, and epochs, whichever is less
 CHEAP = 4.0  # epochs that a Newton step may cost for a smooth problem to begin with Newton's method
-BEND_AT_LAST = 0.5  # rough share of the rows that bend after the samples, where the loss' derivative has corners
 STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the first epochs make no progress
 FEATURES_LEFT = 100.0  # epochs that coordinate descent must have left for the column solver to finish an elastic net
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
@@ -67,8 +67,7 @@ def small_phase(problem: Problem) -> str | None:
     """The solver of a problem that is small; None where it is not."""
     if not fits(problem):
         return None
-    phase = DENSE if is_smooth(problem.loss) else INTERIOR
-    return phase if phase in SMALL else None
+    return DENSE if is_smooth(problem.loss) else INTERIOR
 
 
 @dataclass
@@ -187,7 +186,7 @@ class Auto(Choosing):
         descent, passes = descent_epochs(problem, target), passes_cost(problem)
         if sampled_epochs(problem, target, passes) >= descent:
             return np.inf
-        share = 1.0 if is_cornerless(problem.loss) else BEND_AT_LAST
+        share = BEND[is_cornerless(problem.loss)]
         epochs = sampled_epochs(problem, target, passes + share * self._solving_cost(problem, state))
         return epochs if epochs < descent else np.inf
 

@@ -37,6 +37,7 @@ EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
 # For Newton's method begun on samples of the rows: the least number of steps and steps per power of ten of the gap;
 # epochs that the samples and the first look at all rows take; seconds of the calls.
 FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.5, 2e-3
+BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
 MORE_PATIENCE = BROKEN_PROMISE  # factor on `patience` when it hands back; it then waits till the epochs double

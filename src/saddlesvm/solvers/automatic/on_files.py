@@ -26,7 +26,7 @@ from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import SEEDS, draw
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.choosing import Course, fall_rate, in_words, left_at
+from saddlesvm.solvers.automatic.choosing import BEND, Course, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
 from saddlesvm.solvers.costs import epoch_cost
@@ -38,7 +38,6 @@ from saddlesvm.solvers.second_order.over_passes import is_wide
 from saddlesvm.solvers.sweeps import OverFiles, SweepWork, at_sweep_start
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
-BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
 ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method, the least
 MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
