@@ -85,7 +85,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         self, X: Any, problems: Any, loss: Loss, weights: Any, machine: Machine = PLAIN, order: Any = None, *rest: Any
     ) -> list[FitResult]:
         """Solve the problems of all pairs, over the rows class by class where they share a kernel matrix."""
-        if not self._shares(X):
+        if not self._shares(X) or problems.sorted:
             return super()._solve(X, problems, loss, weights, machine, order, *rest)
         order = np.argsort(problems.codes, kind="stable")
         pairs, weights = Pairs(problems.codes[order], self.classes_), None if weights is None else weights[order]

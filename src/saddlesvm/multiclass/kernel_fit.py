@@ -145,11 +145,11 @@ class KernelFits(Fits):
             for bundle in bundles
         ]  # fmt: skip
 
-    def kept(self, result: FitResult, points: np.ndarray) -> FitResult:
-        """The result of one of many small pairs, with the coefficients of those points that have one."""
+    def kept(self, points: np.ndarray, beta: np.ndarray) -> Coefficients:
+        """The coefficients of one of many small pairs, which has ended."""
         self.clock.done()
-        support = np.flatnonzero(result.coef)
-        return dataclasses.replace(result, coef=Coefficients(points[support], result.coef[support]))  # type: ignore[arg-type]
+        support = np.flatnonzero(beta)
+        return Coefficients(points[support], beta[support])
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """No coefficients; an intercept is free or zero. Of classifications with a loss of their own only."""

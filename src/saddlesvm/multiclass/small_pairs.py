@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,22 +77,24 @@ class Task:
     def laid_out(self, pairs: np.ndarray) -> tuple[PairProblems, np.ndarray]:
         """The problems of pairs of classes, shape (k, 2), of one pair without a kernel matrix of all points; and the
         point of each row."""
-        sizes = np.array([[self.rows[c].size for c in pair] for pair in pairs])
-        begins = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        sizes = np.array([rows.size for rows in self.rows])[pairs]
+        totals = sizes.sum(axis=1)
+        begins = np.concatenate([[0], np.cumsum(totals)])
         points = np.concatenate([self.rows[c] for c in pairs.ravel()])
         if self.gram is None:
             table, columns = RowTable(self.errors.kernel, self.X[points]).table, np.array([[0, sizes[0, 0]]])
         else:
-            table, columns = whole_table(self.gram), np.array([[self.rows[c][0] for c in pair] for pair in pairs])
+            table, columns = whole_table(self.gram), np.array([rows[0] for rows in self.rows])[pairs]
         y = np.repeat(np.tile([-1.0, 1.0], len(pairs)), sizes.ravel())
         s = np.ones(points.size) if self.weights is None else self.weights[points]
         (least, most), (low, high) = self.loss.bounds(-1.0, 1.0), self.loss.bounds(1.0, 1.0)
         ahead, loss, errors = y > 0.0, self.loss, self.errors
         ridge: float = loss.ridge()  # type: ignore[attr-defined]
+        different, which = np.unique(totals, return_inverse=True)
         return PairProblems(
             table=table,
             begins=begins,
-            starts=np.column_stack([np.zeros(len(pairs), dtype=np.int64), sizes[:, 0], sizes.sum(axis=1)]),
+            starts=np.column_stack([np.zeros(len(pairs), dtype=np.int64), sizes[:, 0], totals]),
             columns=columns,
             y=y,
             low=self.C * np.where(ahead, low, least) * s,
@@ -100,8 +103,8 @@ class Task:
             lengths=errors.lengths[points],
             weights=np.empty(0) if self.weights is None else s,
             bases=errors.bases[:, points],
-            mixing=np.array([errors.mixing(int(m), UNIT) for m in sizes.sum(axis=1)]),
-            leaves=np.array([leaf_of(int(m)) for m in sizes.sum(axis=1)]),
+            mixing=np.array([errors.mixing(m, UNIT) for m in different.tolist()])[which],
+            leaves=np.array([leaf_of(m) for m in different.tolist()])[which],
             C=self.C,
         ), points
 
@@ -178,8 +181,8 @@ class SmallPairs:
     labels : sequence of str
     rest : callable
         Makes a batch of those pairs that need a fit of their own.
-    ended : callable
-        Turns the result of a pair into what is kept; given the points, the coefficients and the result.
+    kept : callable
+        Makes of the points of an ended pair, and their coefficients, what is kept of both.
     """
 
     def __init__(
@@ -189,10 +192,10 @@ class SmallPairs:
         pairs: np.ndarray,
         labels: Sequence[str],
         rest: Callable[[list[int]], InTurn],
-        ended: Callable[[FitResult, np.ndarray], FitResult],
+        kept: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
         self.problems, self.task, self.pairs, self.labels = problems, task, pairs, labels
-        self.make_rest, self.ended = rest, ended
+        self.make_rest, self.kept = rest, kept
         self.rest: InTurn | None = None
         self.results: dict[int, FitResult] = {}
         self.begun = False
@@ -270,13 +273,13 @@ class SmallPairs:
     def result(self, k: int, certificate: Certificate, offset: float) -> FitResult:
         """The result of a pair whose gap is proven."""
         own, (solving, certifying) = self.rows(k), self.seconds[k].tolist()
-        return self.ended(FitResult(
-            coef=self.beta[own], intercept=offset, alpha=self.f[1][own].copy(), certificate=certificate,
-            outcome=Outcome.CERTIFIED, tol=self.task.tol, epochs=float(self.round),
+        return FitResult(
+            coef=self.kept(self.points[own], self.beta[own]), intercept=offset, alpha=self.f[1][own].copy(),
+            certificate=certificate, outcome=Outcome.CERTIFIED, tol=self.task.tol, epochs=float(self.round),
             rows_touched=self.round * (own.stop - own.start), seconds_solving=solving, seconds_certifying=certifying,
             trace=self.traces[k], reason=f"relative gap {certificate.relative_gap:.2g}",
             phases={self.task.solver: solving},
-        ), self.points[own])  # fmt: skip
+        )  # fmt: skip
 
     def finished(self, index: int) -> FitResult:
         """Return the result of a pair."""
