@@ -17,8 +17,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.scikit_learn import BaseEstimator
-from saddlesvm.estimators.sklearn_callbacks import torn_down
+from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.progress import ProgressBar
@@ -241,13 +240,9 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
         """
         self._check_common()
 
-    def _most_epochs(self) -> float | None:
-        """Epochs at most; None for no limit."""
-        return self.max_iter
-
     def _limits(self, solver: SolverBase) -> Limits:
         """When a fit stops; ValueError where it never would."""
-        most = self._most_epochs()
+        most = None if self.max_iter == -1 else self.max_iter  # as scikit-learn's kernel machines say it
         limited = most is not None or self.max_time is not None or solver.ends_itself
         if self.tol == self.gap == 0 and not (limited or self.callbacks or in_use(self)):
             raise ValueError("tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it")
@@ -266,7 +261,7 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
         """The results of fits, under one progress bar if requested."""
         if not self.verbose:
             return fits.solve()
-        with ProgressBar(self.tol, len(fits.problems), self._most_epochs(), self.max_time) as fits.bar:
+        with ProgressBar(self.tol, len(fits.problems), fits.limits.max_epochs, self.max_time) as fits.bar:
             if vars(self).get("reads_blocks"):
                 fits.bar.work = "reading and solving"
             return fits.solve()
@@ -327,7 +322,7 @@ class Classes:
             if not left.all():
                 absent = self.classes_.tolist()[int(np.argmin(left))]
                 raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
-        return self._times_class_weights(weights, codes, multi_class)
+        return (weights, None) if self.class_weight is None else self._times_class_weights(weights, codes, multi_class)
 
     def _times_class_weights(
         self, weights: np.ndarray | None, codes: np.ndarray, multi_class: str

@@ -15,7 +15,7 @@ from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
 from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
-from saddlesvm.estimators.sklearn_callbacks import FitTasks
+from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.multiclass.given_start import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.rows.passes import Passes

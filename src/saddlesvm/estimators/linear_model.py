@@ -17,7 +17,7 @@ from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
-from saddlesvm.estimators.sklearn_callbacks import CallbackSupport, FitTasks
+from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits

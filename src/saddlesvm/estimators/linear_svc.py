@@ -22,13 +22,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, Allowed
 from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.words import (
-    Calibration,
-    ClassificationLoss,
-    MultiClass,
-    PenaltyName,
-    ScoreShape,
-)
+from saddlesvm.runtime.words import Calibration, ClassificationLoss, MultiClass, PenaltyName, ScoreShape
 
 
 @register_estimator(

@@ -22,10 +22,7 @@ from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import RegressionLoss
 
 
-@register_estimator(
-    task="regression",
-    options=("epsilon", *OF_LINEAR),
-)
+@register_estimator(task="regression", options=("epsilon", *OF_LINEAR))
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearSVR(RegressorMixin, LinearEstimator, LinearOptions):
     """Linear support vector regression, trained to a certified relative duality gap.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -13,23 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Classes, class_factors
-from saddlesvm.estimators.calibration import (
-    PROBABILITY,
-    class_probabilities,
-    columns_of,
-    fitted_curves,
-    folds_of,
-    held_out_scores,
-    method_of,
-)
+from saddlesvm.estimators import calibration
+from saddlesvm.estimators.base import Classes, all_or_nothing, class_factors
 from saddlesvm.estimators.kernel_machine import duals_of
 from saddlesvm.estimators.options import PairOptions
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
-from saddlesvm.multiclass.sub_problems import Pairs, vote
+from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
 from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
@@ -50,7 +42,10 @@ def _gives_probabilities(model: Any) -> bool:
 class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
     """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
 
-    _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {"break_ties": TRUTH, "probability": PROBABILITY}
+    _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {
+        "break_ties": TRUTH,
+        "probability": calibration.PROBABILITY,
+    }
     n_iter_: Any
     calibration_: np.ndarray
 
@@ -58,20 +53,46 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         self._check_kernel()
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    def _fit_pairs(self, X: Any, y: Any, sample_weight: Any, loss: Loss, machine: Machine) -> None:
-        """Solve the problems of all pairs of classes, and keep their coefficients."""
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or list of dicts, shape (n, d)
+            Of shape (n, n) for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels, at least two different ones.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights, some of each class positive; a weight of 2 equals the row twice.
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options. The message names what was found and what is allowed. Also with an infinite C
+            if the classes cannot be separated; of NuSVC where nu is larger than the smaller class of a pair allows.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the requested gap was proven; of NuSVC also where nu leaves no margin between two
+            classes: the optimum is then w = 0, and the model is a dual point that pair steps cannot improve. Raise nu.
+        """
+        loss = self.check_options()
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
         sample_weight = inputs.check_weights(sample_weight, X.shape[0])
         weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = self._made_kernel(X, sample_weight)
-        results = self._results(X, Pairs(codes, self.classes_), loss, weights, machine)
+        results = self._results(X, Pairs(codes, self.classes_), loss, weights, self._machine())
         self._keep_pairs(codes, results)
         self._keep_vectors(X, results)
+        worst_outcome(results).warn(stacklevel=4)
         self.__dict__.pop("calibration_", None)
         if self.probability:
             self._calibrate(X, codes, sample_weight, weights)
+        return self
 
     def _note(self, results: list[FitResult]) -> None:
         super()._note(results)
@@ -137,10 +158,10 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
                 )
             return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
 
-        folds = folds_of(codes, weights, seed_of(self.random_state))
-        scores = held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
-        columns = columns_of(Pairs(codes, self.classes_), scores, weights)
-        self.calibration_ = fitted_curves(columns, method_of(self.probability))
+        folds = calibration.folds_of(codes, weights, seed_of(self.random_state))
+        scores = calibration.held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
+        columns = calibration.columns_of(Pairs(codes, self.classes_), scores, weights)
+        self.calibration_ = calibration.fitted_curves(columns, calibration.method_of(self.probability))
 
     @property
     def probA_(self) -> np.ndarray:
@@ -237,7 +258,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         check_is_fitted(self)
         if not hasattr(self, "calibration_"):
             raise NotFittedError("predict_proba is not available when fitted with probability=False: fit again")
-        return class_probabilities(self.calibration_, self._later_scores(X), pairs=True)
+        return calibration.class_probabilities(self.calibration_, self._later_scores(X), pairs=True)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -1,11 +1,28 @@
-"""scikit-learn's bases as type checkers see them: it has no types, and arguments to a class with unknown bases would
-pass unchecked."""
+"""scikit-learn's bases with types, and its own callbacks (``sklearn.callback``, new in 1.9) where these are installed.
+
+It has no types, and arguments to a class with unknown bases would pass a type checker.
+
+``LinearSVC().set_callbacks(ProgressBar())``, or callbacks of a grid search or pipeline that reach its estimators: the
+fit is a task, each certificate one below it; with several sub-problems these come between. A callback that asks to stop
+ends the fit with the best model so far, as Ctrl-C does. Without such callbacks none of scikit-learn's callback code is
+loaded.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "OutlierMixin", "RegressorMixin"]
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.metaestimators import available_if
+
+from saddlesvm.fit.trace import Record
+from saddlesvm.multiclass.sub_problems import SubProblem
+
+__all__ = ["BaseEstimator", "ClassifierMixin", "OutlierMixin", "RegressorMixin"]  # of scikit-learn
 
 if TYPE_CHECKING:
 
@@ -35,3 +52,98 @@ if TYPE_CHECKING:
 
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+@functools.cache
+def installed() -> bool:
+    """Whether scikit-learn has callbacks."""
+    return find_spec("sklearn.callback") is not None
+
+
+class CallbackSupport:
+    """The method by which estimators take scikit-learn's callbacks."""
+
+    @available_if(lambda estimator: installed())
+    def set_callbacks(self, *callbacks: Any) -> Any:
+        """Set scikit-learn's callbacks, in place of those set before; needs scikit-learn 1.9.
+
+        Parameters
+        ----------
+        *callbacks : objects with the methods of ``sklearn.callback.FitCallback``
+
+        Raises
+        ------
+        TypeError
+            One of the objects is no callback.
+        """
+        from sklearn.callback import CallbackSupportMixin
+
+        return CallbackSupportMixin.set_callbacks(self, *callbacks)
+
+
+def torn_down(fit: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A fit that tears its callbacks down when it ends, however it ends."""
+    from sklearn.callback import with_callbacks
+
+    made: Callable[Given, Result] = with_callbacks(fit)
+    return made
+
+
+class FitTasks:
+    """The tasks of one fit, reported to scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its :meth:`fit` is managed by :func:`torn_down`.
+    X, y, sample_weight
+        The data of the fit.
+    problems : int
+        Number of sub-problems.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, problems: int) -> None:
+        self.estimator, self.alone = estimator, problems == 1
+        from sklearn.callback import CallbackSupportMixin
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.root: Any = CallbackSupportMixin._init_callback_context(
+            estimator, max_subtasks=None if self.alone else problems, sequential_subtasks=self.alone
+        )
+        self.root.call_on_fit_task_begin(**self.told)
+
+    def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
+        """The callbacks that receive the certificates of a sub-problem: one callable, or none."""
+        if self.alone:
+            return [functools.partial(self._certified, self.root)]
+        task = self.root.subcontext(sub.label, task_id=sub.index, max_subtasks=None)
+        task.call_on_fit_task_begin(**self.told)
+        return [functools.partial(self._certified, task)]
+
+    def _certified(self, parent: Any, record: Record) -> bool:
+        """Report a certificate; returns whether a callback asks to stop."""
+        task = parent.subcontext("certificate")
+        task.call_on_fit_task_begin(**self.told)
+        return bool(task.call_on_fit_task_end(**self.told, reconstruction_attributes=self._model(record)))
+
+    def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
+        """A function that gives the certified model's attributes; None where the record holds only a part of it."""
+        if not self.alone or np.ndim(record.coef) > 1:
+            return None
+        coef, intercept = np.array(record.coef), float(record.intercept)
+        if is_classifier(self.estimator):
+            return lambda: {"coef_": coef[None, :], "intercept_": np.array([intercept])}
+        return lambda: {"coef_": coef, "intercept_": intercept}
+
+    def end(self) -> None:
+        """Report that the fit is done and the estimator fitted."""
+        if not self.alone:
+            for task in list(self.root)[1:]:
+                if task.parent is self.root:
+                    task.call_on_fit_task_end(**self.told)
+        self.root.call_on_fit_task_end(**self.told, reconstruction_attributes=dict)

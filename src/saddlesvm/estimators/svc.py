@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.options import OF_CLASSIFIERS, OVER_LANDMARKS, LandmarkOptions, PairOptions
 from saddlesvm.estimators.pairwise import PairwiseClassifier
 from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import NU
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.problem.nu import PLAIN, SHORTFALL, NuClassification
+from saddlesvm.problem.nu import Machine, NuClassification
 from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.words import ClassificationLoss
 
@@ -175,33 +174,6 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
         self._check_hard_margin(loss)
         return loss
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train to the relative gap `tol`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or list of dicts, shape (n, d)
-            Of shape (n, n) for a precomputed kernel.
-        y : array-like of shape (n,)
-            Labels, at least two different ones.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive; a weight of 2 equals the row twice.
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options. The message names what was found and what is allowed. Also with an infinite C
-            if the classes cannot be separated.
-
-        Warns
-        -----
-        NotCertifiedWarning
-            A limit was reached before the requested gap was proven.
-        """
-        self._fit_pairs(X, y, sample_weight, self.check_options(), PLAIN)
-        return self
-
 
 @register_estimator(
     task="classification",
@@ -259,28 +231,12 @@ callbacks, warm_start, checkpoint
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
-        return SHORTFALL
+        return make_loss("hinge")
 
     def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
         """nu, or the largest that the smallest class allows in its pairs."""
         heavy = np.bincount(codes, weights)
         return {"nu": min(self.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))}
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train to the relative gap `tol`; see :meth:`SVC.fit`.
-
-        Raises
-        ------
-        ValueError
-            Also where nu is larger than the smaller class of a pair allows.
-
-        Warns
-        -----
-        NotCertifiedWarning
-            Also where nu leaves no margin between two classes: the optimum is then w = 0, and the model is a dual point
-            that pair steps cannot improve. Raise nu.
-        """
-        self.check_options()
-        self._fit_pairs(X, y, sample_weight, make_loss("hinge"), NuClassification(float(self.nu)))
-        return self
+    def _machine(self) -> Machine:
+        return NuClassification(float(self.nu))

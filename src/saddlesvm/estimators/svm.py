@@ -19,7 +19,6 @@ from saddlesvm.estimators.options import OF_SVMS, OVER_LANDMARKS, LandmarkOption
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.linear_fit import in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -99,8 +98,9 @@ class SVM(KernelMachine, SVMOptions):
         """0 where the gap asked for was proven, else 1."""
         return 0 if self.outcome_ is Outcome.CERTIFIED else 1
 
-    def _most_epochs(self) -> float | None:
-        return None if self.max_iter == -1 else self.max_iter
+    def _machine(self) -> Machine:
+        """How the problem is posed over the rows."""
+        return PLAIN
 
     def _made_solver(self) -> Any:
         solver = super()._made_solver()
@@ -108,13 +108,14 @@ class SVM(KernelMachine, SVMOptions):
             return type(solver)(shrinking=False)
         return solver
 
-    def _fit_one(self, X: Any, y: np.ndarray, sample_weight: Any, loss: Loss, machine: Machine = PLAIN) -> None:
+    def _fit_one(self, X: Any, y: np.ndarray, sample_weight: Any, loss: Loss) -> None:
         """Solve a single problem over checked rows, and keep it."""
         weights = inputs.check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
-        [result] = self._results(X, [SubProblem(0, "", y)], loss, weights, machine)
+        [result] = self._results(X, [SubProblem(0, "", y)], loss, weights, self._machine())
         self._keep_one(result, result.coef)
         self._keep_vectors(X, [result])
+        result.warn(stacklevel=5)
 
     def _keep_one(self, result: FitResult, coefficients: Any) -> None:
         """Keep a single problem's coefficients of the rows, and its intercept."""
@@ -130,7 +131,6 @@ class SVM(KernelMachine, SVMOptions):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.n_samples_fit_ = int(X.shape[0])
         self._note(results)
-        multiclass.worst_outcome(results).warn(stacklevel=6)
 
     def _one_score(self, X: Any) -> np.ndarray:
         """The scores of a machine with one problem, shape (rows,)."""
@@ -172,6 +172,34 @@ def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
 
 class Regressor(RegressorMixin, SVM):
     """Prediction of both regressions."""
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Of shape (n, n) for a precomputed kernel.
+        y : array-like of shape (n,)
+            Finite targets.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights; a weight of 2 equals the row twice.
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options. The message names what was found and what is allowed.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the requested gap was proven.
+        """
+        loss = self.check_options()
+        X = self._check_design(X, reset=True)
+        self._fit_one(X, inputs.check_targets(y, X.shape[0]), sample_weight, loss)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (rows,).
@@ -257,42 +285,8 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self._check_hard_margin(loss)
         return loss
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train to the relative gap `tol`.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Of shape (n, n) for a precomputed kernel.
-        y : array-like of shape (n,)
-            Finite targets.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative row weights; a weight of 2 equals the row twice.
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options. The message names what was found and what is allowed.
-
-        Warns
-        -----
-        NotCertifiedWarning
-            A limit was reached before the requested gap was proven.
-        """
-        loss = self.check_options()
-        X = self._check_design(X, reset=True)
-        self._fit_one(X, inputs.check_targets(y, X.shape[0]), sample_weight, loss)
-        return self
-
-
-@register_estimator(
-    task="regression",
-    options=("nu", *OF_SVMS),
-    saved=KERNEL,
-    linear=False,
-    asked_by="nu",
-)
+@register_estimator(task="regression", options=("nu", *OF_SVMS), saved=KERNEL, linear=False, asked_by="nu")
 @dataclass(kw_only=True, eq=False, repr=False)
 class NuSVR(Regressor, SVMOptions):
     """Support vector regression whose tube leaves a given share of the rows outside, certified.
@@ -344,22 +338,11 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         self._check_kernel()
         return SHORTFALL
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train to the relative gap `tol`; see :meth:`SVR.fit`."""
-        self.check_options()
-        X = self._check_design(X, reset=True)
-        targets = inputs.check_targets(y, X.shape[0])
-        self._fit_one(X, targets, sample_weight, SHORTFALL, NuRegression(float(self.nu)))
-        return self
+    def _machine(self) -> Machine:
+        return NuRegression(float(self.nu))
 
 
-@register_estimator(
-    task="novelty",
-    options=("nu", *OF_SVMS, *OVER_LANDMARKS),
-    saved=KERNEL,
-    linear=False,
-)
+@register_estimator(task="novelty", options=("nu", *OF_SVMS, *OVER_LANDMARKS), saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(LandmarkOptions, OutlierMixin, SVM, SVMOptions):
     """Novelty detection: a surface around most of the rows, trained to a certified relative duality gap.
@@ -433,26 +416,29 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         """Train to the relative gap `tol`; `y` is ignored. See :meth:`SVR.fit`."""
         self.check_options()
         X = self._check_design(X, reset=True)
-        machine = Novelty(float(self.nu))
         if self.kernel == "linear" and self.solver == "auto" and self.approximation is None and X.shape[0] > FEW:
-            self._fit_weights(X, sample_weight, machine)
+            self._fit_weights(X, sample_weight)
         else:
-            self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL, machine)
+            self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL)
         return self
 
-    def _fit_weights(self, X: Any, sample_weight: Any, machine: Novelty) -> None:
+    def _machine(self) -> Machine:
+        return Novelty(float(self.nu))
+
+    def _fit_weights(self, X: Any, sample_weight: Any) -> None:
         """Solve the problem of the linear kernel over the weights of the features, which many rows do not slow down."""
         weights = inputs.check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
         one = [SubProblem(0, "", np.zeros(X.shape[0]))]
         demand_room_for_weights(X.shape[1] + 1)
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
-        [result] = self._shown(feature_fits(self, rows, one, SHORTFALL, weights, machine, self._made_solver()))
+        [result] = self._shown(feature_fits(self, rows, one, SHORTFALL, weights, self._machine(), self._made_solver()))
         self._keep_for_a_start(None)
         [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
         support = np.flatnonzero(multipliers)
         self._keep_one(result, Coefficients(support, multipliers[support]))
         self._keep_vectors(X, [result])
+        result.warn(stacklevel=5)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The signed distance of the rows from the surface, positive inside, shape (rows,); negative outside.

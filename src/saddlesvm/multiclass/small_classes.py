@@ -79,12 +79,14 @@ class SmallClasses:
         self.weights, self.limits, self.make_rest, self.keeps_duals = weights, limits, rest, keeps_duals
         self.rest: Batch[FitResult] | None = None
         self.results: dict[int, FitResult] = {}
+        self.begun = False
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
         """Solve and certify all problems; those that need it have a fit of their own then."""
-        if self.rest is None:
-            self.rest = self.make_rest(live)
+        if not self.begun:
+            self.begun = True
             return self.worked()
+        self.rest = self.rest or self.make_rest(live)
         return self.rest.advance(live, stop)
 
     def worked(self) -> list[Worked]:
