@@ -16,7 +16,7 @@ from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_di
 from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.scikit_learn import FitTasks
-from saddlesvm.multiclass.given_start import given_start
+from saddlesvm.multiclass.starts import given_start
 from saddlesvm.problem.losses import Loss
 from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among

@@ -22,8 +22,8 @@ from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
-from saddlesvm.multiclass.given_start import GivenStart, GivenWeights
-from saddlesvm.multiclass.linear_fit import FileRows, FormerFit, LinearFits, MemoryRows, in_memory, open_rows
+from saddlesvm.multiclass.linear_fit import FileRows, LinearFits, MemoryRows, in_memory, open_rows
+from saddlesvm.multiclass.starts import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind

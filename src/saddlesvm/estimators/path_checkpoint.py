@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import threading
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy import sparse
 from saddlesvm.data import inputs
 from saddlesvm.data.archives import Archive
 from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.path_in_threads import Reached
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.fingerprint import sketch
@@ -27,17 +27,6 @@ from saddlesvm.rows.layouts import Rows, n_features, n_rows
 FORMAT = "saddlesvm path checkpoint 1"
 CSR_PARTS = ("data", "indices", "indptr")
 OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_class", "class_weight", "epsilon", "width")
-
-
-@dataclass(frozen=True)
-class StoredFit:
-    """A fit as the file holds it; the attributes are those that a fit begins with."""
-
-    coef_: Any
-    intercept_: Any
-    dual_coef_: Any
-    certificate_: Certificate
-    _phases: list[dict[str, float]]
 
 
 def marks(template: LinearModel, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
@@ -125,5 +114,5 @@ class PathCheckpoint:
             if not all(np.isfinite(one).all() for one in (coef, intercept, values)):
                 raise ValueError("it holds numbers that are not finite")
             certificate = Certificate(np.nan, np.nan)
-            found[float(C)] = StoredFit(coef, intercept, duals, certificate, [dict(one) for one in phases])
+            found[float(C)] = Reached(coef, intercept, duals, float(C), certificate, [dict(one) for one in phases])
         return found

@@ -42,7 +42,7 @@ Timed = tuple[LinearModel, float]  # a fitted model, and the seconds of its fit
 
 @dataclass(frozen=True)
 class Reached:
-    """A point that a fit has reached: what :meth:`LinearModel.begin_at` takes."""
+    """A point that a fit has reached, or that a checkpoint holds: what :meth:`LinearModel.begin_at` takes."""
 
     coef_: np.ndarray
     intercept_: np.ndarray

@@ -17,13 +17,11 @@ from saddlesvm.fit.loop import LATE, Batch, Begin, Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
-from saddlesvm.multiclass.given_start import GivenStart
 from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
 from saddlesvm.multiclass.small_classes import SmallClasses, takes
+from saddlesvm.multiclass.starts import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each
-from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
-from saddlesvm.problem.joint_on_files import StreamedJointProblem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.on_files import Rooms, StreamedProblem, sampled_norms
 from saddlesvm.problem.penalties import L2, holds_square
@@ -37,7 +35,7 @@ from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import FINISH, Auto
+from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.threaded.descent import with_threads
 
 
@@ -223,57 +221,6 @@ def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | N
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
     norms += scale * scale
     return MemoryRows(plain._replace(bias=scale), norms, threads)
-
-
-@dataclass(frozen=True)
-class FormerFit:
-    """The former fit from which a warm start begins.
-
-    Attributes
-    ----------
-    duals : ndarray or CSR array of shape (vectors, n), or None
-        Dual variables in the C form, if the model has them.
-    coef : ndarray of shape (vectors, d)
-    intercept : ndarray of shape (vectors,)
-    C : float
-    uses_lambda : bool
-        Whether lambda was given; a sub-problem over a share of the rows then has a C of its own.
-    phases : list of dict
-        For each sub-problem, seconds by solver or phase.
-    """
-
-    duals: Any
-    coef: np.ndarray
-    intercept: np.ndarray
-    C: float
-    uses_lambda: bool
-    phases: list[dict[str, float]]
-
-    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point | None:
-        """The starting point of a sub-problem, one of `count`; None where the former fit has another shape.
-
-        `alone` asks for weights alone.
-        """
-        vectors = count * sub.n_vectors
-        if self.coef.shape != (vectors, problem.n_features):
-            return None
-        w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
-        if alone:
-            return Point(w)
-        at = sub.start_at(np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
-        if at is not None or self.duals is None or self.duals.shape != (vectors, problem.y.size):
-            return at
-        duals = self.duals[[sub.index]] if count > 1 else self.duals
-        share = problem.y.size / problem.n if self.uses_lambda else 1.0
-        if isinstance(problem, StreamedJointProblem):
-            return Point(alpha=problem.take_over(duals, self.C * share))
-        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
-
-    def solver(self, solver: Any, index: int) -> Any:
-        """The solver; the automatic one begins with its finish where the former fit of the sub-problem used it."""
-        if isinstance(solver, Auto) and index < len(self.phases):
-            return dataclasses.replace(solver, begin=FINISH if FINISH in self.phases[index] else solver.begin)
-        return solver
 
 
 def in_pieces(duals: np.ndarray) -> sparse.csr_array:

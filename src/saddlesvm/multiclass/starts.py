@@ -1,7 +1,8 @@
-"""Starts that the user gives: weights, or dual variables, of every sub-problem."""
+"""Where the fits of sub-problems begin: at a former fit, or at weights or dual variables that the user gives."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -11,10 +12,63 @@ from scipy import sparse
 from saddlesvm.fit.warm_start import cut, from_weights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.joint_on_files import StreamedJointProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.automatic.auto import FINISH, Auto
 
 ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound
+
+
+@dataclass(frozen=True)
+class FormerFit:
+    """The former fit from which a warm start begins.
+
+    Attributes
+    ----------
+    duals : ndarray or CSR array of shape (vectors, n), or None
+        Dual variables in the C form, if the model has them.
+    coef : ndarray of shape (vectors, d)
+    intercept : ndarray of shape (vectors,)
+    C : float
+    uses_lambda : bool
+        Whether lambda was given; a sub-problem over a share of the rows then has a C of its own.
+    phases : list of dict
+        For each sub-problem, seconds by solver or phase.
+    """
+
+    duals: Any
+    coef: np.ndarray
+    intercept: np.ndarray
+    C: float
+    uses_lambda: bool
+    phases: list[dict[str, float]]
+
+    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point | None:
+        """The starting point of a sub-problem, one of `count`; None where the former fit has another shape.
+
+        `alone` asks for weights alone.
+        """
+        vectors = count * sub.n_vectors
+        if self.coef.shape != (vectors, problem.n_features):
+            return None
+        w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
+        if alone:
+            return Point(w)
+        at = sub.start_at(np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
+        if at is not None or self.duals is None or self.duals.shape != (vectors, problem.y.size):
+            return at
+        duals = self.duals[[sub.index]] if count > 1 else self.duals
+        share = problem.y.size / problem.n if self.uses_lambda else 1.0
+        if isinstance(problem, StreamedJointProblem):
+            return Point(alpha=problem.take_over(duals, self.C * share))
+        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
+
+    def solver(self, solver: Any, index: int) -> Any:
+        """The solver; the automatic one begins with its finish where the former fit of the sub-problem used it."""
+        if isinstance(solver, Auto) and index < len(self.phases):
+            return dataclasses.replace(solver, begin=FINISH if FINISH in self.phases[index] else solver.begin)
+        return solver
 
 
 @dataclass(frozen=True)
