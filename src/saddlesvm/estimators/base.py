@@ -79,19 +79,6 @@ STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em
 PROVEN, OPEN = "#2e8b57", "#c77700"  # colours of the edge, legible on light and dark
 
 
-class ShownWithCertificate:
-    """The part of an estimator that adds the certificate to its HTML representation."""
-
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] = self._repr_html_inner()
-        return bundle
-
-
 def proof_of(model: Any) -> str:
     """A line of HTML with outcome, gap, objective and effort of a fitted model; empty for one that is not fitted."""
     certificate, outcome = getattr(model, "certificate_", None), getattr(model, "outcome_", None)
@@ -174,7 +161,7 @@ def all_or_nothing(
     return whole
 
 
-class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
+class Estimator(PublicDir, BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON
@@ -206,6 +193,15 @@ class Estimator(ShownWithCertificate, PublicDir, BaseEstimator):
         if cls not in PARAMETERS:
             PARAMETERS[cls] = super()._get_param_names()
         return list(PARAMETERS[cls])
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def set_params(self, **params: Any) -> Any:
         """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""

@@ -7,7 +7,7 @@ Pegasos over batches of rows that arrive one after the other; its state is kept 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -144,8 +144,34 @@ class PegasosStream:
         return model.coef, evaluate(problem, few.point(solver, problem, state, model))
 
 
-class SeveralLabels:
-    """The part of a classifier that handles indicator matrices.
+def _gives_probabilities(estimator: Any) -> bool:
+    if estimator.probability or estimator.multi_class == "multinomial":
+        return True
+    if estimator.multi_class != "ovr":
+        raise AttributeError(
+            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this model has "
+            f"{estimator.multi_class!r}"
+        )
+    if not hasattr(estimator._made_loss(), "probability"):
+        raise AttributeError(
+            "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
+            f"this model has loss={estimator.loss!r}"
+        )
+    return True
+
+
+def _is_pegasos(estimator: Any) -> bool:
+    if estimator.multi_class != "ovr":
+        raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
+    if estimator.penalty == "l1":
+        raise AttributeError("partial_fit needs penalty='l2' or 'elasticnet'; got 'l1'")
+    if not isinstance(make_solver(estimator.solver), Pegasos):
+        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
+    return True
+
+
+class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
+    """The base class of LinearSVC.
 
     Attributes
     ----------
@@ -155,14 +181,18 @@ class SeveralLabels:
     """
 
     indicator_: str
-    classes_: Any
-    multi_class: str
-    class_weight: Any
-    _intercept_kind: Callable[[], Any]
-    _made_loss: Callable[[], Any]
+
+    loss: Any
+    width: float
+    top_k: int
+    decision_function_shape: str
+    probability: Any
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    calibration_: np.ndarray
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = self.multi_class == "ovr"
         return tags
 
@@ -209,45 +239,6 @@ class SeveralLabels:
         """The indicator matrix of the labels with positive scores, of the kind that was fitted, int64."""
         found = (scores > 0).astype(np.int64)
         return sparse.csr_array(found) if self.indicator_ == "sparse" else found
-
-
-def _gives_probabilities(estimator: Any) -> bool:
-    if estimator.probability or estimator.multi_class == "multinomial":
-        return True
-    if estimator.multi_class != "ovr":
-        raise AttributeError(
-            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this model has "
-            f"{estimator.multi_class!r}"
-        )
-    if not hasattr(estimator._made_loss(), "probability"):
-        raise AttributeError(
-            "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
-            f"this model has loss={estimator.loss!r}"
-        )
-    return True
-
-
-def _is_pegasos(estimator: Any) -> bool:
-    if estimator.multi_class != "ovr":
-        raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
-    if estimator.penalty == "l1":
-        raise AttributeError("partial_fit needs penalty='l2' or 'elasticnet'; got 'l1'")
-    if not isinstance(make_solver(estimator.solver), Pegasos):
-        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
-    return True
-
-
-class LinearClassifier(SeveralLabels, Classes, ClassifierMixin, ProvesLabels, LinearModel):
-    """The base class of LinearSVC."""
-
-    loss: Any
-    width: float
-    top_k: int
-    decision_function_shape: str
-    probability: Any
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    calibration_: np.ndarray
 
     def _made_loss(self) -> Any:
         return make_loss(self.loss, width=self.width, task="classification")

@@ -84,14 +84,14 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     return list(map(results.__getitem__, batch.problems))
 
 
-class NotBegun:
-    """A problem of a batch that no time is left for."""
+class Ended:
+    """A problem of a batch that needs no further work: no time is left for it, or its gap is proven with others'."""
 
     def __init__(self, index: int) -> None:
         self.index = index
 
     def finish_step(self, stopped: bool) -> bool:
-        """Return True: it ends before it begins."""
+        """Return True: it has ended."""
         return True
 
 
@@ -129,7 +129,7 @@ class InTurn:
         """Do a step of the first problem that is left."""
         if self.fit is None:
             if self.late is not None and self.late():
-                return [NotBegun(index) for index in live]
+                return [Ended(index) for index in live]
             self.fit = self.begin(live[0], stop)
         self.fit.step()
         return [self.fit]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import Batch, Worked
+from saddlesvm.fit.loop import Batch, Ended, Worked
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -34,17 +34,6 @@ MOST_STEPS = 100  # after which the classes that are left have a fit of their ow
 def takes(problem: Problem) -> bool:
     """Whether problems like this one, over the same rows, may be solved together."""
     return small_phase(problem) is not None and not problem.intercept.constrained
-
-
-class Certified:
-    """A class whose gap is proven."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-    def finish_step(self, stopped: bool) -> bool:
-        """Return True: it has ended."""
-        return True
 
 
 class SmallClasses:
@@ -105,7 +94,7 @@ class SmallClasses:
         done: list[Worked] = []
         for k, certificate in enumerate(certificates):
             if certificate.sound and self.limits.prove(certificate):
-                done.append(Certified(k))
+                done.append(Ended(k))
                 self.results[k] = self.result(k, certificate, found.w[k], found.a[k], int(found.steps[k]), seconds)
         return done
 

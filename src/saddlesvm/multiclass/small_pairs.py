@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.loop import InTurn, Worked
+from saddlesvm.fit.loop import Ended, InTurn, Worked
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.problem.certificate import Certificate
@@ -158,17 +158,6 @@ def certificate_of(task: Task, rows: int, numbers: np.ndarray) -> tuple[Certific
     return Certificate.of(Strength(C, rows, False), sums), found["offset"]
 
 
-class Certified:
-    """A pair whose gap is proven."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-    def finish_step(self, stopped: bool) -> bool:
-        """Return True: it has ended."""
-        return True
-
-
 class SmallPairs:
     """A batch of pairs, see the module.
 
@@ -243,7 +232,7 @@ class SmallPairs:
             self.note(k, certificate, offset)
             gap = certificate.relative_gap
             if certificate.sound and gap <= self.task.tol:
-                done.append(Certified(self.problems[k]))
+                done.append(Ended(self.problems[k]))
                 self.results[self.problems[k]] = self.result(k, certificate, offset)
             elif np.isfinite(gap):
                 left.append(k)
