@@ -1,6 +1,10 @@
 """Bounds on scores, weights and labels against independent fits to 1e-12, on random problems: nothing is contradicted.
 
 PYTHONPATH=tests python benchmarks/claims/answers_law.py [PROBLEMS]        # 20 a loss and intercept, and a machine
+PYTHONPATH=tests python benchmarks/claims/answers_law.py refits [MANY]     # 1: 200 rows, 50 groups, 100 C, 200 labels
+
+`refits` trains again without single rows, without groups, at another C, and with a new row and label: leave-one-out
+bounds, bounds of paths, and conformal p-values must hold.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning
+from saddlesvm import ConformalSVC, LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
 from support import ALL_LOSSES
 
 MACHINES = (
@@ -59,9 +63,95 @@ def contradicted(kind: Any, options: dict[str, Any], classes: int, seed: int) ->
     )
 
 
+def fresh(seed: int) -> tuple[Any, np.ndarray, dict[str, Any]]:
+    """A random problem of two classes, and options of a model with curvature."""
+    X, y, _, _ = drawn(2 * seed, 2)
+    loss = ("logistic", "squared_hinge", "smooth_hinge")[seed % 3]
+    C = float(10.0 ** np.random.default_rng(seed).uniform(-2.0, 1.0))
+    options = {"loss": loss, "intercept": ("regularized", "free")[seed % 2], "C": C, "random_state": 0}
+    return (X.toarray() if sparse.issparse(X) else X), y, options
+
+
+def exact(X: Any, y: np.ndarray, options: dict[str, Any], asked: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of a fit to 1e-12, and how far they may be from the optimum's."""
+    model = LinearSVC(tol=1e-12, **options).fit(X, y)
+    apart = np.sqrt(2.0 * max(model.certificate_.gap, 0.0)) + ROUNDING
+    return model.decision_function(asked), 3.0 * apart * (1.0 + np.linalg.norm(asked, axis=1))
+
+
+def without_rows(seed: int) -> tuple[int, int, int]:
+    """Ten single rows left out: refits, contradicted, finite bounds."""
+    X, y, options = fresh(seed)
+    found, wrong, known = leave_one_out(LinearSVC(**options).fit(X, y), X, y), 0, 0
+    for i in np.random.default_rng(seed).permutation(len(y))[:10]:
+        kept = np.arange(len(y)) != i
+        score, slip = exact(X[kept], y[kept], options, X[[i]])
+        wrong += not found.low[i] - slip[0] <= score[0] <= found.high[i] + slip[0]
+        known += bool(np.isfinite(found.high[i] - found.low[i]))
+    return 10, wrong, known
+
+
+def without_groups(seed: int) -> tuple[int, int, int]:
+    """Five groups of rows left out."""
+    X, y, options = fresh(seed)
+    groups = np.arange(len(y)) % 5
+    found, wrong, known = leave_one_out(LinearSVC(**options).fit(X, y), X, y, groups=groups), 0, 0
+    for name in range(5):
+        own = groups == name
+        scores, slip = exact(X[~own], y[~own], options, X[own])
+        wrong += bool(((scores < found.low[own] - slip) | (scores > found.high[own] + slip)).any())
+        known += bool(np.isfinite(found.high[own] - found.low[own]).all())
+    return 5, wrong, known
+
+
+def along_path(seed: int) -> tuple[int, int, int]:
+    """Ten values of C along a path."""
+    X, y, options = fresh(seed)
+    options |= {"intercept": "regularized"}
+    path = LinearSVC.path(X, y, C=(0.1, 10.0), gap=1e-4, loss=options["loss"], random_state=0)
+    asked, edges = drawn(2 * seed, 2)[2], path.band_edges()
+    bands, wrong, known = path.decision_bands(asked), 0, 0
+    for C in 10.0 ** np.random.default_rng(seed).uniform(-1.0, 1.0, 10):
+        scores, slip = exact(X, y, options | {"C": float(C)}, asked)
+        low, high = bands[min(int(np.searchsorted(edges, C, side="right")) - 1, len(bands) - 1)]
+        wrong += bool(((scores < low[:, 0] - slip) | (scores > high[:, 0] + slip)).any())
+        known += bool(np.isfinite(high - low).all())
+    return 10, wrong, known
+
+
+def conformal(seed: int) -> tuple[int, int, int]:
+    """The p-values of both labels of five new rows."""
+    X, y, options = fresh(seed)
+    asked = drawn(2 * seed, 2)[2][:5].astype(X.dtype)
+    model, wrong, known = ConformalSVC(LinearSVC(**options)).fit(X, y), 0, 0
+    low, high = model.p_value_bounds(asked)
+    for i, k in np.ndindex(5, 2):
+        rows, labels = np.vstack([X, asked[[i]]]), np.append(y, model.classes_[k])
+        scores, slip = exact(rows, labels, options, rows)
+        fits = -scores * np.where(labels == model.classes_[1], 1.0, -1.0)
+        surely, perhaps = (np.mean(fits + sign * (slip + slip[-1]) >= fits[-1]) for sign in (-1.0, 1.0))
+        surely = max(surely, 1.0 / len(fits))  # the row itself
+        wrong += not (low[i, k] <= perhaps + 1e-12 and surely <= high[i, k] + 1e-12)
+        known += bool(high[i, k] - low[i, k] < 1e-12)
+    return 10, wrong, known
+
+
+REFITS = (
+    ("without a row", without_rows, 20), ("without a group", without_groups, 10), ("at another C", along_path, 10),
+    ("with a row and label", conformal, 20),
+)  # fmt: skip
+
+
+def refits(many: int) -> None:
+    """Print a row for each kind of refit."""
+    print("| refits | number | contradicted | with finite (p-values: exact) bounds |\n|---|---|---|---|")
+    for name, kind, problems in REFITS:
+        number, wrong, known = np.sum([kind(seed) for seed in range(problems * many)], axis=0)
+        print(f"| {name} | {number} | {wrong} | {known} |", flush=True)
+
+
 def main(problems: int) -> None:
     """Print a row for each loss with each intercept, and for each machine."""
-    warnings.simplefilter("ignore", NotCertifiedWarning)
     cases: list[tuple[str, Any, dict[str, Any], int]] = []
     for loss in ALL_LOSSES:
         regression = loss.traits.task == "regression"
@@ -78,6 +168,8 @@ def main(problems: int) -> None:
             )
     for way, loss in MACHINES:
         cases.append((f"{way}, {loss}", LinearSVC, {"multi_class": way, "loss": loss}, 4))
+    free = {"multi_class": "multinomial", "loss": "logistic", "intercept": "free"}
+    cases.append(("multinomial, logistic, free", LinearSVC, free, 4))
     print("| problem | contradicted | labels proven | median width |")
     print("|---|---|---|---|")
     for name, kind, given, classes in cases:
@@ -88,4 +180,8 @@ def main(problems: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    warnings.simplefilter("ignore", NotCertifiedWarning)
+    if sys.argv[1:2] == ["refits"]:
+        refits(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.claims.proofs campaigns --count 10000
     python -m benchmarks.claims.proofs plain DATA.svm
-    python -m benchmarks.claims.proofs digests DATA.svm
+    python -m benchmarks.claims.proofs digests DATA.svm --loss hinge --C 100
     python -m benchmarks.claims.proofs changes DATA.svm --count 100
 
 `campaigns` draws problems whose proofs must agree with their certificates, and tampers with proofs. `plain` measures
@@ -38,7 +38,7 @@ import sys
 from saddlesvm import LinearSVC
 from saddlesvm.data import read
 table = read(sys.argv[1])
-print(getattr(LinearSVC(loss=sys.argv[2], canonical=20).fit(table.X, table.y), "digest_", "none"))
+print(getattr(LinearSVC(loss=sys.argv[2], C=float(sys.argv[3]), canonical=20).fit(table.X, table.y), "digest_", "none"))
 """
 
 
@@ -79,12 +79,24 @@ def plain(data: str) -> None:
         print(f"  {said}", flush=True)
 
 
-def digests(data: str) -> None:
+def on_cluster(options: dict[str, Any], table: Any) -> Any:
+    """A model of rows in two parts, on two workers of Dask."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    half = -(-table.X.shape[0] // 2)
+    X = da.from_array(table.X.toarray(), chunks=(half, -1))
+    y = da.from_array(np.asarray(table.y), chunks=half)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        return LinearSVC(**options).fit(X, y)
+
+
+def digests(data: str, losses: tuple[str, ...], C: float) -> None:
     """Digests of one problem by all the ways to its optimum."""
     table = read(data)
     order, columns = (np.random.default_rng(0).permutation(size) for size in table.X.shape)
-    for loss in LOSSES:
-        options: dict[str, Any] = {"loss": loss, "canonical": 20, "random_state": 0}
+    for loss in losses:
+        options: dict[str, Any] = {"loss": loss, "C": C, "canonical": 20, "random_state": 0}
         found = {}
         for solver in ("auto", DCD(), SDCA(), Newton()):
             found[str(solver)] = LinearSVC(**options, solver=solver).fit(table.X, table.y)
@@ -92,13 +104,14 @@ def digests(data: str) -> None:
         found["permuted rows"] = LinearSVC(**options).fit(table.X[order], table.y[order])
         if table.X.shape[1] < 1000:
             found["dense"] = LinearSVC(**options).fit(table.X.toarray(), table.y)
+            found["two Dask workers"] = on_cluster(options, table)
         with tempfile.TemporaryDirectory() as folder:
             store = Store.create(Path(folder, "data.store"), table.X, table.y)
             found["store"] = LinearSVC(**options).fit(store)
         told = {name: getattr(model, "digest_", "none") for name, model in found.items()}
         permuted = LinearSVC(**options).fit(table.X[:, columns], table.y).coef_
         same = permuted[0].tolist() == found["auto"].coef_[0, columns].tolist()
-        run = [sys.executable, "-c", GENERIC, data, loss]
+        run = [sys.executable, "-c", GENERIC, data, loss, str(C)]
         with tempfile.TemporaryDirectory() as cache:
             other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": cache}
             told["generic"] = subprocess.run(run, capture_output=True, text=True, env=os.environ | other).stdout.strip()
@@ -148,14 +161,18 @@ def main() -> None:
     parser.add_argument("what", choices=("campaigns", "plain", "digests", "changes"))
     parser.add_argument("data", nargs="?")
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--loss", nargs="+", default=LOSSES, help="of digests")
+    parser.add_argument("--C", type=float, default=1.0, help="of digests")
     given = parser.parse_args()
     warnings.simplefilter("ignore", NotCertifiedWarning)
     if given.what == "campaigns":
         campaigns(given.count)
     elif given.what == "changes":
         changes(given.data, given.count)
+    elif given.what == "plain":
+        plain(given.data)
     else:
-        (plain if given.what == "plain" else digests)(given.data)
+        digests(given.data, tuple(given.loss), given.C)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, quadratic_forms, row_estimates
 
-REFINED_VALUES = 2**29  # stored values that the passes for undecided rows may read once; each takes some four passes
+REFINED_VALUES = 2**31  # stored values that the passes for undecided rows may read once; each takes some four passes
 VALUES, MOST_VALUES = 2**23, 2**27  # stored values that the passes for rows in turn may read, if all moves are known
 
 
