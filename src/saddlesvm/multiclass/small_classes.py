@@ -1,11 +1,9 @@
 """Many small problems over the same rows: solved and certified together, in NumPy.
 
 A problem of some hundred rows takes the solver less time than Python takes to pose it, to call NumPy for each of its
-steps and to certify it. Here all classes take their Newton steps together, and the sums of their certificates are those
-of arrays with a row for each. (Steps of the interior point method are taken one class after the other: arrays of all
-classes gain less than they cost a class alone.) The formulas are those of a single fit. A class that this does not
-certify, because rounding or a hard problem is in the way, is left to the fit of its own that it would otherwise have
-had.
+steps and to certify it. Here all classes take their steps together, and the sums of their certificates are those of
+arrays with a row for each. The formulas are those of a single fit. A class that this does not certify, because rounding
+or a hard problem is in the way, is left to the fit of its own that it would otherwise have had.
 """
 
 from __future__ import annotations
