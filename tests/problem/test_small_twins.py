@@ -17,7 +17,7 @@ from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.runtime.small import NotOnArrays, on_arrays
 from saddlesvm.solvers.second_order import array_kernels, kernels
-from saddlesvm.solvers.second_order.kernels import Answers, Line, SmoothedTerms
+from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms
 from support import LOSSES_BY_KIND, csr, matrix, named, shuffled, small_problem
 
 CLOSE: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
@@ -85,10 +85,8 @@ def test_responses_of_newtons_method(loss: Loss, q: float) -> None:
         found.append(answers)
     for mine, other in zip(*found, strict=True):
         np.testing.assert_allclose(mine, other, **CLOSE)
-    line = Line(z, dz, 0.1, 2.0)
-    downhill = line._replace(linear=-5.0 - abs(float(problem.C * (found[0].alpha @ dz))))
-    given = (terms, downhill, found[0].alpha, found[0].bend, np.empty(0), 0.01)
-    np.testing.assert_allclose(*both(kernels.search, *given), rtol=1e-8)
+    for tau in (0.0, 0.3, 2.0):
+        np.testing.assert_allclose(*both(kernels.slope_along, terms, z, dz, tau), **CLOSE)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -24,9 +24,10 @@ from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
-from saddlesvm.solvers.second_order.active_set import SHARE, ActiveSet, Posed
+from saddlesvm.solvers.second_order.active_set import ActiveSet, Posed
 from saddlesvm.solvers.second_order.driver import TRIALS, Setting
 from saddlesvm.solvers.second_order.free_rows import Question, free_rows, width_of
+from saddlesvm.solvers.second_order.newton import LEFT_OF_FALL
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
@@ -114,7 +115,7 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
             bound = objectives(problem.C, sums)[1]
             assert bound <= best.primal + 1e-9 * abs(best.primal)
             if np.isinf(width):
-                assert bound >= best.primal - SHARE * (before - best.primal) - 1e-8 * abs(best.primal)
+                assert bound >= best.primal - LEFT_OF_FALL * (before - best.primal) - 1e-8 * abs(best.primal)
 
 
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])

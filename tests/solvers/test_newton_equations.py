@@ -11,15 +11,14 @@ from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.solvers.second_order import equations as newton_equations
-from saddlesvm.solvers.second_order import feature_factor
+from saddlesvm.solvers.second_order import factors
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY, SAMPLED, NewtonEquations
-from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
+from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
 from saddlesvm.solvers.second_order.kernels import (
     moved_shares,
 )
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
-from saddlesvm.solvers.second_order.row_factor import RowFactor
 from support import (
     matrix,
     others_nightly,
@@ -85,12 +84,12 @@ def update(factor: FeatureFactor, bend: np.ndarray) -> Update:
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("bias", [0.0, 1.7])
-@pytest.mark.parametrize("at_once", [0, feature_factor.AT_ONCE])
+@pytest.mark.parametrize("at_once", [0, factors.AT_ONCE])
 @pytest.mark.parametrize("kept", PRECISIONS)
 def test_the_feature_factor_follows_the_active_rows(
     layout: str, precision: type, bias: float, at_once: int, kept: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feature_factor, "AT_ONCE", at_once)
+    monkeypatch.setattr(factors, "AT_ONCE", at_once)
     X = rows_like(matrix(200, 6, density=0.6).astype(precision), layout, bias)
     penalty, v = np.ones(7), np.random.default_rng(0).normal(size=7)
     factor, rel = FeatureFactor(X, penalty, 200, kept), 1e-9 if kept is np.float64 else 2e-3
@@ -102,7 +101,7 @@ def test_the_feature_factor_follows_the_active_rows(
 
 
 def test_the_feature_factor_keeps_shares_that_changed_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_factor, "AT_ONCE", 0)
+    monkeypatch.setattr(factors, "AT_ONCE", 0)
     X = rows_like(matrix(200, 6), "dense")
     factor, bend = FeatureFactor(X, np.ones(7), 200), np.random.default_rng(0).uniform(0.5, 1.0, 200)
     assert update(factor, bend).anew

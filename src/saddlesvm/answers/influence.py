@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.answers.changed import together
 from saddlesvm.answers.changed_rows import ChangedGroups, ChangedRows, without_each
@@ -60,7 +59,6 @@ class LeftOut:
 
 def rows_left_out(
     problem: Problem,
-    X: np.ndarray | sparse.csr_array,
     w: np.ndarray,
     beta: np.ndarray,
     gap: float,
@@ -71,7 +69,7 @@ def rows_left_out(
     `near` is the vicinity of the optimum, if there is one; :func:`~.row_estimates` has the other parameters.
     """
     if near is None:
-        return LeftOut(row_estimates(problem, X, w, beta, gap), None)
+        return LeftOut(row_estimates(problem, w, beta, gap), None)
     bounds = without_each(near)
     if is_cornerless(problem.loss):
         bent = near.bend * near.leverages
@@ -80,7 +78,7 @@ def rows_left_out(
         taken = float(np.mean(bent[bends])) if bends.any() else 0.0
         rows = RowEstimates(margins, bounds.low, bounds.high, int(np.count_nonzero(bends)), taken, 0.0)
     else:
-        rows = row_estimates(problem, X, w, beta, gap)
+        rows = row_estimates(problem, w, beta, gap)
     low, high = np.maximum(rows.low, bounds.low), np.minimum(rows.high, bounds.high)
     return LeftOut(replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near)
 

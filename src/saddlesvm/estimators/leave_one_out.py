@@ -286,7 +286,7 @@ class Estimation:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
         near = self.own.vicinities[k] if proofs else None
-        return rows_left_out(problem, self.own.design, w, self.model.duals_of(k), self.own.gap(k), near)
+        return rows_left_out(problem, w, self.model.duals_of(k), self.own.gap(k), near)
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""

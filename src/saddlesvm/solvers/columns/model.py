@@ -34,9 +34,7 @@ RIDGE = 1e-11  # added to the diagonal of the support's matrix, relative to it: 
 TINY = 1e-12  # share of the diagonal that is added to it, at least
 FORCING, ITERATIONS = 0.05, 100  # of conjugate gradients: relative residual, and iterations at most
 MOST_COORDINATES = 4000  # of a matrix
-WORTH = 500.0  # passes over the columns that a matrix may cost
-PAIR_TIME, SYRK_TIME = 1e-9, 3e-11  # seconds of a product of the matrix: sparse and dense
-SPARSE_TIME, DENSE_TIME = 3e-9, 4e-10  # seconds per value of a pass over the columns
+WORTH = 1500.0  # products of a matrix of sparse columns for each stored value: it then costs as much as 500 passes
 
 
 class Model(NamedTuple):
@@ -104,10 +102,7 @@ class WorkingSet:
         if self.features.size > MOST_COORDINATES:
             return None
         gram = Gram(self.store, self.places, self.intercept)
-        sparse = gram.by_row is not None
-        values = gram.by_row.data.size if gram.by_row is not None else self.store.n * self.features.size
-        cost = gram.pairs * (PAIR_TIME if sparse else SYRK_TIME)
-        return gram if cost <= WORTH * values * (SPARSE_TIME if sparse else DENSE_TIME) else None
+        return gram if gram.by_row is None or gram.pairs <= WORTH * gram.by_row.data.size else None
 
     def minimised(self, model: Model, tolerance: float, rough: bool) -> tuple[np.ndarray, np.ndarray]:
         """The model's best weights, to this violation, and the change of the margins that they make.

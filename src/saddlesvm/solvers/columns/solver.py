@@ -47,11 +47,11 @@ from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, Standing
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
-    SmoothedTerms,
     answers_at,
     hessian_diagonal,
     respond,
     search,
+    smoothed_terms,
 )
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
@@ -102,8 +102,6 @@ class ColumnsState(Standing, State):
         The working set.
     held : ndarray of shape (k,)
         The features whose columns the store holds.
-    room : int
-        Columns that it has room for.
     """
 
     proven: bool = True
@@ -115,7 +113,6 @@ class ColumnsState(Standing, State):
     damping: float = TINY
     features: np.ndarray = growing(dtype=np.intp)
     held: np.ndarray = growing(dtype=np.intp)
-    room: int = 0
     work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
 
     def check_restored(self, problem: Any) -> None:
@@ -123,7 +120,6 @@ class ColumnsState(Standing, State):
         for found in (self.features, self.held):
             inside = not found.size or 0 <= int(found.min()) <= int(found.max()) < self.out.size
             demand(inside and np.unique(found).size == found.size, "its working set is of other features")
-        demand(self.held.size <= self.room <= self.out.size, "its columns have no room")
         best = self.best.w.size, self.best.alpha.size
         demand(best == (self.w.size, problem.y.size), "its best point has another size")
 
@@ -217,8 +213,7 @@ class Columns(SolverBase):
     def _store(problem: Problem, state: ColumnsState) -> ColumnStore:
         if state.work.store is None:
             state.work.store = ColumnStore(problem)
-            if state.room:
-                state.work.store.hold(state.held, state.room)
+            state.work.store.cover(state.held)
         return state.work.store
 
     @staticmethod
@@ -269,7 +264,7 @@ class Columns(SolverBase):
         assert working is not None
         places = np.append(working.features, problem.n_features) if working.intercept else working.features
         square, l1 = (parts[places] for parts in self._charges(problem, state))
-        terms = _smoothed(problem, state)
+        terms = smoothed_terms(problem, state.centre, state.q)
         damping = OF_CORNERS if traits_of(problem.loss).shape is Shape.CORNERED else OF_CURVES
         answers = Answers.room(state.z.size)
         for _ in range(1 if state.rough else INNER if covered else EARLY):
@@ -315,12 +310,12 @@ class Columns(SolverBase):
         kind = problem.intercept
         self._margins(problem, state)
         if (store := state.work.store) is not None:
-            state.held, state.room = store.held_features, store.room
+            state.held = store.held_features
         if state.q == 0.0 and kind.constrained:
             shift = kind.best(problem.of_members, np.arange(state.z.size, dtype=problem.members.dtype), state.z, 0.0)
             state.w[-1] += shift / problem.scale
             state.z += shift
-        answers = answers_at(_smoothed(problem, state), state.z)
+        answers = answers_at(smoothed_terms(problem, state.centre, state.q), state.z)
         alpha = problem.spread(answers.alpha)
         state.pull = dual_weights(problem, alpha)
         dual_point, pull = alpha, state.pull
@@ -385,9 +380,3 @@ def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     if problem.intercept.present and not problem.intercept.constrained:
         square[-1], l1[-1] = parts_of(problem.regularizer.last) or (0.0, 0.0)
     return square, l1
-
-
-def _smoothed(problem: Problem, state: ColumnsState) -> SmoothedTerms:
-    """The terms of the members, with the present proximal term."""
-    loss, y, weights, _ = problem.of_members
-    return SmoothedTerms(loss, y, weights, problem.C, state.centre, state.q, not is_smooth(loss))

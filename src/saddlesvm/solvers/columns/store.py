@@ -40,28 +40,12 @@ class ColumnStore:
             self.places = np.full(self.d, -1)
 
     @property
-    def values(self) -> float:
-        """Stored values a column, on average."""
-        return self.n if isinstance(self.X, Dense) else max(1.0, self.columns.data.size / max(self.d, 1))  # type: ignore[union-attr]
-
-    @property
     def held_features(self) -> np.ndarray:
         """The features of a dense matrix whose columns are held, in the order of their places."""
         if not isinstance(self.X, Dense):
             return np.empty(0, dtype=np.intp)
         found = np.flatnonzero(self.places >= 0)
         return found[np.argsort(self.places[found])]
-
-    @property
-    def room(self) -> int:
-        """Columns of a dense matrix that there is room for."""
-        return len(self.held) if isinstance(self.X, Dense) else 0
-
-    def hold(self, features: np.ndarray, room: int) -> None:
-        """Hold these columns of a dense matrix as another store does: small work goes by the size of what is held."""
-        if isinstance(self.X, Dense):
-            self.held = np.zeros((room, self.n), dtype=self.held.dtype)
-            self._take(features)
 
     def cover(self, features: np.ndarray) -> np.ndarray:
         """The places of these features among `columns`, which hold them from now on."""
@@ -85,7 +69,7 @@ class ColumnStore:
             self.held[self.count : self.count + new.size, place] = widened(part[:, new]).T
         self.places[new] = np.arange(self.count, self.count + new.size)
         self.count += new.size
-        self.columns = as_rows(self.held)
+        self.columns = as_rows(self.held[: self.count])  # small work goes by the size of what is in use
 
     def products(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
         """``x_j . values`` of the columns at these places, shape (m,), in float64."""
@@ -127,9 +111,8 @@ class Gram:
 
     @property
     def pairs(self) -> float:
-        """Products that the matrix takes."""
-        if self.by_row is None:
-            return 0.5 * self.store.n * self.places.size**2
+        """Products that the matrix of sparse columns takes."""
+        assert self.by_row is not None
         return 0.5 * float(np.square(np.diff(self.by_row.indptr).astype(np.float64)).sum())
 
     def matrix(self, bend: np.ndarray) -> np.ndarray:

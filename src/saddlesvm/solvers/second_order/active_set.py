@@ -39,18 +39,17 @@ from saddlesvm.problem.proven_sums import STILL, Facts, Sums, objectives, summed
 from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes, shortened
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.solvers.base import Best, nothing
+from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.corners import joined
 from saddlesvm.solvers.second_order.driver import LARGEST, ROUNDED, SIZES, OverPasses, Setting
 from saddlesvm.solvers.second_order.free_rows import LADDER, Findings, Question, width_of
 from saddlesvm.solvers.second_order.newton import Newton
 
 ROUGH = 1e-3  # relative gap to which a sample is solved
-CAREFUL, SHARE = 0.1, 0.03  # gap of a solution: share of the one asked for, or of the fall so far, if that is larger
+CAREFUL = 0.1  # gap of a solution, as a share of the one asked for
 FILLED = 0.8  # share of the room for rows that the next width is expected to fill
 DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))  # share of the room for decided rows, above a relative gap
 LIGHT = 100.0  # by how much the sum of the losses' slopes is larger than the charge for a free intercept's move by 1
-MOST_STEPS = 400  # Newton steps over the free rows
 CROWDED = 3  # passes in a row, each at a 64th of the width, in which too many rows have the same margin
 
 
@@ -88,12 +87,8 @@ class Posed(NamedTuple):
             done = not free or _is_balanced(sizes)
             return Solved(w, pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows, balanced=done)
         problem, start, stretch = self._problem(found)
-
-        def enough(best: Best, begun: float) -> float:
-            return max(self.gap, self.share * abs(best.primal), SHARE * (begun - best.primal))
-
         begin = Point(np.append(self.w[:-1], self.w[-1] / stretch), start)
-        best = Newton(warm_up=0, memory=memory).best_from(problem, begin, enough, MOST_STEPS)
+        best = Newton(warm_up=0, memory=memory).best_from(problem, begin, self.gap, self.share)
         alpha, own = best.alpha, problem.members[:count]
         if free:
             decided = PointSizes(*sizes.tolist())
@@ -184,11 +179,6 @@ class Solved(NamedTuple):
     def without_rows(self) -> Solved:
         """The same for who does not have these rows."""
         return self._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return 2 * self.w.nbytes + self.sizes.nbytes + self.alpha.nbytes + self.rows.nbytes + 24
 
 
 def _is_balanced(sizes: np.ndarray) -> bool:

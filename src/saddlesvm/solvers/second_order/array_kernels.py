@@ -85,17 +85,6 @@ def slope_along(terms: Any, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[
     return -terms.C * float((a * dz).sum()), terms.C * float((h * dz * dz).sum())
 
 
-def slope_at_zero(line: Any, C: float, alpha: np.ndarray, bend: np.ndarray) -> tuple[float, float]:
-    """:func:`saddlesvm.solvers.second_order.kernels.slope_at_zero`."""
-    dz = line.dz
-    return line.linear - C * float((alpha * dz).sum()), line.quadratic + float((bend * dz * dz).sum())
-
-
-def slope_at_one(line: Any, C: float, alpha: np.ndarray) -> float:
-    """:func:`saddlesvm.solvers.second_order.kernels.slope_at_one`."""
-    return float(line.linear + line.quadratic - C * (alpha * line.dz).sum())
-
-
 def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.hessian_product`."""
     z = np.empty(active.size)

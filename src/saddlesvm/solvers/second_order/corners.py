@@ -31,21 +31,18 @@ from saddlesvm.rows.layouts import Rows, as_rows, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Best
 from saddlesvm.solvers.second_order.driver import Setting
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at, combine
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
 from saddlesvm.solvers.second_order.newton import Newton
 
-MOVES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0, 16.0)  # times its last move that a margin may move
+MOVES = 2.0 ** np.arange(-4, 5)  # times its last move that a margin may move
 REST = 0.3  # of the mean move, that a margin may move at least
 LINEAR = 1e-9  # relative distance from a straight line that rounding explains
 FEWEST, MOST = 4.0, 16.0  # rows per feature: with less room they are not worth a pass, and more are too much work
 WORK_BYTES = 120  # bytes of a row taken along, besides its values
-CAREFUL = 0.03  # gap of the model's solution, relative to its fall so far
-ROUNDED = 1e-13  # the same, relative to the objective: rounding hides less
-MOST_STEPS = 60  # Newton steps on the model
+ROUNDED = 1e-13  # gap of the model's solution, relative to the objective: rounding hides less
 HELD = 1e-3  # share of the rows' own curvature along a free intercept that its move is charged
 AT_ONCE = 1024  # rows that are widened and solved for together
 
@@ -239,12 +236,8 @@ class Model(NamedTuple):
         begin = np.append(start, 0.0)
         paid = loss_sums(problem.pointwise, problem.members, margins(problem, begin), 0.0, alpha)[0]
         begun = objectives(problem.C, Sums(float(paid), 0.0, problem.regularizer.value(begin), 0.0))[0]
-
-        def enough(best: Best, _: float) -> float:
-            return max(CAREFUL * (begun - best.primal), ROUNDED * abs(self.primal))
-
         solver = Newton(warm_up=0, memory=self.setting.memory)
-        best = solver.best_from(problem, Point(begin, alpha), enough, MOST_STEPS)
+        best = solver.best_from(problem, Point(begin, alpha), ROUNDED * abs(self.primal), begun=begun)
         return best.w[:-1], begun - best.primal
 
 
@@ -258,11 +251,6 @@ class Step(NamedTuple):
     def without_rows(self) -> Step:
         """Itself: nothing of a row is in it."""
         return self
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return self.step.nbytes + 16
 
 
 def _shortened(X: Rows, factor: np.ndarray) -> np.ndarray:

@@ -44,13 +44,51 @@ BACK = 4.0  # factor by which q then grows
 MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
-TRIALS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)  # places on a line, where 1 is the point of the pass
+SEARCH_STEPS = 100  # places that a search along a line looks at, at most
+WIDEN = 10.0  # factor by which it extends its step at once, at most
+TRIALS = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))  # places on a line, where 1 is the point of the pass
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point of the pass is taken
 ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
 UNASKED = np.empty(0)  # in the place of multipliers that nobody needs
 SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
 Growth = tuple[tuple[int, float], ...]  # Newton steps at a centre, at most: divisor of q when it moves
+
+
+def lowest_on_line(
+    derivatives: Callable[[float], tuple[float, float]], begin: float, tau: float, tolerance: float
+) -> float:
+    """Where a convex function along a line is lowest: the place at which its derivative is small.
+
+    Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow.
+
+    Parameters
+    ----------
+    derivatives : callable
+        The first and the second derivative at a place.
+    begin : float
+        The derivative at zero, negative.
+    tau : float
+        The first place to look at.
+    tolerance : float
+        Share of the derivative at zero that may be left.
+    """
+    low, high, before = 0.0, np.inf, np.inf
+    for _ in range(SEARCH_STEPS):
+        residual, rise = derivatives(tau)
+        if abs(residual) <= -tolerance * begin or time_is_up():
+            break
+        low, high = (tau, high) if residual < 0.0 else (low, tau)
+        newton = tau - residual / rise if rise > 0.0 else np.inf
+        slow, before = abs(residual) > 0.5 * before, abs(residual)
+        if high == np.inf:
+            following = min(newton, WIDEN * tau)
+        else:
+            following = newton if low < newton < high and not slow else 0.5 * (low + high)
+        if following == tau or not np.isfinite(following):
+            break
+        tau = following
+    return tau
 
 
 @dataclass

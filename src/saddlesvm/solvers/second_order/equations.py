@@ -33,11 +33,10 @@ from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.costs import SPARSE_COST
 from saddlesvm.solvers.second_order.conjugate import Map, conjugate_gradients
-from saddlesvm.solvers.second_order.feature_factor import FeatureFactor, Update
+from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
 from saddlesvm.solvers.second_order.first_point import ranks
 from saddlesvm.solvers.second_order.kernels import NEGLIGIBLE, hessian_diagonal, hessian_product
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads
-from saddlesvm.solvers.second_order.row_factor import RowFactor
 
 BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
@@ -151,22 +150,14 @@ class NewtonEquations(Group):
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """Try plain conjugate gradients while they may be cheaper than the factor, then use the factor."""
-        passes = self.problem.passes.among(active)
-
-        def matrix(v: np.ndarray) -> np.ndarray:
-            def of_part(part: Part, out: np.ndarray) -> None:
-                hessian_product(part.X, part.rows, part.of(bend), v, out)
-
-            return self.penalty * v + passes.total(of_part, v.size)
-
-        direction, solved = np.zeros_like(rhs), False
+        matrix, direction, solved = self.products(active, bend), np.zeros_like(rhs), False
         plain = way.name == PLAIN
         affordable = min(int(PLAIN_SHARE * way.cost / self._product_cost(active)), MOST_ITERATIONS)
         patience = MOST_ITERATIONS if plain else affordable
         if plain or (patience >= PATIENCE and not self.stiff):
             self.way = PLAIN
             direction, self.iterations, solved = conjugate_gradients(
-                matrix, self._diagonal(active, bend), rhs, direction, forcing, patience
+                matrix, self.diagonal(active, bend), rhs, direction, forcing, patience
             )
             self.stiff = not solved
         if not solved and not plain and not (direction.any() and time_is_up(way.cost)):
@@ -229,7 +220,19 @@ class NewtonEquations(Group):
         each = SPARSE_COST if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
         return active.size * self.problem.values_per_row * each
 
-    def _diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:
+    def products(self, active: np.ndarray, bend: np.ndarray) -> Map:
+        """The function that multiplies with the matrix."""
+        passes = self.problem.passes.among(active)
+
+        def matrix(v: np.ndarray) -> np.ndarray:
+            def of_part(part: Part, out: np.ndarray) -> None:
+                hessian_product(part.X, part.rows, part.of(bend), v, out)
+
+            return self.penalty * v + passes.total(of_part, v.size)
+
+        return matrix
+
+    def diagonal(self, active: np.ndarray, bend: np.ndarray) -> Map:
         """The function that divides by the diagonal of the matrix."""
 
         def of_part(part: Part) -> np.ndarray:
@@ -253,4 +256,4 @@ class NewtonEquations(Group):
             self.rows.update(active, bend)
             return self.rows.solve
         except np.linalg.LinAlgError:
-            return self._diagonal(active, bend)
+            return self.diagonal(active, bend)

@@ -20,7 +20,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights, margins
 
 SHARE = 0.1  # of the median size of the first margins
-SAMPLE_ROWS = 10_000  # margins, roughly, from which that median is taken
+TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 PER_FEATURE, LEAST_SHARE = 16, 1 / 32  # rows of the first sample, at least: rows per feature, and share of all rows
@@ -42,10 +42,14 @@ def evenly(problem: Problem) -> Point:
     return Point(w, alpha)
 
 
+def some_of(members: np.ndarray) -> np.ndarray:
+    """Evenly spaced members, enough for a median."""
+    return members[:: max(1, members.size // TYPICAL_ROWS)]
+
+
 def reach(problem: Problem, w: np.ndarray) -> float:
     """The first proximity: a share of the median size of the margins of w; positive."""
-    sample = problem.members[:: max(1, problem.members.size // SAMPLE_ROWS)]
-    few = problem.passes.among(sample).margins(w)
+    few = problem.passes.among(some_of(problem.members)).margins(w)
     return SHARE * float(np.median(np.abs(few))) or problem.C
 
 

@@ -29,7 +29,7 @@ from saddlesvm.solvers.second_order.row_statistics import (
     strips,
 )
 
-LADDER = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0, 64.0)  # widths at which rows are counted, per width asked
+LADDER = 4.0 ** np.arange(-3, 4)  # widths at which rows are counted, per width asked
 NARROWEST = 1e-12, 1e12  # widths
 COUNTED = 8  # one strip of so many is counted
 
@@ -56,11 +56,6 @@ class Question(NamedTuple):
     width: float
     most: int
     drawn: float
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return self.w.nbytes + self.back.nbytes + 24
 
     def of_share(self, share: float) -> Question:
         """The question to a share of the rows, which may take as much of the room along."""

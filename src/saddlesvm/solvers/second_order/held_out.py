@@ -28,7 +28,7 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.second_order.equations import penalty_of
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at, respond_to_weights
+from saddlesvm.solvers.second_order.kernels import Answers, answers_at, respond_to_weights, smoothed_terms
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, cholesky, factor_cost, squares_cost
 
@@ -126,7 +126,7 @@ def _evaluated(problem: Problem, w: np.ndarray) -> Evaluated:
     """One pass over the rows at w."""
     members, pulled = problem.members, np.zeros(w.size)
     answers = Answers.room(members.size)
-    respond_to_weights(_terms(problem), problem.X, members, w, np.empty(members.size), answers, pulled)
+    respond_to_weights(smoothed_terms(problem), problem.X, members, w, np.empty(members.size), answers, pulled)
     gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
     sums = Sums(float(answers.sums[0]), 0.0, problem.regularizer.value(w), 0.0)
     primal = objectives(problem.C, sums)[0]
@@ -136,11 +136,6 @@ def _evaluated(problem: Problem, w: np.ndarray) -> Evaluated:
 def _hessian(problem: Problem, bend: np.ndarray) -> np.ndarray:
     """The Hessian, in its lower triangle."""
     return curvature_matrix(problem, problem.spread(bend), problem.members, penalty_of(problem))
-
-
-def _terms(problem: Problem) -> SmoothedTerms:
-    loss, y, weights, small = problem.of_members
-    return SmoothedTerms(loss, y, weights, problem.C, np.zeros(problem.members.size), 0.0, False, small)
 
 
 def without_each(problem: Problem, w: np.ndarray, parts: Sequence[np.ndarray]) -> list[LeftOut]:
@@ -161,7 +156,7 @@ def without_each(problem: Problem, w: np.ndarray, parts: Sequence[np.ndarray]) -
         A Hessian is not positive definite.
     """
     members, size = problem.members, w.size
-    answers = answers_at(_terms(problem), margins(problem, w))
+    answers = answers_at(smoothed_terms(problem), margins(problem, w))
     alpha = problem.spread(answers.alpha)
     total, pulled, sums = np.zeros((size, size), order="F"), np.zeros(size), []
     taken = [part[members] for part in parts]

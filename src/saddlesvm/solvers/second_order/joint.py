@@ -38,14 +38,13 @@ from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
 from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, conjugate_gradients
-from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing
+from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing, lowest_on_line
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -63,7 +62,6 @@ from saddlesvm.solvers.second_order.newton import coordinate_curvature
 FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``: a few epochs of coordinate descent came before
 GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
 MOST_FORCING = 0.5  # largest relative residual of the Newton equations
-LINE_TRIALS = 20  # places that the search along a line looks at, at most
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
 MATRICES = 2.0  # such matrices held at a time
@@ -247,24 +245,21 @@ class JointFinish(Standing, State):
         return Diagonal(problem, bends)
 
     def _go(self, direction: np.ndarray) -> None:
-        """Go along the direction to where the slope is small: Newton's method on the line, halving where it leaves."""
+        """Go along the direction to where the slope is small."""
         problem, terms = self.problem, self._smoothed()
         change = self._scores(direction)
         linear, quadratic = float(np.vdot(self.W, direction)), square(direction)
         linear -= self._pulled_by_fixed(direction)
-        first = float(np.vdot(self.gradient, direction))
-        self.count_step(stuck=not first < 0.0)
-        t, least, most = 1.0, 0.0, np.inf
-        for _ in range(LINE_TRIALS):
+        begin, t = float(np.vdot(self.gradient, direction)), 1.0
+        self.count_step(stuck=not begin < 0.0)
+
+        def derivatives(t: float) -> tuple[float, float]:
             slope_along(terms, self.Z, change, t, self.line)
             slope, bend = self.line.view(np.float64).tolist()
-            slope, bend = linear + t * quadratic + problem.C * slope, quadratic + problem.C * bend
-            if abs(slope) <= LINE_TOLERANCE * abs(first) or self.stuck or time_is_up():
-                break
-            least, most = (t, most) if slope < 0.0 else (least, t)
-            t -= slope / bend
-            if not least < t < most:
-                t = 0.5 * (least + most) if most < np.inf else 2.0 * least
+            return linear + t * quadratic + problem.C * slope, quadratic + problem.C * bend
+
+        if not self.stuck:
+            t = lowest_on_line(derivatives, begin, 1.0, LINE_TOLERANCE)
         self.W = self.W + t * direction
         self.Z += t * change
 

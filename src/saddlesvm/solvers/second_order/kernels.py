@@ -17,24 +17,38 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem import array_losses
-from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, slopes, subgradient, value
+from saddlesvm.problem.array_losses import methods_of
+from saddlesvm.problem.loss import (
+    Loss,
+    bounds,
+    conjugate,
+    curvature,
+    dual_step,
+    is_smooth,
+    slopes,
+    subgradient,
+    value,
+)
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.layouts import U, as_dense_row, axpy, combine_few, dot, is_small
 from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import inlined, kernel, operation
-from saddlesvm.runtime.small import beside, with_other
+from saddlesvm.runtime.small import beside
 from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.array_kernels import AT_BOUND
+from saddlesvm.solvers.second_order.driver import lowest_on_line
 
 if TYPE_CHECKING:
     from numba.core import types
 
-SEARCH_STEPS = 100
 NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
 STILL_NEAR = 32  # rows that are read again while they are in the cache
-WIDEN = 10.0  # factor by which the search along a line extends its step at once, at most
+
+
+NO_CENTRE = np.empty(0)
 
 
 class SmoothedTerms(NamedTuple):
@@ -59,10 +73,17 @@ class SmoothedTerms(NamedTuple):
     y: np.ndarray
     weights: np.ndarray
     C: float
-    centre: np.ndarray = np.empty(0)
+    centre: np.ndarray = NO_CENTRE
     q: float = 0.0
     kinked: bool = False
     small: bool = False
+
+
+def smoothed_terms(problem: Problem, centre: np.ndarray = NO_CENTRE, q: float = 0.0) -> SmoothedTerms:
+    """The terms of a problem's members, with a proximal term whose centre has a place for each member."""
+    loss, y, weights, small = problem.of_members
+    small = small and (q == 0.0 or methods_of(loss).dual_step is not None)
+    return SmoothedTerms(loss, y, weights, problem.C, centre, q, not is_smooth(loss), small)
 
 
 class Line(NamedTuple):
@@ -219,7 +240,8 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
         mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
 
 
-@inlined
+@beside(array_kernels.slope_along, array_losses.is_small)
+@kernel
 def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> Any:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
     slope = bend = 0.0
@@ -236,32 +258,11 @@ def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float)
     return terms.C * slope, terms.C * bend
 
 
-@inlined
-def slope_at_zero(line: Line, C: float, alpha: np.ndarray, bend: np.ndarray) -> Any:
-    """First and second derivative along the line at zero, given multipliers and second derivatives there."""
-    slope, rise = line.linear, line.quadratic
-    for k in range(line.dz.size):
-        slope -= C * alpha[k] * line.dz[k]
-        rise += bend[k] * line.dz[k] * line.dz[k]
-    return slope, rise
+def inner(one: np.ndarray, other: np.ndarray) -> float:
+    """An inner product without BLAS, whose threads would spin on and take the fit's cores."""
+    return float(np.einsum("i,i", one, other))
 
 
-@inlined
-def slope_at_one(line: Line, C: float, alpha: np.ndarray) -> Any:
-    """The derivative along the line at one, given the multipliers there."""
-    slope = line.linear + line.quadratic
-    for k in range(line.dz.size):
-        slope -= C * alpha[k] * line.dz[k]
-    return slope
-
-
-@with_other(
-    array_losses.is_small,
-    slope_along=array_kernels.slope_along,
-    slope_at_zero=array_kernels.slope_at_zero,
-    slope_at_one=array_kernels.slope_at_one,
-)
-@kernel
 def search(
     terms: SmoothedTerms,
     line: Line,
@@ -273,41 +274,22 @@ def search(
     """The minimiser over tau >= 0 along a line, given the multipliers and second derivatives at zero, and the
     multipliers at one (or an empty array).
 
-    One where that is known and will do, else Newton's method on the derivative, which is monotone, guarded by a bracket
-    that is halved where it is slow; done when the derivative has fallen to `tolerance` times what it was at zero. Zero
-    when the function does not fall.
+    One where that is known and will do, else as :func:`~saddlesvm.solvers.second_order.driver.lowest_on_line` finds it.
+    Zero where the function does not fall.
     """
     z, dz, linear, quadratic = line
-    begin, rise = slope_at_zero(line, terms.C, alpha, bend)
+    begin = linear - terms.C * inner(alpha, dz)
     if not begin < 0.0:
         return 0.0
-    if alpha_at_one.size and abs(slope_at_one(line, terms.C, alpha_at_one)) <= -tolerance * begin:
+    if alpha_at_one.size and abs(linear + quadratic - terms.C * inner(alpha_at_one, dz)) <= -tolerance * begin:
         return 1.0
-    low, high = 0.0, np.inf
-    tau = -begin / rise if rise > 0.0 else 1.0
-    before = np.inf
-    for _ in range(SEARCH_STEPS):
+    rise = quadratic + inner(bend * dz, dz)
+
+    def derivatives(tau: float) -> tuple[float, float]:
         slope, bent = slope_along(terms, z, dz, tau)
-        residual, rise = linear + tau * quadratic + slope, quadratic + bent
-        if abs(residual) <= -tolerance * begin:
-            break
-        if residual < 0.0:
-            low = tau
-        else:
-            high = tau
-        newton = tau - residual / rise if rise > 0.0 else np.inf
-        slow = abs(residual) > 0.5 * before
-        before = abs(residual)
-        if high == np.inf:
-            tau_next = min(newton, WIDEN * tau)
-        elif low < newton < high and not slow:
-            tau_next = newton
-        else:
-            tau_next = 0.5 * (low + high)
-        if tau_next == tau or not np.isfinite(tau_next):
-            break
-        tau = tau_next
-    return tau
+        return linear + tau * quadratic + slope, quadratic + bent
+
+    return lowest_on_line(derivatives, begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
 
 
 @beside(array_kernels.hessian_product, is_small)

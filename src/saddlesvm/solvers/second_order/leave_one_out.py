@@ -22,11 +22,10 @@ dimensions"; Rad and Maleki (2020) for smooth losses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg.lapack import dpotri
 
 from saddlesvm.problem.certificate import dual_of_margins, dual_weights, margins
@@ -34,16 +33,15 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
+from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
+from saddlesvm.solvers.second_order.equations import MOST_ITERATIONS, NewtonEquations, penalty_of
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, blocks, cholesky, widened
 
 FACTORED = 2_500  # features up to which H is factored
 SAMPLED = 32  # rows whose t is computed, where features are too many for a factor
-TOGETHER = 8  # of these rows that share a reading
-SOLVED = 1e-2  # share of t that a step adds when it is the last one
-MOST_STEPS = 1_000
+SOLVED = 1e-2  # share of t that the solution of the equations may miss: the square of that of their residual
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
-FREE = 1e-9  # share of the mean diagonal of H; the penalty that replaces none on a free intercept
 
 
 @dataclass(frozen=True)
@@ -72,17 +70,13 @@ class RowEstimates:
     spread: float
 
 
-def row_estimates(
-    problem: Problem, X: np.ndarray | sparse.csr_array, w: np.ndarray, beta: np.ndarray, gap: float, seed: int = 0
-) -> RowEstimates:
+def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, gap: float, seed: int = 0) -> RowEstimates:
     """Estimate every row's margin without it.
 
     Parameters
     ----------
     problem : Problem
         All rows are members.
-    X : ndarray or CSR matrix of shape (n, d)
-        Its rows.
     w : ndarray of shape (d + 1,)
         The model; the last place is the virtual feature's.
     beta : ndarray of shape (n,)
@@ -100,7 +94,7 @@ def row_estimates(
         pulls = np.zeros(z.size)
         dual_of_margins(problem.pointwise, problem.members, z, 0.0, pulls)
         pulls *= problem.C
-    t, spread = _leverages(problem, X, bend, np.flatnonzero(pulls), seed)
+    t, spread = _leverages(problem, bend, np.flatnonzero(pulls), seed)
     moved = z - pulls * t / np.maximum(1.0 - bend * t, 1e-12)
     low, high = _bounds(problem, z, w, beta, gap)
     inside = np.flatnonzero(bend * t)
@@ -122,31 +116,23 @@ def _bending(problem: Problem, z: np.ndarray, width: float) -> np.ndarray:
     return np.maximum(problem.C * (left - right) / width, 0.0)
 
 
-def _leverages(
-    problem: Problem, X: np.ndarray | sparse.csr_array, bend: np.ndarray, wanted: np.ndarray, seed: int
-) -> tuple[np.ndarray, float]:
+def _leverages(problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
     """``t_i`` of the wanted rows (the others' is not needed, and left at zero), and the spread among sampled ones."""
-    t, d = np.zeros(bend.size), X.shape[1]
-    ridge = np.ones(d + 1)
-    inside = np.flatnonzero(bend)
-    if problem.intercept.constrained or not problem.intercept.present:
-        ridge[-1] = FREE * max(float(bend.sum()) * problem.scale**2, 1.0)
-    if d <= FACTORED:
-        t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(curvature_matrix(problem, bend, inside, ridge)))
+    t, inside = np.zeros(bend.size), np.flatnonzero(bend)
+    if problem.n_features <= FACTORED:
+        H = curvature_matrix(problem, bend, inside, penalty_of(problem))
+        t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
         return t, 0.0
     sample = np.sort(np.random.default_rng(seed).permutation(wanted)[:SAMPLED])
-    solved = _solved(problem, X, bend, ridge, sample)
+    equations, solved = NewtonEquations(problem, 0.0), np.empty(sample.size)
+    products, divided = equations.products(inside, bend), equations.diagonal(inside, bend)
+    for k, row in enumerate(widened(problem.X, sample, np.ones(sample.size))):
+        found, *_ = conjugate_gradients(products, divided, row, np.zeros_like(row), math.sqrt(SOLVED), MOST_ITERATIONS)
+        solved[k] = row @ found
     quotients = solved / problem.norms[sample]
     t[wanted] = np.median(quotients) * problem.norms[wanted]
     t[sample] = solved
     return t, float(np.std(quotients) / max(np.mean(quotients), 1e-300))
-
-
-def _with_feature(rows: np.ndarray | sparse.csr_array, scale: float) -> np.ndarray | sparse.csr_array:
-    """Rows in float64 with the virtual feature."""
-    if sparse.issparse(rows):
-        return sparse.hstack([rows.astype(np.float64), np.full((rows.shape[0], 1), scale)], format="csr")
-    return np.hstack([rows.astype(np.float64, copy=False), np.full((len(rows), 1), scale)])
 
 
 def curvature_matrix(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray) -> np.ndarray:
@@ -191,59 +177,6 @@ def quadratic_sparse(X: CSR, chosen: np.ndarray, matrix: np.ndarray, out: np.nda
                 both += 2.0 * np.float64(X.data[r]) * row[U(X.indices[r])]
             total += x * both
         out[k] = total
-
-
-def _solved(
-    problem: Problem, X: np.ndarray | sparse.csr_array, bend: np.ndarray, ridge: np.ndarray, sample: np.ndarray
-) -> np.ndarray:
-    """``t_i`` of some rows, by conjugate gradients."""
-    scale = problem.scale
-
-    def times(U: np.ndarray) -> np.ndarray:
-        pushed = bend[:, None] * (X @ U[:-1] + scale * U[-1])
-        return ridge[:, None] * U + np.vstack([X.T @ pushed, scale * pushed.sum(axis=0)])
-
-    diagonal = ridge + np.append(_squares(X, bend), scale * scale * bend.sum())
-    found = np.empty(sample.size)
-    for start in range(0, sample.size, TOGETHER):
-        part = slice(start, start + TOGETHER)
-        rows = _with_feature(X[sample[part]], scale)
-        found[part] = _forms(times, (rows if isinstance(rows, np.ndarray) else rows.toarray()).T.copy(), diagonal)
-    return found
-
-
-def _squares(X: np.ndarray | sparse.csr_array, bend: np.ndarray) -> np.ndarray:
-    """``sum_i h_i x_ij^2`` of every feature, shape (d,)."""
-    if isinstance(X, np.ndarray):
-        return np.asarray(np.einsum("i,ij,ij->j", bend, X, X))
-    squared = sparse.csr_array((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
-    return np.asarray(squared.T @ bend)
-
-
-def _forms(times: Callable[[np.ndarray], np.ndarray], R: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """``r' H^-1 r`` of each column r of R, which is overwritten, by conjugate gradients.
-
-    Each step adds ``step * size`` to the quadratic form, whose error is what all later steps add: it is far more exact
-    than the solution, and is good enough once a step adds little.
-
-    Source: Hestenes and Stiefel (1952); Strakos and Tichy (2002), "On error estimation in the conjugate gradient method
-    and why it works in finite precision computations", section 4.
-    """
-    inverse, tiny = 1.0 / diagonal[:, None], np.finfo(np.float64).tiny
-    P = inverse * R
-    found, size = np.zeros(R.shape[1]), np.einsum("ij,ij->j", R, P)
-    for _ in range(MOST_STEPS):
-        HP = times(P)
-        step = size / np.maximum(np.einsum("ij,ij->j", P, HP), tiny)
-        found += step * size
-        if (step * size <= SOLVED * found).all():
-            break
-        R -= step * HP
-        Z, before = inverse * R, size
-        size = np.einsum("ij,ij->j", R, Z)
-        P *= size / np.maximum(before, tiny)
-        P += Z
-    return found
 
 
 def _bounds(

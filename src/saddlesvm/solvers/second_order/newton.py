@@ -32,13 +32,12 @@ proximal point algorithm in convex programming".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
@@ -58,6 +57,7 @@ from saddlesvm.solvers.second_order.first_point import (
     reach,
     sample_of,
     sample_shares,
+    some_of,
 )
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
@@ -67,6 +67,7 @@ from saddlesvm.solvers.second_order.kernels import (
     bending_rows,
     respond_to_weights,
     search,
+    smoothed_terms,
 )
 
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
@@ -75,7 +76,7 @@ SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradien
 SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
 SPANNING = 0.8  # bending rows per feature below which such losses need that proximity
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
-TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
+MOST_STEPS, LEFT_OF_FALL = 400, 0.03  # of a run for another method: Newton steps; gap, relative to the fall so far
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
 
 
@@ -105,7 +106,7 @@ def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
 
 def coordinate_curvature(problem: Problem) -> float:
     """The median curvature of a coordinate step, ``C ||x_i||^2``; of many rows it takes evenly spaced ones."""
-    norms = problem.norms[problem.members[:: max(1, problem.members.size // TYPICAL_ROWS)]]
+    norms = problem.norms[some_of(problem.members)]
     norms = norms[norms > 0.0]
     return problem.C * float(np.median(norms)) if norms.size else problem.C
 
@@ -358,15 +359,26 @@ class Newton(SolverBase):
         self._move_centre(problem, state, budget.relative_gap)
         return state
 
-    def best_from(self, problem: Problem, start: Point, enough: Callable[[Best, float], float], most: int) -> Best:
-        """The best points of a run from a start, until the gap in the C form is `enough`, after `most` steps at most.
+    def best_from(
+        self, problem: Problem, start: Point, gap: float, share: float = 0.0, begun: float | None = None
+    ) -> Best:
+        """The best points of a run from a start, as part of another method.
 
-        `enough` is a function of the best points so far, and of the objective at the beginning.
+        Parameters
+        ----------
+        problem : Problem
+        start : Point
+        gap, share : float
+            The gap at which to end, in the C form, and relative to the objective. A gap will do, too, that is small
+            beside the fall of the objective so far.
+        begun : float, optional
+            The objective at the beginning, if it is not that of the run's first point.
         """
         state = self.init(problem, 0, start)
-        begun = state.best.primal
-        while state.steps < most and not (state.stuck or time_is_up()):
-            if state.best.primal - state.best.dual <= enough(state.best, begun):
+        begun = state.best.primal if begun is None else begun
+        while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
+            primal = state.best.primal
+            if primal - state.best.dual <= max(gap, share * abs(primal), LEFT_OF_FALL * (begun - primal)):
                 break
             state = self.step(problem, state, Budget(problem.members.size))
         return state.best
@@ -458,15 +470,7 @@ def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
 
 def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
     """The terms of the members, with the present proximal term."""
-    kinked = not is_smooth(problem.loss)
-    centre = problem.gathered(state.centre)
-    loss, y, weights, _ = problem.of_members
-    return SmoothedTerms(loss, y, weights, problem.C, centre, state.q, kinked, _is_small(problem, state.q))
-
-
-def _is_small(problem: Problem, q: float) -> bool:
-    """Whether NumPy does the work on the losses."""
-    return problem.is_small and (q == 0.0 or methods_of(problem.loss).dual_step is not None)
+    return smoothed_terms(problem, problem.gathered(state.centre), state.q)
 
 
 def _part_of(terms: SmoothedTerms, part: slice) -> SmoothedTerms:
