@@ -11,7 +11,7 @@ from saddlesvm.data import inputs
 from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.linear import LinearEstimator
-from saddlesvm.estimators.linear_model import Training
+from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
 from saddlesvm.estimators.register import register_estimator
@@ -22,9 +22,13 @@ from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.words import RegressionLoss
 
 
+class LinearRegressor(RegressorMixin, LinearModel):
+    """The base class of LinearSVR: its score comes after that of rows on a cluster."""
+
+
 @register_estimator(task="regression", options=("epsilon", *OF_LINEAR))
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearSVR(RegressorMixin, LinearEstimator, LinearOptions):
+class LinearSVR(LinearEstimator, LinearRegressor, LinearOptions):
     """Linear support vector regression, trained to a certified relative duality gap.
 
     Minimises
