@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import array_api_strict as xp
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from saddlesvm import LinearSVC, Store
+from saddlesvm import SVC, LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError, convert, read
 from saddlesvm.data.door import opened
+from saddlesvm.data.inputs import check_design
 from saddlesvm.rows.files import is_mapped
 
 RANDOM = np.random.default_rng(0)
@@ -85,6 +88,97 @@ def test_dlpack_is_taken_without_a_copy() -> None:
             return X.__dlpack_device__()
 
     assert np.shares_memory(opened(OnlyDLPack())[0], X)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_an_array_library_keep_their_type_and_place(dtype: str) -> None:
+    rows = xp.asarray(X.astype(dtype))
+    checked = check_design(LinearSVC(), rows, reset=True)
+    assert type(checked) is np.ndarray and checked.dtype == dtype and np.shares_memory(checked, np.from_dlpack(rows))
+
+
+@pytest.mark.filterwarnings("ignore:You are comparing a array_api_strict dtype")  # scikit-learn 1.6 does, in r2_score
+@pytest.mark.parametrize("dispatch", [False, True], ids=["asarray", "dispatch"])
+@pytest.mark.parametrize(
+    "made", [LinearSVC(random_state=0), LinearSVR(random_state=0), SVC()], ids=lambda m: type(m).__name__
+)
+def test_the_arrays_of_a_library_give_the_model_that_numpy_gives(
+    made: Any, dispatch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X, y and weights through the array API, whether or not scikit-learn dispatches; results are NumPy's."""
+    if dispatch:  # scikit-learn asks for both before it dispatches; older ones do not bring the module with them
+        pytest.importorskip("sklearn.externals.array_api_compat")
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    y = X[:, 0] if isinstance(made, LinearSVR) else (Y == "yes").astype(np.int64)
+    weights = np.linspace(0.5, 2.0, len(y))
+    expected = clone(made).fit(X, y, weights)
+    with config_context(array_api_dispatch=dispatch):
+        given = xp.asarray(X), xp.asarray(y), xp.asarray(weights)
+        model = clone(made).fit(*given)
+        assert model.score(*given) == expected.score(X, y, weights)
+        for name in ("predict", "decision_function"):
+            if hasattr(model, name):
+                result = getattr(model, name)(given[0])
+                assert type(result) is np.ndarray
+                np.testing.assert_array_equal(result, getattr(expected, name)(X))
+
+
+def test_labels_of_several_columns_of_an_array_library() -> None:
+    several = np.column_stack([X[:, 0] > 0, X[:, 1] > 0]).astype(np.int64)
+    for made, y in ((LinearSVC(random_state=0), several), (LinearSVR(random_state=0), X[:, :2])):
+        model = clone(made).fit(xp.asarray(X), xp.asarray(y))
+        np.testing.assert_array_equal(model.coef_, clone(made).fit(X, y).coef_)
+
+
+def test_an_array_that_is_not_handed_out_is_converted_by_scikit_learn() -> None:
+    class Held:
+        """Rows whose DLPack export fails, as of tensors that record gradients."""
+
+        shape, dtype = X.shape, X.dtype
+
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("held")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            return X.astype(dtype or X.dtype)
+
+    expected = LinearSVC(random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(LinearSVC(random_state=0).fit(Held(), Y).coef_, expected.coef_)
+
+
+def test_frames_of_polars_keep_their_type_and_names() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({f"f{k}": X[:, k] for k in range(5)})
+    expected = LinearSVC(random_state=0).fit(X, Y)
+    assert check_design(LinearSVC(), frame, reset=True).dtype == np.float32
+    for rows in (frame, frame.lazy()):
+        model = LinearSVC(random_state=0).fit(rows, pl.Series(Y))
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        assert model.feature_names_in_.tolist() == frame.columns
+        assert model.predict(rows).tolist() == expected.predict(X).tolist()
+
+
+@pytest.mark.parametrize("library", ["h5py", "zarr"])
+def test_data_sets_in_files_are_rows(library: str, tmp_path: Path) -> None:
+    module = pytest.importorskip(library)
+    large, count = np.repeat(X, 8000, axis=0), 8000 * len(X)  # 9.6 MB: more than half of the least memory
+
+    def stored(name: str, values: np.ndarray) -> Any:
+        if library == "zarr":
+            return module.create_array(tmp_path / name, data=values)
+        return module.File(tmp_path / name, "w").create_dataset("values", data=values)
+
+    rows, y = stored("X", X), stored("y", (Y == "yes").astype(np.int8))
+    model = LinearSVC(random_state=0).fit(rows, y)
+    expected = LinearSVC(random_state=0).fit(X, (Y == "yes").astype(np.int8))
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.score(rows, y) == expected.score(X, y[:])
+    mapped, _ = opened(stored("large", large), "16M")
+    assert is_mapped(mapped) and mapped.shape == (count, 5)
+    np.testing.assert_array_equal(mapped, large)
 
 
 @pytest.mark.parametrize("rows", [X, sparse.csr_matrix(X * (abs(X) > 0.5))], ids=["dense", "csr"])

@@ -8,6 +8,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from saddlesvm.data.door import as_numpy
+
 
 def has_columns(y: Any) -> bool:
     """Whether labels or targets come in several columns: a sparse matrix, or rows of two values or more."""
@@ -40,7 +42,7 @@ def check_indicator(y: Any, n: int) -> sparse.csc_array:
     ValueError
         A length other than n, a single column, or values other than 0 and 1.
     """
-    labels = y if sparse.issparse(y) else check_array(y, dtype=None, input_name="y")
+    labels = y if sparse.issparse(y) else check_array(as_numpy(y), dtype=None, input_name="y")
     _check_rows(labels, n)
     if labels.shape[1] < 2:
         raise ValueError("a sparse y needs two columns or more; give one column as an array of shape (n,)")
@@ -65,7 +67,7 @@ def check_target_columns(y: Any, n: int) -> np.ndarray:
     """
     if sparse.issparse(y):
         raise ValueError("targets must be dense: a sparse y is for labels (LinearSVC)")
-    targets = check_array(y, dtype=np.float64, order="F", input_name="y")
+    targets = check_array(as_numpy(y), dtype=np.float64, order="F", input_name="y")
     _check_rows(targets, n)
     return targets
 

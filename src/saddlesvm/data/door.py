@@ -32,8 +32,8 @@ def opened(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
     ----------
     X : object
         With ``__arrow_c_stream__``, ``__arrow_c_array__`` or ``__arrow_array__``: columns of numbers, or one column of
-        lists, which is taken without a copy. With ``__dlpack__`` and without ``__array__``. With ``shape``, ``dtype``
-        and slices. Anything else is returned as it is.
+        lists, which is taken without a copy. With ``__dlpack__``: the arrays of other libraries. With ``shape``,
+        ``dtype`` and slices. A lazy frame of polars becomes a data frame. Anything else is returned as it is.
     memory : int, str or None
         What a fit may take: rows by slices that are larger than half of it are copied into a file, and mapped.
 
@@ -46,13 +46,27 @@ def opened(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
         return X, None
     if hasattr(X, "__dask_graph__"):
         return X, None
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        X = X.collect()
     if is_arrow(X) and (not _is_data_frame(X) or _has_lists(X)):
         return arrow_matrix(X)
-    if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
-        return np.from_dlpack(X), None
+    X = as_numpy(X)
     if _is_sliced(X):
         return _read(X, None if memory is None else memory_bytes(memory)), None
     return X, None
+
+
+def as_numpy(values: Any) -> Any:
+    """An array of another library as NumPy's, without a copy where DLPack hands it out; anything else as it is.
+
+    An array that DLPack does not hand out is returned as it is, too: scikit-learn converts it, or says why it cannot.
+    """
+    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
+        return values
+    try:
+        return np.from_dlpack(values)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return values
 
 
 def _is_data_frame(X: Any) -> bool:

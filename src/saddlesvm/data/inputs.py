@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm.data.blocks import check_names
-from saddlesvm.data.door import are_dicts, by_rows, naming_columns, opened, rows_of_dicts, unordered
+from saddlesvm.data.door import are_dicts, as_numpy, by_rows, naming_columns, opened, rows_of_dicts, unordered
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import are_stores, joined
 from saddlesvm.rows import layouts as rows
@@ -217,7 +217,10 @@ def _is_frame(X: Any) -> bool:
 def _preferred(X: Any) -> list[type]:
     """The types that X may keep, the first one for conversions: float32, if it holds every number of the type."""
     try:
-        found = np.result_type(*X.dtypes) if _is_frame(X) else np.dtype(X.dtype)
+        if _is_frame(X):
+            found = np.result_type(*X.dtypes)
+        else:
+            found = np.dtype(X.dtype if hasattr(X, "dtype") else X.head(0).to_numpy().dtype)  # polars' frames have none
     except (AttributeError, TypeError):
         found = np.dtype(np.float64)
     single = found.kind in "biuf" and precision_of(found) == np.float32
@@ -343,7 +346,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight, dtype=np.float64)
-    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    weights = check_array(as_numpy(sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar")
     if weights.size != n:
@@ -366,7 +369,7 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
-    labels = y if plain else column_or_1d(y, warn=True)
+    labels = y if plain else column_or_1d(as_numpy(y), warn=True)
     if labels.size != n:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {labels.size}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
