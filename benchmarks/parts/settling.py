@@ -2,7 +2,7 @@
 
     python -m benchmarks.parts.settling --rows 10000000 --features 100 --taken 450000 45000 4500
 
-Prints, for each round, the gap, the rows brought together, and processor seconds of one thread: of the looks of all
+Prints, for each round, the gap, the rows brought together, and processor seconds of one thread: of the passes over all
 partitions, and of the problem over the rows brought together. Made in chunks; 10,000,000 x 100 take 4 GB.
 """
 
@@ -29,14 +29,14 @@ CHUNK = 250_000  # rows made at once
 class Timed(Engine):
     """Partitions in this process, with the processor seconds of a round's two kinds of work."""
 
-    looks = solving = 0.0
+    passing = solving = 0.0
     taken = 0
 
-    def leave(self, *given: Any) -> Any:
-        """The looks of all partitions."""
+    def persist(self, *given: Any) -> Any:
+        """The passes over all partitions."""
         began = time.process_time()
-        found = super().leave(*given)
-        self.looks, self.taken = time.process_time() - began, found.taken
+        found = super().persist(*given)
+        self.passing, self.taken = time.process_time() - began, found.taken
         return found
 
     def map_each(self, *given: Any) -> Any:
@@ -71,7 +71,7 @@ def shown(engine: Timed) -> Callable[[dict[str, Any]], None]:
     def show(row: dict[str, Any]) -> None:
         print(
             f"round {row['round']:3}: gap {row['relative_gap']:8.1e}, {engine.taken:9,} rows, "
-            f"{row['bytes_up'] / 1e6:7.1f} MB; looks {engine.looks:6.1f} s, solving {engine.solving:6.1f} s"
+            f"{row['bytes_up'] / 1e6:7.1f} MB; looks {engine.passing:6.1f} s, solving {engine.solving:6.1f} s"
         )
         sys.stdout.flush()
 

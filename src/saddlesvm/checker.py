@@ -102,20 +102,20 @@ def conjugate(loss: str, c: Fraction, a: list[Fraction], y: Any) -> Any:
     found = LABELS[loss][2](a[0] * y, c) if loss in LABELS else TARGETS[loss][2](a[0], c)
     return found if loss in LABELS or found is None else found - a[0] * y
 
-def bounds(told: Any, part: Any, rows: list[Any], bits: int, y: list[Any]) -> tuple[Fraction, Fraction]:
+def bounds(problem: Any, part: Any, rows: list[Any], bits: int, y: list[Any]) -> tuple[Fraction, Fraction]:
     """P, or a little more, and D, or a little less; y is None for rows that take no part."""
-    loss, K, members = told["loss"], len(part["w"]), [i for i, label in enumerate(y) if label is not None]
-    texts = [*map(told.get, ("option", "strength", "feature", "square", "l1")), part["scale"]]
+    loss, K, members = problem["loss"], len(part["w"]), [i for i, label in enumerate(y) if label is not None]
+    texts = [*map(problem.get, ("option", "strength", "feature", "square", "l1")), part["scale"]]
     c, strength, B, q, l1, scale = numbers(texts, 6, "constants")
     need(min(q, l1, c, scale, 1 - scale) >= 0 < min(strength, B, q + l1), "a constant is out of bounds")
-    C, unit = (1 / (strength * len(members)), strength) if told["form"] == "lambda" else (strength, 1)
+    C, unit = (1 / (strength * len(members)), strength) if problem["form"] == "lambda" else (strength, 1)
     s = numbers(part["weights"], len(rows), "weights") if part["weights"] else [Fraction(1)] * len(rows)
     b, at = numbers(part["b"], K, "intercepts"), numbers(part["at"], K, "offsets")
-    charged, free = told["intercept"] == "regularized", told["intercept"] == "free"
+    charged, free = problem["intercept"] == "regularized", problem["intercept"] == "free"
     need(min(s) >= 0 and (charged or free or not any(b)), "a weight of a row or an intercept is out of bounds")
     P, D, paid, gained, Z, A, members = ZERO, ZERO, 0, 0, [], [], [i for i in members if s[i]]
     for texts, b_k in zip(part["w"], b, strict=True):
-        w, u = numbers(texts, told["features"], "weights"), b_k / B if charged else ZERO
+        w, u = numbers(texts, problem["features"], "weights"), b_k / B if charged else ZERO
         P += q * (sum(x * x for x in w) + u * u) / 2 + l1 * (sum(map(abs, w)) + (0 if q else abs(u)))
         m, w_bits = scaled(w)
         Z.append([Fraction(sum(x * m[j] for j, x in rows[i]), 1 << bits + w_bits) for i in members])
@@ -135,7 +135,7 @@ def bounds(told: Any, part: Any, rows: list[Any], bits: int, y: list[Any]) -> tu
         gained -= units(s[i] * found)
     need(not any(excess), "no row can make the multipliers of a free intercept sum to zero")
     for column in zip(*A, strict=True):
-        v, u = [0] * told["features"], abs(C * B * Fraction(sum(column), ONE)) if charged else ZERO
+        v, u = [0] * problem["features"], abs(C * B * Fraction(sum(column), ONE)) if charged else ZERO
         for i, a in zip(members, column, strict=True):
             for j, x in rows[i] if a else ():
                 v[j] += a * x
@@ -166,27 +166,27 @@ def fingerprint(rows: list[dict[int, float]], labels: list[Any]) -> str:
     parts = array("q", map(len, rows)), array("Q", chain(*rows)), values, named
     return hashlib.sha256(b"".join(hashlib.sha256(part.tobytes()).digest() for part in parts)).hexdigest()
 
-def proven(told: Any, parts: Any, rows: list[dict[int, float]], labels: list[Any]) -> Any:
+def proven(problem: Any, parts: Any, rows: list[dict[int, float]], labels: list[Any]) -> Any:
     """P, or a little more, and D, or a little less, of all problems together."""
-    (whole, bits), K = scaled([x for row in rows for x in row.values()]), len(told["classes"])
-    each, known = iter(whole), told["classes"] if told["text"] else numbers(told["classes"], K, "classes")
+    (whole, bits), K = scaled([x for row in rows for x in row.values()]), len(problem["classes"])
+    each, known = iter(whole), problem["classes"] if problem["text"] else numbers(problem["classes"], K, "classes")
     place, table = {one: k for k, one in enumerate(known)}, [[(j, next(each)) for j in row] for row in rows]
     codes: list[Any] = [place[one] if known else Fraction(one) for one in labels]
     ways: Any = {"multinomial": [codes], "targets": [codes],
             "ovr": ([2 * (one == k) - 1 for one in codes] for k in range(K == 2, K)),
-            "ovo": ([{a: -1, b: 1}.get(one) for one in codes] for a, b in combinations(range(K), 2))}[told["split"]]
-    found = [bounds(told, part, table, bits, y) for part, y in zip(parts, ways, strict=True)]
+            "ovo": ([{a: -1, b: 1}.get(one) for one in codes] for a, b in combinations(range(K), 2))}[problem["split"]]
+    found = [bounds(problem, part, table, bits, y) for part, y in zip(parts, ways, strict=True)]
     return [sum(one) for one in zip(*found, strict=True)]
 
 def check(proof: Any, rows: list[dict[int, float]], labels: list[Any]) -> str:
     """The sentence that the proof proves of these data; ValueError, or another error, where it proves nothing."""
-    data, told, parts, claim = sealed = [proof[name] for name in ("data", "problem", "parts", "claim")]
+    data, problem, parts, claim = sealed = [proof[name] for name in ("data", "problem", "parts", "claim")]
     seal = hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
     need(seal == proof["seal"], "the proof was changed after it was made")
     rows = [{j: x for j, x in row.items() if x} for row in rows]
-    labels = labels if told["text"] else [float(one) for one in labels]
+    labels = labels if problem["text"] else [float(one) for one in labels]
     need(fingerprint(rows, labels) == data, "the data are not those that the proof was made for")
-    (P, D), (high, low, gap) = proven(told, parts, rows, labels), numbers(claim, 3, "claims")
+    (P, D), (high, low, gap) = proven(problem, parts, rows, labels), numbers(claim, 3, "claims")
     need(high >= P, f"the objective is {float(P)!r}, more than the {float(high)!r} claimed")
     need(low <= D, f"the least objective is only proven to be at least {float(D)!r}, not {float(low)!r}")
     need(high - low <= gap, "the gap claimed is less than the difference of the bounds claimed")

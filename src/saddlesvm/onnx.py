@@ -4,5 +4,5 @@ try:
     from saddlesvm.estimators.onnx import *  # noqa: F403
     from saddlesvm.estimators.onnx import __all__ as __all__
 except ModuleNotFoundError as error:
-    told = f"export to ONNX needs the package {error.name!r}: pip install 'saddlesvm[onnx]'"
-    raise ModuleNotFoundError(told, name=error.name) from error
+    message = f"export to ONNX needs the package {error.name!r}: pip install 'saddlesvm[onnx]'"
+    raise ModuleNotFoundError(message, name=error.name) from error

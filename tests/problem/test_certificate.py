@@ -171,10 +171,10 @@ def test_a_glance_equals_the_exact_certificate_to_rounding(loss: Loss, intercept
     for _ in range(5):
         state = solver.step(problem, state, Budget(problem.members.size))
     point = solver.solution(problem, state)
-    glance, exact = (evaluate(problem, point, exact=exact) for exact in (False, True))
-    assert glance.certificate.primal == pytest.approx(exact.certificate.primal, rel=1e-12)
-    assert glance.certificate.dual == pytest.approx(exact.certificate.dual, rel=1e-12)
-    assert glance.coef == pytest.approx(exact.coef, rel=1e-10, abs=1e-12)
+    quick, exact = (evaluate(problem, point, exact=exact) for exact in (False, True))
+    assert quick.certificate.primal == pytest.approx(exact.certificate.primal, rel=1e-12)
+    assert quick.certificate.dual == pytest.approx(exact.certificate.dual, rel=1e-12)
+    assert quick.coef == pytest.approx(exact.coef, rel=1e-10, abs=1e-12)
 
 
 @every_loss

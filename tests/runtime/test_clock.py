@@ -17,7 +17,7 @@ from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime import clock as clocks
-from saddlesvm.runtime.clock import clock, seconds_compiling, telling
+from saddlesvm.runtime.clock import clock, reporting_compilation, seconds_compiling
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 
@@ -70,13 +70,13 @@ def test_only_long_compilations_are_told_of_and_once(now: Now, capsys: pytest.Ca
         return capsys.readouterr().err
 
     assert compile_for(9.0) == ""
-    with telling():
+    with reporting_compilation():
         assert compile_for(0.4) == ""
-        with telling():
+        with reporting_compilation():
             said = compile_for(0.2)
             assert said.startswith("compiling for this processor, once") and said.count("\n") == 1
         assert compile_for(9.0) == ""
-    with telling(False):
+    with reporting_compilation(False):
         assert compile_for(9.0) == ""
 
 

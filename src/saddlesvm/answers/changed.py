@@ -112,7 +112,7 @@ class Solved:
         return self.errors(lengths, radii(self.near.problem.norms[rows])[:, None])
 
 
-class Look(NamedTuple):
+class Gradients(NamedTuple):
     """Points, and what a pass over the rows says of them; the last place of each array counts the changes."""
 
     V: np.ndarray
@@ -147,7 +147,7 @@ class Changed(ABC):
         """The gradient of added rows at V, and how far off it can be, shapes (d + 1, k) and (k,)."""
         return np.zeros(V.shape), np.zeros(V.shape[1])
 
-    def add_bend(self, H: np.ndarray, k: int, at: Look) -> None:
+    def add_bend(self, H: np.ndarray, k: int, at: Gradients) -> None:
         """Add the curvature of the added row of change k to a matrix, in its lower triangle."""
         return
 
@@ -156,10 +156,10 @@ class Changed(ABC):
         """The lengths of gradients in the norm of the inverse of the changed H, shape (k,)."""
 
     @abstractmethod
-    def step(self, at: Look) -> np.ndarray:
+    def step(self, at: Gradients) -> np.ndarray:
         """Newton's steps, shape (d + 1, k)."""
 
-    def look(self, V: np.ndarray) -> Look:
+    def gradients(self, V: np.ndarray) -> Gradients:
         """One pass over the rows at V."""
         problem = self.near.problem
         Z = scores_of_rows(problem.X, V.T)
@@ -169,14 +169,14 @@ class Changed(ABC):
         added, noise = self.added(V)
         G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A) + added
         noise = noise + gradient_rounding(problem, V, np.abs(A, out=A))
-        return Look(V, Z, G, self.lengths(G), noise)
+        return Gradients(V, Z, G, self.lengths(G), noise)
 
     def solved(self, enough: float = 0.0) -> Solved:
         """Take steps until none helps, or the optimum of each change is known to `enough` in plain length.
 
         Changes that steps with the curvature of the vicinity do not finish take some with a matrix of their own.
         """
-        best = self.look(self.beginning())
+        best = self.gradients(self.beginning())
         own, ended = (np.zeros(best.length.size, dtype=bool) for _ in range(2))
         for _ in range(MOST_STEPS):
             going = ~ended & (np.linalg.norm(best.G, axis=0) > np.maximum(best.noise, enough))
@@ -184,14 +184,14 @@ class Changed(ABC):
                 break
             step = self.step(best) if (going & ~own).any() else np.zeros(best.V.shape)
             self._own_steps(best, np.flatnonzero(going & own), step)
-            seen = self.look(best.V - step * going)
+            seen = self.gradients(best.V - step * going)
             better = going & (seen.length < FALL * best.length)
-            best = Look(*(np.where(better, new, old) for new, old in zip(seen, best, strict=True)))
+            best = Gradients(*(np.where(better, new, old) for new, old in zip(seen, best, strict=True)))
             ended |= going & own & ~better
             own |= going & ~better
         return self._proven(best)
 
-    def _own_steps(self, at: Look, wanted: np.ndarray, step: np.ndarray) -> None:
+    def _own_steps(self, at: Gradients, wanted: np.ndarray, step: np.ndarray) -> None:
         """Put Newton's steps with a matrix of their own into `step`, of as many changes as the cost allows."""
         if not wanted.size:
             return
@@ -207,7 +207,7 @@ class Changed(ABC):
             self.add_bend(H, k, at)
             step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
 
-    def _proven(self, at: Look) -> Solved:
+    def _proven(self, at: Gradients) -> Solved:
         """The bounds that are proven for the points."""
         near, problem = self.near, self.near.problem
         shift = at.Z - near.z[:, None]

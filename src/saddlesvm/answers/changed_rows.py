@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from saddlesvm.answers.changed import LEAST_LEFT, Changed, Look, Solved, loss_arrays, with_feature
+from saddlesvm.answers.changed import LEAST_LEFT, Changed, Gradients, Solved, loss_arrays, with_feature
 from saddlesvm.answers.vicinity import Vicinity, corners_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
 from saddlesvm.rows.layouts import matrix_of
@@ -161,7 +161,7 @@ class ChangedRows(Changed):
         noise = (8.0 + loss_units(self.near.problem.loss)) * UNIT * np.abs(slopes) + self.strength * bend * of_margin
         return self.rows.T * slopes, SLACK * noise * self.norms
 
-    def add_bend(self, H: np.ndarray, k: int, at: Look) -> None:
+    def add_bend(self, H: np.ndarray, k: int, at: Gradients) -> None:
         """Add the curvature of added row k."""
         x = self.rows[k]
         bend = self.strength[k] * float(self.loss.curvature(x @ at.V[:, k], self.labels[k]))
@@ -173,7 +173,7 @@ class ChangedRows(Changed):
         squares = np.einsum("ji,ji->i", G, self.near.inverse @ G) + self.h / self.share * aligned**2
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) * (1.0 + self.near.error)))
 
-    def step(self, at: Look) -> np.ndarray:
+    def step(self, at: Gradients) -> np.ndarray:
         """With the curvature of the dropped and of the added row."""
         own = np.einsum("ij,ji->i", self.rows, at.V)
         more = self.strength * self.loss.curvature(own, self.labels) - self.bend
@@ -257,7 +257,7 @@ class ChangedGroups(Changed):
         squares = np.einsum("ji,ji->i", G, self._each(self.norms, G))
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) * (1.0 + self.near.error / self.share) ** 2))
 
-    def step(self, at: Look) -> np.ndarray:
+    def step(self, at: Gradients) -> np.ndarray:
         """With the curvature of the rows that are left."""
         return self._each(self.steps, at.G)
 

@@ -133,7 +133,7 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
     if not hasattr(loss, "steepening") and corners is None:
         return None
     try:
-        at, w, H = _settled(problem, w)
+        at, w, H = _stationary_point(problem, w)
         bend, reach, steps = at.bends, math.inf, inverse_of(H.copy(order="F"))
         inverse = steps
         if corners:
@@ -154,7 +154,7 @@ def corners_of(loss: Loss) -> tuple[float, ...] | None:
     return tuple(loss.corners()) if hasattr(loss, "corners") else None
 
 
-def _settled(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.ndarray, np.ndarray]:
+def _stationary_point(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.ndarray, np.ndarray]:
     """The point that Newton's method ends at, and H of all rows there; a matrix serves as long as steps are good."""
     best, factor, before = gradient_at(problem, w), None, math.inf
     for _ in range(MOST_STEPS):

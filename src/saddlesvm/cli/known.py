@@ -194,9 +194,9 @@ def documented(doc: str | None) -> dict[str, str]:
     text = f"{first}\n{textwrap.dedent(others)}\n"
     section = text.partition("Parameters\n")[2].partition("Attributes\n")[0]
     found: dict[str, str] = {}
-    for name, told in re.findall(r"^(\w+) : .*\n((?:    .*\n)*)", section, re.M):
-        told = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", told)
-        plain = re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", told).strip()
+    for name, description in re.findall(r"^(\w+) : .*\n((?:    .*\n)*)", section, re.M):
+        description = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", description)
+        plain = re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", description).strip()
         found.setdefault(name, plain.replace("%", "%%"))
     return found
 
@@ -219,23 +219,23 @@ def _module(home: str) -> ast.Module:
 
 def _read(name: str, home: str) -> KnownEstimator:
     """The class `name` in the text of a module: what is registered with it, its parameters, and its docstring."""
-    told = next(one for one in _module(home).body if isinstance(one, ast.ClassDef) and one.name == name)
-    registered = next(one for one in told.decorator_list if isinstance(one, ast.Call))
+    class_def = next(one for one in _module(home).body if isinstance(one, ast.ClassDef) and one.name == name)
+    registered = next(one for one in class_def.decorator_list if isinstance(one, ast.Call))
     options = next((one.value for one in registered.keywords if one.arg == "options"), ast.Tuple([], ast.Load()))
     assert isinstance(options, ast.Tuple)
     defaults: dict[str, Any] = {}
-    for base in told.bases:
+    for base in class_def.bases:
         table = getattr(shared_options, base.id, None) if isinstance(base, ast.Name) else None
         defaults |= {} if table is None else {one.name: one.default for one in dataclasses.fields(table)}
-    for one in told.body:
+    for one in class_def.body:
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.value is not None:
             defaults |= {} if one.target.id.startswith("_") else {one.target.id: _plain(one.value)}
-    return KnownEstimator(name, tuple(_names(options)), defaults, documented(ast.get_docstring(told, clean=False)))
+    return KnownEstimator(name, tuple(_names(options)), defaults, documented(ast.get_docstring(class_def, clean=False)))
 
 
-def _names(told: ast.Tuple) -> Iterator[str]:
+def _names(written: ast.Tuple) -> Iterator[str]:
     """The names in a written tuple; those behind a star stand in a file of their own."""
-    for one in told.elts:
+    for one in written.elts:
         if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name):
             yield from getattr(shared_options, one.value.id)
         else:

@@ -76,8 +76,8 @@ def read_table(
         "missing": missing,
         "drop_columns": options.drop_columns,
     }
-    told = options.index_base != "auto" or zero_based is None
-    given["zero_based"] = options.index_base if told else zero_based
+    by_options = options.index_base != "auto" or zero_based is None
+    given["zero_based"] = options.index_base if by_options else zero_based
     with progress_bar(f"reading {source}", getattr(options, "json", False)) as advance:
         return read(source, **given, advance=advance)
 

@@ -10,7 +10,7 @@ from typing import Any
 from saddlesvm.cli import INTERRUPTED, OK
 from saddlesvm.cli.console import print_error
 from saddlesvm.fit.outcome import NotCertifiedWarning
-from saddlesvm.runtime.clock import telling
+from saddlesvm.runtime.clock import reporting_compilation
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.shown import one_line
 from saddlesvm.runtime.words import KERNEL_LOSSES, USUAL_LOSSES
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     warnings.simplefilter("ignore", NotCertifiedWarning)
     warnings.filterwarnings("ignore", "X does not have valid feature names")  # check_features compares them already
     try:
-        with telling(options.run.home != "saddlesvm.cli.running:warm_up"):
+        with reporting_compilation(options.run.home != "saddlesvm.cli.running:warm_up"):
             return int(command(options))
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted")

@@ -146,13 +146,13 @@ def predict(options: argparse.Namespace) -> int:
                 text = f"labels {' '.join(names)}\n{text}"
             file.write(text.encode()) if file else write_output(text)
     if table.y is not None and kept[0].ndim == 1:
-        tell_unknown(model, table.y)
+        report_unknown_labels(model, table.y)
         for name, score in worth_of(model, np.concatenate(kept), table.y, "data").items():
             print(f"{name.removeprefix('data ')}: {score:.6g}", file=sys.stderr)
     return OK
 
 
-def tell_unknown(model: Any, y: np.ndarray) -> None:
+def report_unknown_labels(model: Any, y: np.ndarray) -> None:
     """Say on standard error which labels of the data the model does not have among its classes."""
     entry = register.entry_of(model)
     if entry is None or entry.task != "classification":

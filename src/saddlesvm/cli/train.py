@@ -45,11 +45,11 @@ def train(options: argparse.Namespace) -> int:
     check_scaling(options)
     if options.dask and isinstance(options.data, list):
         return train_where_stores_are(options, task)
-    whole, (table, apart, test), filling, gaps, scaler = read_parts(options, task, entry.task)
+    whole, (table, apart, test), filling, missing_values, scaler = read_parts(options, task, entry.task)
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
     model: Any = make_estimator(options, y)
     check_formats(options, model, None if entry.task != "classification" else np.unique(y))
-    facts: Facts = {"read": described(whole) | gaps | {"labels": label_taken(table, options.label)}}
+    facts: Facts = {"read": described(whole) | missing_values | {"labels": label_taken(table, options.label)}}
     if whole.columns is not None:
         facts["read"] |= {"features": table.n_features, "columns": whole.columns}
     if apart is not None:
@@ -57,21 +57,21 @@ def train(options: argparse.Namespace) -> int:
     if test is not None:
         facts["read for testing"] = described(test)
     if options.dask:
-        model, told = fit_on_cluster(model, (table.X, y, table.sample_weight), options)
-        facts |= told
+        model, done_there = fit_on_cluster(model, (table.X, y, table.sample_weight), options)
+        facts |= done_there
     else:
         if options.cv is not None:
             model, facts["cross-validation"] = cross_validated(model, options, table, y)
         else:
             model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
-    settling = settled(model, test) if options.until_proven and test is not None else {}
+    proven_labels = proven_test_labels(model, test) if options.until_proven and test is not None else {}
     trace = None
     if options.report:
-        settling = settling or proven_in_report(model, table, test)
+        proven_labels = proven_labels or proven_in_report(model, table, test)
         trace = None if options.dask else trace_of_each_epoch(model, table, y)
     facts["quality"] = (
-        settling | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
+        proven_labels | worth(model, model.certificate_) | support(model) | quality(model, table.X, y, "train")
     )
     for part, name in ((apart, "validation"), (test, "test")):
         if part is not None:
@@ -142,11 +142,11 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
         return encoded_parts(options, whole, table, apart, task)
     filling = Filling.of_table(options.missing, table)
     table = filling.applied(table)
-    gaps = {} if table.format == "store" or sparse.issparse(table.X) else filling.facts
+    missing_values = {} if table.format == "store" or sparse.issparse(table.X) else filling.facts
     test = read_test(options, table, filling, kind) if options.test else None
     scaler = scaler_of(table) if options.standardize else None
     parts = (one and scaled(scaler, one) for one in (table, apart and filling.applied(apart), test))
-    return whole, tuple(parts), filling, gaps, scaler  # type: ignore[return-value]
+    return whole, tuple(parts), filling, missing_values, scaler  # type: ignore[return-value]
 
 
 def encoded_parts(
@@ -182,8 +182,8 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     facts: Facts = {"read": {"stores": len(stores), "rows": n, "features": first.shape[1]}}
     if test is not None:
         facts["read for testing"] = described(test)
-    model, told = fit_on_cluster(model, ([os.path.abspath(store.path) for store in stores], None, None), options)
-    facts |= told
+    model, done_there = fit_on_cluster(model, ([os.path.abspath(store.path) for store in stores], None, None), options)
+    facts |= done_there
     facts["quality"] = worth(model, model.certificate_) | support(model)
     if test is not None:
         facts["quality"] |= quality(model, test.X, labels_of(test), "test")
@@ -263,7 +263,7 @@ def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
     options.test = options.until_proven
 
 
-def settled(model: Any, test: Table) -> dict[str, Any]:
+def proven_test_labels(model: Any, test: Table) -> dict[str, Any]:
     """The number of proven labels of the test rows, after the model has been trained further for them."""
     proven = model.settle(test.X)
     return {"test labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}

@@ -83,7 +83,7 @@ def naming_lost_rows() -> Iterator[None]:
         raise ClusterLostError(f"the workers die of a task: {loss}") from loss
 
 
-class Left:
+class Persisted:
     """The results of a round, kept on a worker; made when it is first asked for, and again where it was lost.
 
     Parameters
@@ -117,14 +117,16 @@ class DaskEngine(Engine):
     parts : list of futures of Part
     problems : int
     kept : dict, optional
-        What :meth:`persist_there` has left, for the engines of further fits over the same partitions.
+        What :meth:`persist_there` has made, for the engines of further fits over the same partitions.
     """
 
-    def __init__(self, client: Client, parts: list[Any], problems: int, kept: dict[Any, Left] | None = None) -> None:
+    def __init__(
+        self, client: Client, parts: list[Any], problems: int, kept: dict[Any, Persisted] | None = None
+    ) -> None:
         super().__init__(parts, problems)
         self.client, self.done = client, 0
         self.kept: list[Any] = []
-        self.there: dict[Any, Left] = {} if kept is None else kept
+        self.there: dict[Any, Persisted] = {} if kept is None else kept
         self.shared: list[Any] = []
         self.stop = threading.Event()  # set by Ctrl-C
         self.name = uuid.uuid4().hex
@@ -214,31 +216,33 @@ class DaskEngine(Engine):
         """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
         return self.returned(self.persist(work, together, given), None)
 
-    def persist(self, work: Task, together: Combine, given: Any) -> Left:
-        """The same, left on the workers for :meth:`returned` and :meth:`map_each`."""
-        return Left(functools.partial(self.spread, work, together, given))
+    def persist(self, work: Task, together: Combine, given: Any) -> Persisted:
+        """The same, kept on the workers for :meth:`returned` and :meth:`map_each`."""
+        return Persisted(functools.partial(self.spread, work, together, given))
 
-    def persist_there(self, work: Task, together: Combine) -> Left:
+    def persist_there(self, work: Task, together: Combine) -> Persisted:
         """The same, made once for all fits over these partitions."""
         if work not in self.there:
             self.there[work] = self.persist(work, together, None)
         return self.there[work]
 
-    def returned(self, left: Left, what: Callable[[Any], Any] | None) -> Any:
-        """`what` of something left there; all of it without `what`."""
-        return self.surely(lambda: self.result(self.run(what, left.future) if what else left.future), left)
+    def returned(self, persisted: Persisted, what: Callable[[Any], Any] | None) -> Any:
+        """`what` of something persisted; all of it without `what`."""
+        return self.surely(
+            lambda: self.result(self.run(what, persisted.future) if what else persisted.future), persisted
+        )
 
     def map_each(
-        self, left: Left, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
+        self, persisted: Persisted, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
     ) -> list[Any]:
-        """For each place and what is given for it: ``what(pick(left, place), given)``, side by side."""
+        """For each place and what is given for it: ``what(pick(persisted, place), given)``, side by side."""
 
         def all_of() -> list[Any]:
-            picked = [self.run(pick, left.future, place) for place, _ in given]
+            picked = [self.run(pick, persisted.future, place) for place, _ in given]
             tasks = [self.run(what, one, posed) for one, (_, posed) in zip(picked, given, strict=True)]
             return [self.result(task, listens=True) for task in tasks]
 
-        return list(self.surely(all_of, left))
+        return list(self.surely(all_of, persisted))
 
     def spread(self, work: Task, together: Combine, given: Any) -> Any:
         """The task whose result is what `together` makes of the answers of `work`."""
@@ -267,14 +271,14 @@ class DaskEngine(Engine):
             if not (is_loss(error) or isinstance(error, UNKNOWN)):
                 raise
 
-    def surely(self, ask: Callable[[], Any], left: Left) -> Any:
+    def surely(self, ask: Callable[[], Any], persisted: Persisted) -> Any:
         """What `ask` returns; after a loss anew, from the partitions on."""
         while True:
             try:
                 return ask()
             except Exception as loss:
                 self.survive(loss)
-                left.forget()
+                persisted.forget()
 
     def survive(self, loss: BaseException) -> None:
         """Count a loss of results, or of a worker; any other error is raised again.
@@ -334,11 +338,11 @@ class DaskEngine(Engine):
     def halt(self) -> None:
         """End the tasks of this fit that listen; workers that do not answer hold nobody up."""
 
-        def tell() -> None:
+        def halt_workers() -> None:
             with contextlib.suppress(Exception):
                 self.client.run(halt, self.name, on_error="ignore")
 
-        threading.Thread(target=tell, daemon=True).start()
+        threading.Thread(target=halt_workers, daemon=True).start()
 
     @property
     def threads(self) -> int:

@@ -134,19 +134,19 @@ class Engine:
         return self.together([self.run(work, part, given) for part in self.rows], together)
 
     def persist(self, work: Task, together: Combine, given: Any) -> Any:
-        """The same, left where the rows are, for :meth:`returned` and :meth:`map_each`."""
+        """The same, kept where the rows are, for :meth:`returned` and :meth:`map_each`."""
         return self.total(work, together, given)
 
     def persist_there(self, work: Task, together: Combine) -> Any:
         """The same, made once for all fits over these partitions."""
         return self.persist(work, together, None)
 
-    def returned(self, left: Any, what: Callable[[Any], Any]) -> Any:
-        """`what` of something left there, which it does not change."""
-        return what(left)
+    def returned(self, persisted: Any, what: Callable[[Any], Any]) -> Any:
+        """`what` of something persisted, which it does not change."""
+        return what(persisted)
 
     def map_each(
-        self, left: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
+        self, persisted: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]
     ) -> list[Any]:
-        """For each place and what is given for it: ``what(pick(left, place), given)``, carried out there."""
-        return [what(pick(left, place), posed) for place, posed in given]
+        """For each place and what is given for it: ``what(pick(persisted, place), given)``, carried out there."""
+        return [what(pick(persisted, place), posed) for place, posed in given]

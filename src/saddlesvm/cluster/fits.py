@@ -249,8 +249,8 @@ class ClusterFits:
 
 def _mixed_where_alike(client: Client, parts: list[Any], seed: int) -> list[Any]:
     """The partitions, mixed where each holds rows that are all alike."""
-    told = client.gather([client.submit(classes_and_census, part) for part in parts])
-    if not alike(np.array([found for _, found in told]), max(classes for classes, _ in told)):
+    censuses = client.gather([client.submit(classes_and_census, part) for part in parts])
+    if not alike(np.array([found for _, found in censuses]), max(classes for classes, _ in censuses)):
         return parts
     return mixed(parts, seed, functools.partial(client.submit, pure=False))
 

@@ -29,10 +29,10 @@ def census(part: Part) -> np.ndarray:
     """Number of rows, and rows of each class; for targets their sum and the sum of their squares."""
     y = part.y
     if part.classes:
-        told = np.bincount(y.astype(np.intp), minlength=part.classes).astype(np.float64)
+        sums = np.bincount(y.astype(np.intp), minlength=part.classes).astype(np.float64)
     else:
-        told = np.array([y.sum(), y @ y])
-    return np.append(float(part.size), told)
+        sums = np.array([y.sum(), y @ y])
+    return np.append(float(part.size), sums)
 
 
 def alike(found: np.ndarray, classes: int) -> bool:
@@ -45,16 +45,16 @@ def alike(found: np.ndarray, classes: int) -> bool:
     classes : int
         Number of classes; 0 for targets.
     """
-    sizes, told = found[:, :1], found[:, 1:]
+    sizes, sums = found[:, :1], found[:, 1:]
     n = float(sizes.sum())
     if n == 0.0 or (sizes > 0.0).sum() < 2:
         return False
     if classes:
-        return 0.5 * float(np.abs(told - sizes * told.sum(axis=0) / n).sum()) > ALIKE * n
-    mean = told[:, 0].sum() / n
-    spread = told[:, 1].sum() - n * mean**2
+        return 0.5 * float(np.abs(sums - sizes * sums.sum(axis=0) / n).sum()) > ALIKE * n
+    mean = sums[:, 0].sum() / n
+    spread = sums[:, 1].sum() - n * mean**2
     filled = sizes[:, 0] > 0.0
-    between = float((told[filled, 0] ** 2 / sizes[filled, 0]).sum()) - n * mean**2
+    between = float((sums[filled, 0] ** 2 / sizes[filled, 0]).sum()) - n * mean**2
     return spread > 0.0 and between > ALIKE * spread
 
 

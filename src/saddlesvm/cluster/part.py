@@ -427,7 +427,7 @@ def count_right(part: Part, W: np.ndarray) -> np.ndarray:
         if members.size:
             passes = InMemory(part.X, members.astype(np.int32), 1.0)
             scores = np.stack([passes.margins(w) for w in W[fold * each : (fold + 1) * each]], axis=1)
-            told = vote(scores, part.classes) if part.split.pairs else scores
-            guessed = best_class(told[:, 0] if each == 1 else told)
+            by_class = vote(scores, part.classes) if part.split.pairs else scores
+            guessed = best_class(by_class[:, 0] if each == 1 else by_class)
             counts[:, fold] = np.count_nonzero(guessed == part.y[members]), members.size
     return counts

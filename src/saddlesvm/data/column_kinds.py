@@ -150,8 +150,8 @@ def _of_numbers(name: str, values: np.ndarray) -> Found:
         counted = values.size >= FEWEST and distinct[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all())
         if counted or _ID.search(name):
             return Found(Kind("drop"), "an id: every value is another")
-    gaps = values.size - known.size
-    return Found(Kind("number"), f"{gaps:,} missing" if gaps else "")
+    n_missing = values.size - known.size
+    return Found(Kind("number"), f"{n_missing:,} missing" if n_missing else "")
 
 
 def _date_order(texts: list[str]) -> str:

@@ -105,7 +105,7 @@ def convert(
     names = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(one) for one in sources]
     if not names:
         raise DataError("no data file was given; at least one is needed")
-    n_bytes, tell = memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None)
+    n_bytes, report = memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None)
 
     def write(zero_based: bool | Literal["auto"]) -> None:
         kept: Missing = "error" if missing == "error" else "keep"
@@ -113,7 +113,7 @@ def convert(
         opened = [source_of(name, each) for name in names]
         check_together(opened)
         passes = 2.0 if missing == "mean" else 1.0
-        filling = Filling.of_sources(missing, opened, n_bytes, lambda share: tell(share / passes))
+        filling = Filling.of_sources(missing, opened, n_bytes, lambda share: report(share / passes))
         same = all(source.feature_names == opened[0].feature_names for source in opened)
         with StoreWriter(
             target,
@@ -124,7 +124,7 @@ def convert(
             label_name=opened[0].label_name,
             read_with=how.noted(),
         ) as writer:
-            _append_all(writer, opened, scale, n_bytes, lambda share: tell((passes - 1.0 + share) / passes), filling)
+            _append_all(writer, opened, scale, n_bytes, lambda share: report((passes - 1.0 + share) / passes), filling)
             writer.further[NOTE] = filling.noted(scale) or _shared_note(opened)
 
     try:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
-from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
+from saddlesvm.data.errors import WAYS_WITH_MISSING, DataError
 from saddlesvm.data.frame import MISSING_WORDS
 from saddlesvm.data.label_column import Cells, is_number
 from saddlesvm.data.streams import open_counted, open_text, reading
@@ -35,7 +35,7 @@ class Layout:
     n_columns: int
     skip: int
     label: int | None
-    gaps: bool = False  # whether values may be missing
+    missing_ok: bool = False  # whether values may be missing
     dropped: frozenset[int] = frozenset()
 
     @property
@@ -59,7 +59,7 @@ class Layout:
 
     def converters(self, note_label: Callable[[str], float]) -> Any:
         """The converters of cells that are not plain numbers, for ``np.loadtxt``."""
-        made: dict[int, Any] = dict.fromkeys(range(self.n_columns), _number_or_gap) if self.gaps else {}
+        made: dict[int, Any] = dict.fromkeys(range(self.n_columns), _number_or_nan) if self.missing_ok else {}
         made |= dict.fromkeys(self.dropped, _nothing)
         return made | ({} if self.label is None else {self.label: note_label}) or None
 
@@ -83,7 +83,7 @@ def delimited_source(path: Path, how: Reading) -> Source:
     """
     with reading(path):
         layout = replace(
-            layout_of(path, how.label, how.header, how.n_features, how.drop_columns), gaps=how.missing == "keep"
+            layout_of(path, how.label, how.header, how.n_features, how.drop_columns), missing_ok=how.missing == "keep"
         )
     return Source(
         str(path),
@@ -149,7 +149,7 @@ def _nothing(cell: str) -> float:
     return 0.0
 
 
-def _number_or_gap(cell: str) -> float:
+def _number_or_nan(cell: str) -> float:
     """The number in a cell, NaN where it is missing."""
     if cell.strip().lower() in MISSING_WORDS:
         return math.nan
@@ -159,7 +159,7 @@ def _number_or_gap(cell: str) -> float:
 
 
 def _allowed(cells: np.ndarray[Any, Any], layout: Layout) -> np.ndarray[Any, Any]:
-    return ~np.isinf(cells) if layout.gaps else np.isfinite(cells)
+    return ~np.isinf(cells) if layout.missing_ok else np.isfinite(cells)
 
 
 def layout_of(
@@ -262,7 +262,7 @@ def _fault_of(row: list[str], layout: Layout, dtype: np.dtype[Any], task: Task |
             fault = None
         elif column == layout.label:
             fault = _fault_of_label(cell.strip(), task)
-        elif layout.gaps and cell.strip().lower() in MISSING_WORDS:
+        elif layout.missing_ok and cell.strip().lower() in MISSING_WORDS:
             fault = None
         else:
             fault = _fault_of_cell(cell.strip(), dtype)
@@ -285,7 +285,7 @@ def _fault_of_label(cell: str, task: Task | None) -> str | None:
 
 def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
     if cell.lower() in MISSING_WORDS:
-        return f"the value is missing ({cell!r}); {WAYS_WITH_GAPS}"
+        return f"the value is missing ({cell!r}); {WAYS_WITH_MISSING}"
     if not is_number(cell):
         return f"{cell!r} is not a number; features must be numbers {_ENCODE}"
     if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):

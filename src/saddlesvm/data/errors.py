@@ -7,7 +7,7 @@ import stat
 
 from saddlesvm.runtime.shown import one_line
 
-WAYS_WITH_GAPS = "--missing drop, mean or median leaves such rows out or fills them in (in Python: missing='keep')"
+WAYS_WITH_MISSING = "--missing drop, mean or median leaves such rows out or fills them in (in Python: missing='keep')"
 
 
 class DataError(ValueError):

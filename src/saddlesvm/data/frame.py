@@ -66,7 +66,7 @@ def joined(frames: Sequence[Frame]) -> Frame:
         full = [part for part in parts if not _empty(part)]
         if len({(part.dtype.kind, part.shape[1:]) for part in full}) > 1:
             return np.concatenate([as_text(part) for part in parts])
-        return np.concatenate([part if not _empty(part) else _gaps_like(full, len(part)) for part in parts])
+        return np.concatenate([part if not _empty(part) else _missing_like(full, len(part)) for part in parts])
 
     return frames[0] if len(frames) == 1 else Frame({name: column(name) for name in frames[0].names})
 
@@ -76,7 +76,7 @@ def _empty(values: np.ndarray) -> bool:
     return values.dtype == object and all(one is None for one in values)
 
 
-def _gaps_like(full: list[np.ndarray], n: int) -> np.ndarray:
+def _missing_like(full: list[np.ndarray], n: int) -> np.ndarray:
     """A column of missing values, in the type of other parts of the same column."""
     like = full[0] if full else np.empty(0, dtype=object)
     made = np.empty((n, *like.shape[1:]), dtype=like.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from saddlesvm.data.arrow import NEEDED, flat_column, is_list, side_by_side, table_of
 from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
-from saddlesvm.data.errors import WAYS_WITH_GAPS, DataError
+from saddlesvm.data.errors import WAYS_WITH_MISSING, DataError
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.data.table import Missing, float_type
 
@@ -258,15 +258,15 @@ def _refuse_type(dtype: np.dtype[Any], name: str, type_: Any, path: Path) -> np.
     return dtype
 
 
-def _refuse_gaps(column: Any, name: str, path: Path, before: int) -> None:
+def _refuse_missing(column: Any, name: str, path: Path, before: int) -> None:
     if column.null_count:
         row = before + int(np.argmax(column.is_null().to_numpy()))
-        raise DataError(f"{path}: column {name!r}, row {row + 1}: the value is missing; {WAYS_WITH_GAPS}")
+        raise DataError(f"{path}: column {name!r}, row {row + 1}: the value is missing; {WAYS_WITH_MISSING}")
 
 
 def _numbers(column: Any, name: str, path: Path, before: int, missing: Missing) -> np.ndarray[Any, Any]:
     if missing == "error":
-        _refuse_gaps(column, name, path, before)
+        _refuse_missing(column, name, path, before)
     values = flat_column(column, name, str(path)) if is_list(column.type) else column.to_numpy()
     _refuse_type(values.dtype, name, column.type, path)
     bad = np.isinf(values) if missing == "keep" else ~np.isfinite(values)
@@ -278,7 +278,7 @@ def _numbers(column: Any, name: str, path: Path, before: int, missing: Missing) 
 
 
 def _labels(column: Any, name: str, path: Path, before: int) -> np.ndarray[Any, Any]:
-    _refuse_gaps(column, name, path, before)
+    _refuse_missing(column, name, path, before)
     values: np.ndarray[Any, Any] = column.to_numpy()
     if values.dtype == object and all(isinstance(value, str) for value in values):
         return values.astype(str)

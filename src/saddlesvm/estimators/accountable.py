@@ -68,9 +68,9 @@ def make_canonical(model: Any, data: Data | None) -> None:
     own, problems, found = _rounded(model, data)
     model.ambiguous_ = found.ambiguous
     if found.ambiguous:
-        told = f"canonical={model.canonical}: the rounding of {found.ambiguous} of {found.places.size} weights is not "
-        told += "proven, and the weights are left as they were fitted. Ask for fewer bits, or for a smooth loss."
-        warnings.warn(told, NotCertifiedWarning, stacklevel=5)
+        words = f"canonical={model.canonical}: the rounding of {found.ambiguous} of {found.places.size} weights is not "
+        words += "proven, and the weights are left as they were fitted. Ask for fewer bits, or for a smooth loss."
+        warnings.warn(words, NotCertifiedWarning, stacklevel=5)
         return
     values = found.values
     W = np.column_stack([values[:, :-1], values[:, -1] / (problems[0].scale or 1.0)])
@@ -206,8 +206,8 @@ def fit_on(model: Any, data: Data, kept: np.ndarray | slice, added: int, entry: 
     start = _start(model, data, kept, added)
     if not (start and _follow(model, data, start)):
         model.fit(data.X, data.y, sample_weight=data.sample_weight, **start)
-    told = entry | {"left": int(data.X.shape[0]), "digest": getattr(model, "digest_", None)}
-    model.log_ = np.array([*before, json.dumps(told)])
+    logged = entry | {"left": int(data.X.shape[0]), "digest": getattr(model, "digest_", None)}
+    model.log_ = np.array([*before, json.dumps(logged)])
 
 
 def _follow(model: Any, data: Data, start: dict[str, Any]) -> bool:

@@ -29,7 +29,7 @@ from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
-from saddlesvm.runtime.clock import beginning, seconds_compiling, telling
+from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
 from saddlesvm.runtime.internal import PublicDir, internal
 from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase
@@ -147,7 +147,7 @@ def all_or_nothing(
         try:
             with (
                 beginning(seconds if LIMIT.holds(seconds) else None),  # the fit itself refuses what is none
-                telling(bool(getattr(estimator, "verbose", False))),
+                reporting_compilation(bool(getattr(estimator, "verbose", False))),
             ):
                 run = torn_down(fit) if in_use(estimator) else fit
                 fitted = run(estimator, *arguments, **options)

@@ -318,12 +318,12 @@ def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray
     if sees_intercept:
         seen = np.hstack([coef, intercept[:, None] / float(model.intercept_scaling)])
         seen_pulled = pulled
-    weighed = model._penalty()
-    if not weighed.penalty.identity():
-        regularizer = Regularizer(weighed.penalty, Regularized() if sees_intercept else Absent())
+    scaled = model._penalty()
+    if not scaled.penalty.identity():
+        regularizer = Regularizer(scaled.penalty, Regularized() if sees_intercept else Absent())
         all_seen = seen if sees_intercept else np.hstack([coef, np.zeros_like(coef[:, :1])])
-        charged = weighed.share * np.array([regularizer.value(w) for w in all_seen])
-        root = math.sqrt(weighed.share * modulus(weighed.penalty))
+        charged = scaled.share * np.array([regularizer.value(w) for w in all_seen])
+        root = math.sqrt(scaled.share * modulus(scaled.penalty))
         led_to = np.stack([regularizer.weights(v) for v in pulled])
         seen, seen_pulled, missed = root * seen, root * led_to[:, : seen.shape[1]], root * missed
     primal = np.array([one.primal for one in model.certificates_])

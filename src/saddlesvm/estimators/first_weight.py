@@ -75,10 +75,10 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
 def check_sparse(model: LinearModel) -> None:
     """Raise ValueError unless the penalty of an estimator sets weights to zero."""
     if not takes_features(model):
-        told = "" if model.penalty == "l2" else f" with l1_ratio={model.l1_ratio!r}"
+        with_ratio = "" if model.penalty == "l2" else f" with l1_ratio={model.l1_ratio!r}"
         raise ValueError(
             "C_max needs penalty='l1', or 'elasticnet' with l1_ratio above 0, which set weights to zero; got "
-            f"{model.penalty!r}{told}"
+            f"{model.penalty!r}{with_ratio}"
         )
     if getattr(model, "multi_class", "ovr") in splits.JOINT:
         raise ValueError(f"C_max needs multi_class='ovr' or 'ovo'; got {model.multi_class!r}")

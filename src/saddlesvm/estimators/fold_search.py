@@ -194,7 +194,7 @@ class FoldSearch:
             return
         self.near.append(self.whole.without_each(model, [fold.fits for fold in self.folds]))
         self.models.append(model)
-        self._tell(f"C = {self.Cs[k]:.3g}, all rows")
+        self._report(f"C = {self.Cs[k]:.3g}, all rows")
 
     def _judge_after(self, before: Future[None] | None, k: int, number: int) -> None:
         """Judge when the fold is done with the C before; that was begun earlier, so that no thread waits for ever."""
@@ -218,7 +218,7 @@ class FoldSearch:
             score = float(self.scorer(fold.fits.with_probabilities(model), fold.X, fold.y))
         self.table.scores[k, number], self.table.gaps[k, number] = score, model.certificate_.relative_gap
         self.table.done[k, number] = True
-        self._tell(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
+        self._report(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
 
     def _goes_on(self, k: int, number: int) -> bool:
         """Whether the fold's fit at the k-th C begins where its fit at the C before leads."""
@@ -234,7 +234,7 @@ class FoldSearch:
         fold.carried.learn(model, whole)
         return model
 
-    def _tell(self, words: str) -> None:
+    def _report(self, words: str) -> None:
         if self.bar is not None:
             self.bar.show(words)
             self.bar.advance()

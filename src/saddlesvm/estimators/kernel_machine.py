@@ -16,7 +16,7 @@ from saddlesvm.estimators.base import COMMON, Estimator
 from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.options import KernelOptions
 from saddlesvm.fit.outcome import FitResult
-from saddlesvm.multiclass.fits import tell_nobody
+from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import SubProblem, workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
@@ -137,7 +137,7 @@ class KernelMachine(Estimator, KernelOptions):
             limits=limits,
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
-            told=(lambda sub: list(self.callbacks or ())) if self.callbacks else tell_nobody,
+            callbacks_of=(lambda sub: list(self.callbacks or ())) if self.callbacks else no_callbacks,
             X=X,
             kernel=self.kernel_,
             loss=loss,

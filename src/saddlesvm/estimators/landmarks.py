@@ -16,7 +16,7 @@ from scipy import sparse
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import FitResult
-from saddlesvm.multiclass.fits import tell_nobody
+from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.exact_scores import SpanPoint, of_exact_scores
@@ -143,7 +143,7 @@ def approximated(
     computed = clock() - computing
     if drawn.size == first < count:
         rough = fits(features, max(ROUGH, model.tol))
-        rough.told = tell_nobody
+        rough.callbacks_of = no_callbacks
         size = np.asarray(abs(Approximation(landmarks, rough.solve()).multipliers).sum(axis=0)).ravel()
         heavy = np.flatnonzero(size)
         rows = draw_landmarks(kernel, X, heavy, count, random, landmarks.rows, size[heavy])
@@ -236,7 +236,7 @@ def feature_fits(
         limits=limits or model._limits(solver),
         seed=seed_of(model.random_state),
         n_jobs=model.n_jobs,
-        told=lambda sub: list(model.callbacks or ()),
+        callbacks_of=lambda sub: list(model.callbacks or ()),
         rows=rows,
         loss=loss,
         options={"weights": weights, "intercept": intercept, **model._strength()},

@@ -278,8 +278,8 @@ class Estimation:
         found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
         low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
         verdicts = self._verdicts(low, high)
-        undecided = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
-        chosen = np.flatnonzero(undecided | (high - low > wide).any(axis=1))
+        open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
+        chosen = np.flatnonzero(open_labels | (high - low > wide).any(axis=1))
         return [one.refined(chosen).rows for one in found]
 
     def _of(self, k: int, proofs: bool) -> LeftOut:

@@ -28,7 +28,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss, is_smooth
-from saddlesvm.problem.penalties import L1, L2, Weighed, elastic_net, holds_square, is_penalty
+from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.passes import Passes
@@ -57,21 +57,21 @@ def strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> To
 
     columns = np.stack([W, *map(np.atleast_2d, model.coef_bounds())] if bounds else [W], axis=2)
 
-    def largest(key: np.ndarray, told: np.ndarray) -> list[tuple[Any, ...]]:
+    def largest(key: np.ndarray, values: np.ndarray) -> list[tuple[Any, ...]]:
         order = np.argsort(-key, kind="stable")[:n]
-        return [(named[j], *told[j].tolist()) for j in order.tolist() if key[j] > 0.0]
+        return [(named[j], *values[j].tolist()) for j in order.tolist() if key[j] > 0.0]
 
     if not hasattr(model, "classes_"):
-        return {k: largest(np.abs(w), told) for k, (w, told) in enumerate(zip(W, columns, strict=True))}
+        return {k: largest(np.abs(w), values) for k, (w, values) in enumerate(zip(W, columns, strict=True))}
     classes = model.classes_.tolist()
     if len(W) == 1:
         return {classes[0]: largest(-W[0], columns[0]), classes[1]: largest(W[0], columns[0])}
     if getattr(model, "multi_class", "ovr") == "ovo":
         found: Top = {}
-        for w, told, (a, b) in zip(W, columns, combinations(classes, 2), strict=True):
-            found[a, b], found[b, a] = largest(-w, told), largest(w, told)
+        for w, values, (a, b) in zip(W, columns, combinations(classes, 2), strict=True):
+            found[a, b], found[b, a] = largest(-w, values), largest(w, values)
         return found
-    return {label: largest(w, told) for label, w, told in zip(classes, W, columns, strict=True)}
+    return {label: largest(w, values) for label, w, values in zip(classes, W, columns, strict=True)}
 
 
 class Training(NamedTuple):
@@ -153,7 +153,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
             raise ValueError(f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}")
         return intercept_kind(self.intercept).name
 
-    def _penalty(self) -> Weighed:
+    def _penalty(self) -> ScaledPenalty:
         """The penalty of the weights.
 
         Raises
@@ -163,11 +163,11 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         """
         asked: Any = self.penalty
         if is_penalty(asked):
-            return Weighed(asked, 1.0)
+            return ScaledPenalty(asked, 1.0)
         if asked == "l2":
-            return Weighed(L2(), 1.0)
+            return ScaledPenalty(L2(), 1.0)
         if asked == "l1":
-            return Weighed(L1(), 1.0)
+            return ScaledPenalty(L1(), 1.0)
         if asked == "elasticnet":
             return elastic_net(self.l1_ratio)
         raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}")
@@ -227,7 +227,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         fits = self._fits(X, posed, start=start)
         fits.watch = self.watch
         if self.callbacks or tasks is not None:
-            fits.told = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
+            fits.callbacks_of = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
         results = self._shown(fits)
         self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), X.shape[0])[0]
         self._keep(results)
@@ -259,7 +259,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         """
         fits = self._fits(X, posed, ready)
         if self.callbacks:
-            fits.told = lambda sub: self.callbacks or ()
+            fits.callbacks_of = lambda sub: self.callbacks or ()
         results = fits.solve()
         self._fitted_C = self.posed_C(X.shape[0])
         self._keep(results)
@@ -285,7 +285,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
             coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
             start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
         fits = self._fits(X, Training(subs, posed[0].loss, None), start=start)
-        fits.told, fits.keeps_duals = lambda sub: self.callbacks or (), False
+        fits.callbacks_of, fits.keeps_duals = lambda sub: self.callbacks or (), False
         results, done = fits.solve(), 0
         for model, one in zip(models, posed, strict=True):
             model._fitted_C = self.posed_C(X.shape[0])
@@ -339,8 +339,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
             split = getattr(self, "multi_class", "ovr")
-            weighed = getattr(self, "class_weight", None) is not None and splits.has_factors(split, len(problems))
-            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2, weighed)
+            own_weights = getattr(self, "class_weight", None) is not None and splits.has_factors(split, len(problems))
+            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2, own_weights)
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),

@@ -256,9 +256,9 @@ def trace_of(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
     trace = Trace()
     for row in rounds:
         if np.isfinite(row["gap"]):
-            told = {name: row[name] for name in ("primal", "dual", "gap", "relative_gap")}
-            told |= {"epoch": row["round"], "rows_touched": n * row["round"], "seconds_solving": row["seconds"]}
-            trace(Record(seconds_certifying=0.0, active=n, change=np.nan, remark="", coef=NO_WEIGHTS, **told))
+            figures = {name: row[name] for name in ("primal", "dual", "gap", "relative_gap")}
+            figures |= {"epoch": row["round"], "rows_touched": n * row["round"], "seconds_solving": row["seconds"]}
+            trace(Record(seconds_certifying=0.0, active=n, change=np.nan, remark="", coef=NO_WEIGHTS, **figures))
     return trace
 
 

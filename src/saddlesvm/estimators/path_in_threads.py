@@ -65,7 +65,7 @@ class HandOver:
         self.gap, self.ready = gap, threading.Event()
         self.reached: Reached | None = None
 
-    def look(self, fit: Fit) -> None:
+    def take_if_close(self, fit: Fit) -> None:
         """Take the point of a fit under way if it is good enough."""
         if self.ready.is_set() or not fit.state.estimate <= self.gap or fit.state.epochs == 0.0:
             return
@@ -161,7 +161,7 @@ class GridInThreads:
         fitted = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
         if start is not None:
             fitted.begin_at(start.coef_, start.intercept_, start.dual_coef_, start.fitted_C, start)
-        fitted.watch = self.points[place].look
+        fitted.watch = self.points[place].take_if_close
         X, y, weights = self.data
         try:
             fitted.fit(X, y, sample_weight=weights)

@@ -138,7 +138,7 @@ class PathSearch:
         """Round by round a fit half-way in every stretch that is not proven."""
         while not self._ended(fitted, stop):
             pairs = [(a, b) for a, b in pairwise(fitted) if self._open(a, b)]
-            self._tell(fitted, uses_lambda)
+            self._report(fitted, uses_lambda)
             if not pairs:
                 break
             made = [self._made(_half_way(*pair), stop) for pair in pairs]
@@ -163,7 +163,7 @@ class PathSearch:
 
             try:
                 while not self._ended(fitted, stop):
-                    self._tell(fitted, uses_lambda)
+                    self._report(fitted, uses_lambda)
                     if not waiting:
                         divide(fitted, 0)
                     if not waiting:
@@ -186,7 +186,7 @@ class PathSearch:
             return None
         return self._fit(wanted, stop, jobs)
 
-    def _tell(self, fitted: Sequence[Fitted], uses_lambda: bool) -> None:
+    def _report(self, fitted: Sequence[Fitted], uses_lambda: bool) -> None:
         if self.watch is not None:
             self.watch(self._path(fitted, uses_lambda))
 

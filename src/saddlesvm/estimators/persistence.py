@@ -162,7 +162,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     model, before = parted(model)
     entry = register.entry_of(model)
     if entry is None or entry.kind is not type(model):
-        inner = next((told for name, told in INSTEAD.items() if hasattr(model, name)), "")
+        inner = next((advice for name, advice in INSTEAD.items() if hasattr(model, name)), "")
         raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {names_known()}{inner}")
     check_is_fitted(model)
     params = model.get_params(False)

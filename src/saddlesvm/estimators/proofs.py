@@ -76,18 +76,18 @@ def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: di
     if design.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
     training = model.training_problems(y, sample_weight, design.shape[0])
-    told = _told(model, training.loss, design.shape[1])
+    stated = _stated_problem(model, training.loss, design.shape[1])
     posed = _posed(model, design, training)
-    table, labels = rows_of(design), labels_of(y, told["text"])
+    table, labels = rows_of(design), labels_of(y, stated["text"])
     for slack in SLACKS:
         parts = [_part(sub, posed, slack) for sub in training.problems]
         try:
-            claim = _claim(*checker.proven(told, parts, table, labels))
+            claim = _claim(*checker.proven(stated, parts, table, labels))
             break
         except ValueError:  # rounding brought a pull beyond what an l1 norm allows
             if slack == SLACKS[-1]:
                 raise
-    proof = {"data": checker.fingerprint(table, labels), "problem": told, "parts": parts, "claim": claim}
+    proof = {"data": checker.fingerprint(table, labels), "problem": stated, "parts": parts, "claim": claim}
     seal = json.dumps([proof[name] for name in ("data", "problem", "parts", "claim")], sort_keys=True)
     return {"proof": FORMAT, "read": read or {}, **proof, "seal": hashlib.sha256(seal.encode()).hexdigest()}
 
@@ -129,7 +129,7 @@ def _refuse(model: Any, y: Any) -> None:
         raise ValueError("there are no proofs for several columns of labels: fit and prove one column at a time")
 
 
-def _told(model: Any, loss: Loss, width: int) -> dict[str, Any]:
+def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
     """The problem in the words of the checker."""
     split, classes = getattr(model, "multi_class", "targets"), getattr(model, "classes_", None)
     name = AS_TUBE.get(loss_name(loss), loss_name(loss))
@@ -173,20 +173,20 @@ def _part(sub: SubProblem, posed: Posed, slack: float) -> dict[str, Any]:
     """The model of one problem, and what the bound needs; `slack` is the share that pulls stay inside an l1 norm."""
     problem = sub.problem(posed.X, posed.training.loss, **posed.options)
     weights = sub.row_weights(posed.training.weights)
-    told: Multipliers = {}
+    multipliers: Multipliers = {}
     if isinstance(problem, MultinomialProblem):
         W = each_class(posed.W)
-        (at, told), scale = _centred(problem, W), 1.0
+        (at, multipliers), scale = _centred(problem, W), 1.0
     else:
         W, at = posed.W[[sub.index]], None
-        told, scale = _multipliers(problem, W[0], _given(sub, problem, posed), slack)
+        multipliers, scale = _multipliers(problem, W[0], _given(sub, problem, posed), slack)
     b = W[:, -1] * (problem.scale or 1.0)
     return {
         "w": [list(map(float.hex, one)) for one in W[:, :-1].tolist()],
         "b": list(map(float.hex, b.tolist())),
         "at": list(map(float.hex, (b if at is None else at).tolist())),
         "scale": scale.hex(),
-        "multipliers": told,
+        "multipliers": multipliers,
         "weights": None if weights is None else list(map(float.hex, weights.tolist())),
     }
 
@@ -232,11 +232,11 @@ def _slopes(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipliers:
     """Some multipliers by row, inside their bounds."""
-    told = {}
+    listed = {}
     for i in problem.members[chosen[problem.members]].tolist():
         low, high = bounds(problem.loss, problem.y[i], problem.weights[i] if problem.weights.size else 1.0)
-        told[str(i)] = [min(max(float(alpha[i]), low * INSIDE), high * INSIDE).hex()]
-    return told
+        listed[str(i)] = [min(max(float(alpha[i]), low * INSIDE), high * INSIDE).hex()]
+    return listed
 
 
 def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | None, Multipliers]:
@@ -261,8 +261,8 @@ def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | N
         step -= step.mean()  # along which nothing changes
         offsets -= step / max(1.0, np.abs(step).max())
     own = s[i] * ((codes[i] == np.arange(K)) - p[i])
-    told = {str(problem.members[i]): list(map(float.hex, own.tolist()))} if spread > 0.0 else {}
-    return W[:, -1] * problem.scale + offsets, told
+    multipliers = {str(problem.members[i]): list(map(float.hex, own.tolist()))} if spread > 0.0 else {}
+    return W[:, -1] * problem.scale + offsets, multipliers
 
 
 def _claim(primal: Fraction, dual: Fraction) -> list[str]:

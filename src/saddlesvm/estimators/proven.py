@@ -302,10 +302,10 @@ class ProvesLabels(ProvesAnswers):
                 "decision_bounds(X), or a model without it"
             )
         number, proven = found.labels(X, self.classes_.size, self.label_rule())
-        told = model.predict(X)
+        predicted = model.predict(X)
         if model.multilabel_:
-            return proven & (number == (told.toarray() if hasattr(told, "toarray") else told))
-        return np.asarray(proven & (self.classes_[number] == told))
+            return proven & (number == (predicted.toarray() if hasattr(predicted, "toarray") else predicted))
+        return np.asarray(proven & (self.classes_[number] == predicted))
 
 
 class Closer(NamedTuple):

@@ -111,25 +111,25 @@ class FitTasks:
         from sklearn.callback import CallbackSupportMixin
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.task_arguments = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.root: Any = CallbackSupportMixin._init_callback_context(
             estimator, max_subtasks=None if self.alone else problems, sequential_subtasks=self.alone
         )
-        self.root.call_on_fit_task_begin(**self.told)
+        self.root.call_on_fit_task_begin(**self.task_arguments)
 
     def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
         """The callbacks that receive the certificates of a sub-problem: one callable, or none."""
         if self.alone:
             return [functools.partial(self._certified, self.root)]
         task = self.root.subcontext(sub.label, task_id=sub.index, max_subtasks=None)
-        task.call_on_fit_task_begin(**self.told)
+        task.call_on_fit_task_begin(**self.task_arguments)
         return [functools.partial(self._certified, task)]
 
     def _certified(self, parent: Any, record: Record) -> bool:
         """Report a certificate; returns whether a callback asks to stop."""
         task = parent.subcontext("certificate")
-        task.call_on_fit_task_begin(**self.told)
-        return bool(task.call_on_fit_task_end(**self.told, reconstruction_attributes=self._model(record)))
+        task.call_on_fit_task_begin(**self.task_arguments)
+        return bool(task.call_on_fit_task_end(**self.task_arguments, reconstruction_attributes=self._model(record)))
 
     def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
         """A function that gives the certified model's attributes; None where the record holds only a part of it."""
@@ -145,5 +145,5 @@ class FitTasks:
         if not self.alone:
             for task in list(self.root)[1:]:
                 if task.parent is self.root:
-                    task.call_on_fit_task_end(**self.told)
-        self.root.call_on_fit_task_end(**self.told, reconstruction_attributes=dict)
+                    task.call_on_fit_task_end(**self.task_arguments)
+        self.root.call_on_fit_task_end(**self.task_arguments, reconstruction_attributes=dict)

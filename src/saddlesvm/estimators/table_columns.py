@@ -171,37 +171,37 @@ class Numbers(Moments):
 
     def features(self, fitted: Any, names: list[str]) -> list[str]:
         """The columns, and those with gaps again."""
-        gaps = fitted[0].indicator_.features_ if fitted[0].indicator_ is not None else []
-        return [*names, *(f"{names[k]} is missing" for k in gaps)]
+        missing = fitted[0].indicator_.features_ if fitted[0].indicator_ is not None else []
+        return [*names, *(f"{names[k]} is missing" for k in missing)]
 
     def learnt(self, n: int) -> tuple[State, np.ndarray]:
         """Means fill the gaps, which then have no spread of their own."""
-        gaps = np.flatnonzero(self.count < n)
-        shares = 1.0 - self.count[gaps] / n
+        missing = np.flatnonzero(self.count < n)
+        shares = 1.0 - self.count[missing] / n
         var = np.concatenate([self.squares / n, shares * (1.0 - shares)])
         mean = np.concatenate([self.mean, shares])
         eps = np.finfo(np.float64).eps
         rounding = n * eps * var + (n * mean * eps) ** 2  # of a constant, as scikit-learn bounds it
         scale = np.where(var > rounding, np.sqrt(var), 1.0)
         return {
-            "filled": self.mean.tolist(), "gaps": gaps.tolist(), "seen": n,
+            "filled": self.mean.tolist(), "gaps": missing.tolist(), "seen": n,
             "mean": mean.tolist(), "var": var.tolist(), "scale": scale.tolist(),
         }, np.empty(0)  # fmt: skip
 
     def state(self, fitted: Any) -> tuple[State, np.ndarray]:
         """Of the imputer, and of the scaler behind it."""
         imputer, scaler = fitted
-        gaps = [] if imputer.indicator_ is None else imputer.indicator_.features_.tolist()
+        missing = [] if imputer.indicator_ is None else imputer.indicator_.features_.tolist()
         kept = {name: getattr(scaler, f"{name}_").tolist() for name in ("mean", "var", "scale")}
         seen = int(np.max(scaler.n_samples_seen_))
-        return {"filled": imputer.statistics_.tolist(), "gaps": gaps, "seen": seen, **kept}, np.empty(0)
+        return {"filled": imputer.statistics_.tolist(), "gaps": missing, "seen": seen, **kept}, np.empty(0)
 
     def sample(self, state: State) -> tuple[Any, Any]:
         """Zeros, with the gaps."""
-        rows, gaps = np.zeros((2, len(self.places))), state.get("gaps")
-        fine = isinstance(gaps, list) and all(type(one) is int and 0 <= one < rows.shape[1] for one in gaps)
-        needs(fine and gaps == sorted(set(gaps or [])), self.name)
-        rows[1, gaps] = np.nan
+        rows, missing = np.zeros((2, len(self.places))), state.get("gaps")
+        fine = isinstance(missing, list) and all(type(one) is int and 0 <= one < rows.shape[1] for one in missing)
+        needs(fine and missing == sorted(set(missing or [])), self.name)
+        rows[1, missing] = np.nan
         return self.transformer(), rows
 
     def put(self, fitted: Any, state: State, idf: np.ndarray) -> np.ndarray:
@@ -223,8 +223,8 @@ class Numbers(Moments):
         missing = graph.op("IsNaN", X)
         parts = [graph.op("Where", missing, imputer.statistics_[None, :], X)]
         if imputer.indicator_ is not None and imputer.indicator_.features_.size:
-            gaps = imputer.indicator_.features_.astype(np.int64)
-            parts.append(graph.op("Gather", graph.in_float64(missing), gaps, axis=1))
+            with_missing = imputer.indicator_.features_.astype(np.int64)
+            parts.append(graph.op("Gather", graph.in_float64(missing), with_missing, axis=1))
         both = graph.op("Concat", *parts, axis=1)
         return [graph.op("Div", graph.op("Sub", both, scaler.mean_[None, :]), scaler.scale_[None, :])]
 

@@ -238,12 +238,12 @@ def as_store(
     DataError
         The file cannot be read, or the store cannot be written.
     """
-    told, n_bytes = advance or (lambda share: None), max(1 << 14, memory // PARTS)
+    report, n_bytes = advance or (lambda share: None), max(1 << 14, memory // PARTS)
     learner = Learner({name: str(one.kind) for name, one in found.items()}, memory)
     for frame, share in source.frames(n_bytes):
         with naming(source.name, learner.n_rows):
             learner.learn(frame)
-        told(share / 2.0)
+        report(share / 2.0)
     state, idf = learner.state()
     encoder = encoder_of(state, idf)
     with StoreWriter(target, dtype=dtype or np.float64, overwrite=overwrite, label_name=label) as writer:
@@ -252,7 +252,7 @@ def as_store(
             with naming(source.name, writer.n_rows):
                 X = encoder.transform(frame)
             writer.append(X, y)
-            told((1.0 + share) / 2.0)
+            report((1.0 + share) / 2.0)
         writer.sources.append(origin_of(Path(source.name), source.format, writer.n_rows, source.n_bytes))
         writer.further[ENCODER] = {"state": state, "idf": idf.tolist(), "label": label}
     return Store(target)

@@ -164,10 +164,10 @@ class Checkpoint:
         try:
             yield
         except DataError as error:
-            told = (
+            message = (
                 f"{error}. The fit is not disturbed; a run after this one could only go on from an earlier checkpoint"
             )
-            warnings.warn(told, CheckpointWarning, stacklevel=2)
+            warnings.warn(message, CheckpointWarning, stacklevel=2)
             self.wrote()
 
     @internal
@@ -205,9 +205,9 @@ class Checkpoint:
         try:
             with open_archive(self.path, expansion=1) as stored:
                 header = stored.json("header")
-                told = header.get("format") if isinstance(header, dict) else header
-                if told != form:
-                    raise ValueError(f"it says {short(repr(told))} where {form!r}, the one version there is, is read")
+                stated = header.get("format") if isinstance(header, dict) else header
+                if stated != form:
+                    raise ValueError(f"it says {short(repr(stated))} where {form!r}, the one version there is, is read")
                 demand(isinstance(header.get("mark"), dict), "its mark is missing")
                 self._refuse_other(header["mark"], mark, what)
                 yield stored, header

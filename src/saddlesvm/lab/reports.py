@@ -102,8 +102,8 @@ def closing(model: Any, other: Trace | None) -> list[Item]:
     display = GapDisplay(trace, type(model).__name__)
     several = len({record["problem"] for record in trace}) > 1
     chart = display.chart() if several else display.closing_chart()
-    told = "The fit needed one certificate. The picture shows the same fit with a certificate after each epoch."
-    return [chart] if other is None else [Prose(told), chart]
+    explanation = "The fit needed one certificate. The picture shows the same fit with a certificate after each epoch."
+    return [chart] if other is None else [Prose(explanation), chart]
 
 
 def features(best: list[tuple[Any, ...]], caption: str) -> Item:
@@ -214,7 +214,7 @@ def audit_report(
 def audit_verdict(found: Audit) -> list[str]:
     """The findings in sentences."""
     loo, n = found.leave_one_out, found.margins.size
-    told = [
+    sentences = [
         f"{found.suspects.size:,} of {n:,} rows are given to another class by the model without them "
         f"({int(np.sum(found.margins_high < 0.0)):,} proven).",
         f"The leave-one-out error is {between(100 * loo.error_low, 100 * loo.error_high)} %, proven.",
@@ -222,9 +222,9 @@ def audit_verdict(found: Audit) -> list[str]:
     ]
     if found.groups is not None:
         stable = found.groups.stable
-        told.append(f"{int(stable.sum()):,} of {stable.size:,} cannot be changed by leaving out a single group.")
-    told.append(f"{len(found.contradictions):,} sets of equal rows have different labels.")
-    return told + found.notes
+        sentences.append(f"{int(stable.sum()):,} of {stable.size:,} cannot be changed by leaving out a single group.")
+    sentences.append(f"{len(found.contradictions):,} sets of equal rows have different labels.")
+    return sentences + found.notes
 
 
 def between(low: float, high: float) -> str:
@@ -259,8 +259,8 @@ def row_in_words(X: Any, i: int, names: Any) -> str:
     """The values of a row that are largest in size."""
     row = np.ravel(X[[i]].toarray() if sparse.issparse(X) else X[i]).astype(np.float64)
     largest = np.argsort(-np.abs(row), kind="stable")[:VALUES]
-    told = [f"{shown(str(j if names is None else names[j]))} = {row[j]:.4g}" for j in np.sort(largest) if row[j]]
-    return ", ".join(told) + (", ..." if np.count_nonzero(row) > len(told) else "")
+    entries = [f"{shown(str(j if names is None else names[j]))} = {row[j]:.4g}" for j in np.sort(largest) if row[j]]
+    return ", ".join(entries) + (", ..." if np.count_nonzero(row) > len(entries) else "")
 
 
 def influence(found: Audit, y: np.ndarray) -> list[Item]:

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 BUNDLE = 64  # problems that one batch has at least where they are solved in a single thread
 
 
-def tell_nobody(sub: SubProblem) -> Sequence[Callback]:
+def no_callbacks(sub: SubProblem) -> Sequence[Callback]:
     """No callbacks."""
     return ()
 
@@ -51,13 +51,13 @@ class Fits(ABC):
         The k-th sub-problem is solved with ``seed + k``.
     n_jobs : int, optional
         Threads over the batches.
-    told : callable
+    callbacks_of : callable
         The callbacks of a sub-problem.
     checkpoint : path-like or Checkpoint, optional
     seeded : bool
         Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
     bar : ProgressBar, optional
-        Told of every record, and of every sub-problem that is done.
+        Shows every record, and every sub-problem that is done.
     clock : SharedTime
     jobs : int
         Sub-problems that are solved at the same time.
@@ -68,7 +68,7 @@ class Fits(ABC):
     limits: Limits
     seed: int
     n_jobs: int | None = None
-    told: Callable[[SubProblem], Sequence[Callback]] = tell_nobody
+    callbacks_of: Callable[[SubProblem], Sequence[Callback]] = no_callbacks
     checkpoint: Any = None
     seeded: bool = True
     bar: ProgressBar | None = None
@@ -84,12 +84,12 @@ class Fits(ABC):
         """Whether nobody looks on as the sub-problems are solved, and nothing but a gap ends a fit."""
         limits = self.limits
         limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
-        watched = self.bar or self.checkpoint is not None or self.told is not tell_nobody
+        watched = self.bar or self.checkpoint is not None or self.callbacks_of is not no_callbacks
         return not (limited or watched or limits.keep == "last")
 
     @abstractmethod
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
-        """What is told of the sub-problems that the time limit leaves no room to begin, and the weights of the rows.
+        """What is known of the sub-problems that the time limit leaves no room to begin, and the weights of the rows.
 
         None where all begin, whatever time it takes: a start is better than nothing, or nothing is no model.
         """
@@ -103,7 +103,7 @@ class Fits(ABC):
 
         `given` are options of :class:`~saddlesvm.fit.loop.Fit` that take the place of those of all sub-problems.
         """
-        limits, callbacks = self.limits, list(self.told(sub))
+        limits, callbacks = self.limits, list(self.callbacks_of(sub))
         if limits.max_time is not None:
             limits = replace(limits, max_time=self.clock.share())
         if self.bar:

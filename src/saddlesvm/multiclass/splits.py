@@ -196,7 +196,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
 
 
 def on_files(
-    multi_class: str, solver: Any, X: Any, problems: Sequence[SubProblem], memory: float, weighed: bool = False
+    multi_class: str, solver: Any, X: Any, problems: Sequence[SubProblem], memory: float, own_weights: bool = False
 ) -> tuple[SolverBase, Burden]:
     """The solver over rows in files that is meant by one over rows in memory, and what it keeps of a row.
 
@@ -209,13 +209,13 @@ def on_files(
         What makes the sub-problems.
     memory : float
         Bytes that training may take.
-    weighed : bool, default=False
+    own_weights : bool, default=False
         Whether classes have factors in sub-problems of their own, so that each has row weights of its own.
     """
     count, share = len(problems), share_of(problems)
     if multi_class in SPLITS:
         made = solver_on_files(solver, memory, count)
-        arrays = count if weighed else 1
+        arrays = count if own_weights else 1
         return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share, weights=arrays)
     one, width = problems[0], X.shape[1] + 1
     assert isinstance(one, JointSubProblem)

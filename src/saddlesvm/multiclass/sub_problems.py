@@ -28,7 +28,7 @@ from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.clock import clock, end_of_fit
 
 SEVERITY = {outcome: rank for rank, outcome in enumerate(Outcome)}
-SECONDS_TO_TELL = 1e-5  # seconds for the result of a sub-problem that was not begun
+SECONDS_TO_REPORT = 1e-5  # seconds for the result of a sub-problem that was not begun
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class SharedTime:
 
     def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
         self.end = None if seconds is None else end_of_fit(seconds)
-        self.telling = min(SECONDS_TO_TELL * problems, 0.5 * (seconds or 0.0))
+        self.reporting = min(SECONDS_TO_REPORT * problems, 0.5 * (seconds or 0.0))
         self.open, self.jobs, self.begun = problems, jobs, False
         self.lock = threading.Lock()
 
@@ -167,7 +167,7 @@ class SharedTime:
 
     def over(self) -> bool:
         """Whether no further sub-problem may begin; the first always does."""
-        return self.begun and self.left() <= self.telling
+        return self.begun and self.left() <= self.reporting
 
     def again(self, problems: int) -> None:
         """So many sub-problems are solved further."""

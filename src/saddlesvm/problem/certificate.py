@@ -217,7 +217,7 @@ class Point:
         What a pass over all rows has proven of it already: the certificate reads nothing.
     """
 
-    read: ClassVar[bool] = False  # a glance at it asks for no row
+    read: ClassVar[bool] = False  # a quick estimate of it asks for no row
     w: np.ndarray | None = None
     alpha: np.ndarray | None = None
     tracks: bool = False
@@ -263,10 +263,10 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     if point.w is not None and not point.tracks:
         w = np.asarray(point.w, dtype=np.float64)
         return against_dual(problem, w, *_offset_margins(problem, w, given_offset), alpha)
-    glance = point.tracks and not free and not exact
-    kept = glance or (point.tracks and not free and point.w.dtype == np.float64)  # type: ignore[union-attr]
+    quick = point.tracks and not free and not exact
+    kept = quick or (point.tracks and not free and point.w.dtype == np.float64)  # type: ignore[union-attr]
     running = np.asarray(point.w, dtype=np.float64) if kept else dual_weights(problem, alpha)
-    pull = None if glance else running
+    pull = None if quick else running
     w = problem.regularizer.weights(running)
     drift = 0.0
     if not problem.intercept.homogeneous:
@@ -276,13 +276,13 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
         centred = _centred(problem, z, offset)
         rows = RowSums(loss_sums(*centred, alpha), centred, offset)
     else:
-        if kept and not glance:
+        if kept and not quick:
             sums, pull = sums_and_pull(problem, w, alpha)
         else:
             sums = sums_of_margins(problem, w, alpha)
         rows = RowSums(tuple(sums.tolist()), (problem.pointwise, problem.members, np.empty(0), 0.0), 0.0)
     found = _evaluation(problem, Point(w, alpha), rows, pull, drift)
-    return replace(found, pull=None if w is running else running[:-1].copy(), exact=not glance)
+    return replace(found, pull=None if w is running else running[:-1].copy(), exact=not quick)
 
 
 def certificates_of(

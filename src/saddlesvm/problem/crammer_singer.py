@@ -171,15 +171,15 @@ def evaluate_joint(
     if alpha is None:
         assert point.w is not None
         alpha = dual_of_weights(problem, point.w)
-    glance = point.tracks and not exact
+    quick = point.tracks and not exact
     rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
     W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
     paid, met, weights = 0.0, 0.0, problem.row_weights
     for chosen, scores in scores_by_parts(problem, W):
         paid += float(weights[chosen] @ problem.joint.values(scores, problem.codes[chosen]))
-        met += float(np.vdot(alpha[chosen], scores)) if glance else 0.0
+        met += float(np.vdot(alpha[chosen], scores)) if quick else 0.0
     charged = conjugate = problem.regularizer.value(W)
-    if glance:
+    if quick:
         conjugate = problem.C * met - charged  # R*(v) = v.w - R(w)
     elif not rebuild:
         conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
@@ -187,7 +187,7 @@ def evaluate_joint(
     sums = Sums(paid, sizes.conjugates, charged, conjugate)
     certificate = Certificate.of(problem.strength, rounded(problem, sums, W, sizes))
     model = W[:, :-1].copy(), W[:, -1] * problem.scale
-    return Evaluation(*model, alpha, certificate, exact=not glance)  # type: ignore[arg-type]
+    return Evaluation(*model, alpha, certificate, exact=not quick)  # type: ignore[arg-type]
 
 
 class DualSizes(NamedTuple):

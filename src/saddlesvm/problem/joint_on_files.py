@@ -69,7 +69,7 @@ class StreamedJointProblem(JointProblem, StreamedProblem):
         return found.ravel()
 
     def judged(self, v: np.ndarray, paid: float, conjugates: float, w: np.ndarray, alpha: np.ndarray) -> Evaluation:
-        """The weights v with their own losses against the bound of a dual point with weights w; a glance.
+        """The weights v with their own losses against the bound of a dual point with weights w; a quick estimate.
 
         Both weights are kept in one row.
         """
@@ -150,7 +150,7 @@ def pull_on_files(problem: StreamedJointProblem, alpha: np.ndarray) -> np.ndarra
 def evaluate_streamed_joint(
     problem: StreamedJointProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
-    """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
+    """The sweep's own figures for a quick estimate; where small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise. A point without dual variables has the bound of zeros."""
 
     def proven(judged: JudgedPoint) -> Evaluation:

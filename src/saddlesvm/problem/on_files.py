@@ -154,8 +154,8 @@ class StreamedProblem(Problem):
         """The problem of some rows in memory; it tells its objectives in the C form."""
         of_rows = {"X": X, "y": y.astype(np.float64, copy=False), "weights": weights, "norms": norms}
         whole, kind = members.size == y.size, self.intercept.of_block
-        told = {"uses_lambda": False, "share": 1.0}
-        return self.as_kind(self.in_memory, **of_rows, **told, members=members, whole=whole, intercept=kind)
+        form = {"uses_lambda": False, "share": 1.0}
+        return self.as_kind(self.in_memory, **of_rows, **form, members=members, whole=whole, intercept=kind)
 
 
 def make_streamed_problem(
@@ -193,7 +193,7 @@ class JudgedPoint(Point):
     Attributes
     ----------
     judged : Evaluation
-        A glance: its dual point rests on running weights.
+        A quick estimate: its dual point rests on running weights.
     model : ndarray of shape (d + 1,)
     paid : float
         The weighted sum of the model's losses.
@@ -226,7 +226,7 @@ def evaluation_of_sweep(point: Point, exact: bool, prove: Callable[[JudgedPoint]
 def evaluate_streamed(
     problem: StreamedProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
-    """The sweep's own figures for a glance; where these are small enough, a proof of them by one pass over the rows; a
+    """The sweep's own figures for a quick estimate; where small enough, a proof of them by one pass over the rows; a
     certificate of the last iterate otherwise."""
     unbalanced = problem.intercept.constrained and isinstance(point, JudgedPoint)  # a sweep's judgement proves nothing
     swept = None if unbalanced else evaluation_of_sweep(point, exact, lambda judged: _proven(problem, judged))

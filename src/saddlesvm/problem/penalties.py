@@ -188,14 +188,14 @@ class L1(NamedTuple):
         return min(1.0, self.l1 / abs(v)) if v != 0.0 else 1.0
 
 
-class Weighed(NamedTuple):
+class ScaledPenalty(NamedTuple):
     """A penalty, and the factor for the whole objective that makes it contain half a square."""
 
     penalty: Penalty
     share: float
 
 
-def elastic_net(l1_ratio: float) -> Weighed:
+def elastic_net(l1_ratio: float) -> ScaledPenalty:
     """The penalty ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1``, in scikit-learn's form.
 
     Parameters
@@ -212,8 +212,8 @@ def elastic_net(l1_ratio: float) -> Weighed:
     if not 0.0 <= l1_ratio <= 1.0:
         raise ValueError(f"l1_ratio must be from 0 (half a square) to 1 (the l1 norm); got {l1_ratio!r}")
     if l1_ratio == 1.0:
-        return Weighed(L1(), 1.0)
-    return Weighed(ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio)
+        return ScaledPenalty(L1(), 1.0)
+    return ScaledPenalty(ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio)
 
 
 def _of_penalty(name: str) -> Callable[..., Any]:
@@ -237,8 +237,8 @@ def is_block(penalty: Any) -> bool:
 
 def parts_of(penalty: Penalty) -> tuple[float, float] | None:
     """(square, l1) of a penalty that is ``square w^2 / 2 + l1 |w|``; None for one of another form."""
-    told = getattr(penalty, "parts", None)
-    return None if told is None else told()
+    parts = getattr(penalty, "parts", None)
+    return None if parts is None else parts()
 
 
 def modulus(penalty: Penalty) -> float:

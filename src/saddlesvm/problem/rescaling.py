@@ -29,7 +29,7 @@ from saddlesvm.runtime.clock import time_is_up
 
 PRECISION, EVALUATIONS = 1e-6, 100  # relative precision of a factor; most sums over n numbers to find it
 TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
-SETTLED = 1e-6  # relative gain of a turn below which it was the last
+TURN_GAIN = 1e-6  # relative gain of a turn below which it was the last
 MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
 GAIN = 1e-9  # relative gain below which a model stays as it is
 ANY = (-np.inf, np.inf)  # factors
@@ -93,7 +93,7 @@ def multiple(
     before = np.inf
     for _ in range(TURNS):
         factor, value = lowest(objective, within)
-        if not kind.constrained or before - value <= SETTLED * abs(value):
+        if not kind.constrained or before - value <= TURN_GAIN * abs(value):
             break
         before, offset = value, kind.best(terms, problem.members, factor * z, offset)
     return factor, offset, value

@@ -275,7 +275,7 @@ class BlockReader:
             for later in chunks[k + AHEAD : k + AHEAD + 1]:
                 self._expect(later)
             self._fill(buffer, chunk, int(ends[k]), int(values[k]))
-            self._look(block, chunk, parts[k], int(ends[k]), int(ends[k + 1]))
+            self._compute_norms_and_margins(block, chunk, parts[k], int(ends[k]), int(ends[k + 1]))
         return block
 
     def _spans(self, chunk: int) -> list[tuple[int, int]]:
@@ -308,7 +308,7 @@ class BlockReader:
         matrix = (_read_only(data[:values]), _read_only(indices[:values]), _read_only(indptr[: count + 1]))
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
-    def _look(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
+    def _compute_norms_and_margins(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
         """Compute norms (at the first reading) and margins of a chunk while the processor's cache holds it."""
         chunk_rows = rows_between(block.X, first, last)
         if not self.normed[chunk]:

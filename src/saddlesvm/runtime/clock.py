@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-PATIENCE = 0.5  # seconds of compilation after which it is told
+PATIENCE = 0.5  # seconds of compilation after which it is reported
 WORDS = "compiling for this processor, once (`saddlesvm warmup` does it ahead)"
 
 
@@ -29,21 +29,21 @@ class Watch:
     ----------
     state : tuple
         Seconds spent so far, and since when something is being compiled (None for nothing).
-    told_at : float
+    report_at : float
         Seconds of compilation after which it is reported.
     """
 
     def __init__(self) -> None:
         self.depth = 0
         self.state: tuple[float, float | None] = (0.0, None)
-        self.told_at = float("inf")
+        self.report_at = float("inf")
 
     def on_start(self) -> None:
         """A compilation begins."""
         self.depth += 1
         if self.depth == 1:
             self.state = (self.state[0], time.perf_counter())
-        self.tell()
+        self.report()
 
     def on_end(self) -> None:
         """It is done."""
@@ -51,12 +51,12 @@ class Watch:
         spent, since = self.state
         if self.depth == 0 and since is not None:
             self.state = (spent + time.perf_counter() - since, None)
-        self.tell()
+        self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report a long compilation to the listener, if there is one."""
-        if self.told_at < float("inf") and seconds_compiling() >= self.told_at:
-            self.told_at = float("inf")
+        if self.report_at < float("inf") and seconds_compiling() >= self.report_at:
+            self.report_at = float("inf")
             with contextlib.suppress(OSError, AttributeError, ValueError):  # no standard error
                 print(WORDS, file=sys.stderr, flush=True)
 
@@ -69,7 +69,7 @@ class Watch:
                 return now, spent if since is None else spent + now - since
 
 
-WATCH = Watch()  # :mod:`saddlesvm.runtime.compiler` lets Numba tell it
+WATCH = Watch()  # :mod:`saddlesvm.runtime.compiler` lets Numba report to it
 
 
 def seconds_compiling() -> float:
@@ -89,19 +89,19 @@ def clock() -> float:
 
 
 @contextlib.contextmanager
-def telling(wanted: bool = True) -> Iterator[None]:
+def reporting_compilation(wanted: bool = True) -> Iterator[None]:
     """Say in a line on standard error, once, that kernels are being compiled where that takes long meanwhile.
 
     Within an outer call there is nothing more to say.
     """
-    if not wanted or WATCH.told_at < float("inf"):
+    if not wanted or WATCH.report_at < float("inf"):
         yield
         return
-    WATCH.told_at = seconds_compiling() + PATIENCE
+    WATCH.report_at = seconds_compiling() + PATIENCE
     try:
         yield
     finally:
-        WATCH.told_at = float("inf")
+        WATCH.report_at = float("inf")
 
 
 _began: ContextVar[float | None] = ContextVar("began", default=None)

@@ -81,7 +81,7 @@ class Compiled:
         """Numba's own object."""
         if self.made is None:
             with LOCK:
-                tell_of_operations()
+                declare_waiting()
                 self.made = self.made or dispatcher_of(self.py_func, self.options, self.saved)
         return self.made
 
@@ -112,7 +112,7 @@ def instruction(name: str, in_python: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def tell_of_operations() -> None:
+def declare_waiting() -> None:
     """Let Numba know the operations that were declared since the last call; importing it counts as compiling."""
     with LOCK:
         first = dispatcher_of.home.partition(":")[0] not in sys.modules
@@ -195,7 +195,7 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
         if not INTERPRETED:
             OPERATIONS.append((stub, pick))
         if "numba" in sys.modules:
-            tell_of_operations()
+            declare_waiting()
         return stub
 
     return declare

@@ -228,8 +228,8 @@ class BloodCells(Experiment):
         solver, found = Pegasos(sampling="replacement"), []
         for seed in range(3):
             epochs = list(counts / problem.n)
-            walk = zip(counts, iterates(problem, solver, epochs, seed), strict=True)
-            inside = (count for count, (_, point) in walk if hinge_objective(data, lam, point.w) <= bound + eps)
+            points = zip(counts, iterates(problem, solver, epochs, seed), strict=True)
+            inside = (count for count, (_, point) in points if hinge_objective(data, lam, point.w) <= bound + eps)
             found.append(next(inside, np.inf))
         return float(np.median(found))
 

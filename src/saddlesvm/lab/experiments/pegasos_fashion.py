@@ -204,8 +204,8 @@ class PegasosFashion(Experiment):
         for style, output in enumerate(OUTPUTS):
             solver = Pegasos(output=output, sampling="replacement")
             warm_up(problem, solver)
-            walk = iterates(problem, solver, list(counts / problem.n))
-            weights = np.array([point.w for _, point in walk], dtype=np.float64)
+            points = iterates(problem, solver, list(counts / problem.n))
+            weights = np.array([point.w for _, point in points], dtype=np.float64)
             on_train, on_test = data.errors_of(weights[:, :-1], np.zeros(counts.size))
             word = output.replace("_", " ")
             series.append(Series(f"{word}, training", counts, 1 - on_train, style=style))

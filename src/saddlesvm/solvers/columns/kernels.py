@@ -71,14 +71,14 @@ def stepped(w: float, slope: float, l1: float, bend: float) -> float:
 
 
 @inlined
-def after_pass(done: int, small: bool, settled: bool) -> tuple[bool, bool]:
+def after_pass(done: int, small: bool, skips_zeros: bool) -> tuple[bool, bool]:
     """Whether the descent ends after `done` passes, and whether the next one visits only the weights that are not zero.
 
-    It ends with a pass over all coordinates in which every violation is small. `settled` says that the last pass left
-    the weights of zero out.
+    It ends with a pass over all coordinates in which every violation is small. `skips_zeros`: whether the last pass
+    left the weights of zero out.
     """
     if small:
-        return not settled, False
+        return not skips_zeros, False
     return False, done % FEW_PASSES != 0
 
 
@@ -93,11 +93,11 @@ def violations(coordinates: Coordinates, out: np.ndarray) -> None:
 def descend_matrix(H: np.ndarray, coordinates: Coordinates, tolerance: float, passes: int) -> float:
     """Minimise the model with the matrix H; the slopes follow. Returns the largest violation seen in the last pass."""
     w, slopes, l1, bends = coordinates
-    worst, done, settled = np.inf, 0, False
+    worst, done, skips_zeros = np.inf, 0, False
     while done < passes:
         worst = 0.0
         for j in range(w.size):
-            if settled and w[j] == 0.0 and l1[j] > 0.0:
+            if skips_zeros and w[j] == 0.0 and l1[j] > 0.0:
                 continue
             away = violation(w[j], slopes[j], l1[j])
             worst = max(worst, away)
@@ -110,7 +110,7 @@ def descend_matrix(H: np.ndarray, coordinates: Coordinates, tolerance: float, pa
                     for other in range(w.size):
                         slopes[other] += change * row[other]
         done += 1
-        ended, settled = after_pass(done, worst <= tolerance, settled)
+        ended, skips_zeros = after_pass(done, worst <= tolerance, skips_zeros)
         if ended:
             break
     return worst
@@ -201,11 +201,11 @@ def descend_columns(columns: Rows, coordinates: Coordinates, moving: Moving, tol
     last pass over all coordinates."""
     w, slopes, l1, bends = coordinates
     chosen, scale, bend, moved, own, begun = moving
-    worst, done, settled = np.inf, 0, False
+    worst, done, skips_zeros = np.inf, 0, False
     while done < passes:
         worst = 0.0
         for k in range(w.size):
-            if bends[k] <= 0.0 or (settled and w[k] == 0.0 and l1[k] > 0.0):
+            if bends[k] <= 0.0 or (skips_zeros and w[k] == 0.0 and l1[k] > 0.0):
                 continue
             slope = slopes[k] + own[k] * (w[k] - begun[k])
             if k < chosen.size:
@@ -226,7 +226,7 @@ def descend_columns(columns: Rows, coordinates: Coordinates, moving: Moving, tol
                         for i in range(moved.size):
                             moved[i] += scale * change
         done += 1
-        ended, settled = after_pass(done, worst <= tolerance, settled)
+        ended, skips_zeros = after_pass(done, worst <= tolerance, skips_zeros)
         if ended:
             break
     return worst

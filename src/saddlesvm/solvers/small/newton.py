@@ -114,8 +114,8 @@ def own(small: Small, at: At) -> float:
 
 def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
     """The points on the lines where the objectives are least, roughly; where one does not fall, it stays."""
-    weighed = small.penalty * direction
-    linear, quadratic = inner(weighed, at.u), inner(weighed, direction)
+    penalised = small.penalty * direction
+    linear, quadratic = inner(penalised, at.u), inner(penalised, direction)
     begin = linear - small.C * inner(at.a, dz)
     falls = (begin < 0.0) & np.isfinite(begin)  # which it is not where a margin's change is not
     tau = falls.astype(np.float64)
