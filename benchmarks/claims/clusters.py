@@ -27,7 +27,7 @@ from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.data import read
-from saddlesvm.estimators import dask as on_cluster
+from saddlesvm import dask as on_cluster
 from saddlesvm.estimators.on_cluster import MEMORY
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss

@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster
 from saddlesvm import LinearSVC
 from saddlesvm.cli.dask import as_dask
 from saddlesvm.data import read
-from saddlesvm.estimators import dask as on_cluster
+from saddlesvm import dask as on_cluster
 
 
 def data_sets(folder: Path) -> dict[str, Callable[[], tuple[Any, np.ndarray, float]]]:

@@ -16,7 +16,7 @@ from saddlesvm.lab import machine
 from saddlesvm.rows import files, memory_plan
 from saddlesvm.runtime import kernel_cache
 from saddlesvm.runtime.threads import usable_cores
-from saddlesvm.solvers.threaded import cores
+from saddlesvm.solvers.threaded import phases
 from support import matrix
 
 ONLY_SOMEWHERE = ("sched_getaffinity", "sched_setaffinity", "preadv", "posix_fadvise", "sysconf", "getuid")
@@ -57,14 +57,14 @@ def test_memory_and_cores_are_guessed(elsewhere: None) -> None:
     assert memory_plan.available_memory() == 2**62
     assert usable_cores() == os.cpu_count()
     assert machine.processor()
-    assert cores._core_finder()() == -1
+    assert phases._core_finder()() == -1
     assert kernel_cache._is_trusted(12345)
 
 
 def test_threads_stay_where_they_are(elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "_core", cores._core_finder())
+    monkeypatch.setattr(phases, "_core", phases._core_finder())
     taken: set[int] = set()
-    cores.take_core(taken)
+    phases.take_core(taken)
     assert not taken
 
 
