@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
+from saddlesvm import dask as on_cluster
 from saddlesvm.cli.dask import as_dask
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.data import read
-from saddlesvm import dask as on_cluster
 from saddlesvm.estimators.on_cluster import MEMORY
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss

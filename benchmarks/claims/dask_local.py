@@ -22,9 +22,9 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from saddlesvm import LinearSVC
+from saddlesvm import dask as on_cluster
 from saddlesvm.cli.dask import as_dask
 from saddlesvm.data import read
-from saddlesvm import dask as on_cluster
 
 
 def data_sets(folder: Path) -> dict[str, Callable[[], tuple[Any, np.ndarray, float]]]:
