@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import ActiveSetRounds
+from saddlesvm.cluster.over_passes import ActiveSetRounds, rows_sent
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.problem.losses import Hinge
@@ -36,7 +36,7 @@ class Timed(Engine):
         """The passes over all partitions."""
         began = time.process_time()
         found = super().persist(*given)
-        self.passing, self.taken = time.process_time() - began, found.taken
+        self.passing, self.taken = time.process_time() - began, rows_sent(found.found)
         return found
 
     def map_each(self, *given: Any) -> Any:
@@ -71,7 +71,7 @@ def shown(engine: Timed) -> Callable[[dict[str, Any]], None]:
     def show(row: dict[str, Any]) -> None:
         print(
             f"round {row['round']:3}: gap {row['relative_gap']:8.1e}, {engine.taken:9,} rows, "
-            f"{row['bytes_up'] / 1e6:7.1f} MB; looks {engine.passing:6.1f} s, solving {engine.solving:6.1f} s"
+            f"{row['bytes_up'] / 1e6:7.1f} MB; passes {engine.passing:6.1f} s, solving {engine.solving:6.1f} s"
         )
         sys.stdout.flush()
 

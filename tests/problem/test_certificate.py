@@ -165,7 +165,7 @@ def test_lambda_form_is_lambda_times_the_c_form(loss: Loss, intercept: str, seed
 
 @every_loss
 @pytest.mark.parametrize("intercept", ["none", "regularized"])
-def test_a_glance_equals_the_exact_certificate_to_rounding(loss: Loss, intercept: str) -> None:
+def test_a_quick_estimate_equals_the_exact_certificate_to_rounding(loss: Loss, intercept: str) -> None:
     problem, solver = small_problem(loss, intercept=intercept), SDCA()
     state = solver.init(problem, 3)
     for _ in range(5):

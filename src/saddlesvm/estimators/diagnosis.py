@@ -14,7 +14,7 @@ from saddlesvm.rows.small_types import widened
 
 SPREAD = 100.0  # quotient of the largest and the smallest feature norm above which scaling helps
 NAMED = 5
-GLANCED_ROWS = 1_000
+SAMPLED_ROWS = 1_000
 HARDLY = 0.01  # share of the losses in the objective; below it C is larger than separable data need
 
 
@@ -63,7 +63,7 @@ def scale_hint(X: Any) -> list[Finding]:
     if isinstance(X, Passes):
         return []
     n = X.shape[0]
-    some = X[np.unique(np.linspace(0, n - 1, min(n, GLANCED_ROWS)).astype(np.int64))]
+    some = X[np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.int64))]
     if not sparse.issparse(X):
         some = widened(some, np.float64)
         return _spread(np.sqrt(np.einsum("ij,ij->j", some, some)))
