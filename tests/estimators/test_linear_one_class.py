@@ -10,7 +10,7 @@ from saddlesvm import OneClassSVM, certify_kernel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.kernels import expand
 
-N = 700  # more than the rows whose kernel matrix is held whole
+N = 525  # more than the rows whose kernel matrix is held whole
 
 
 def rows(kind: str) -> np.ndarray:

@@ -95,9 +95,10 @@ def test_weights_intercepts_and_layouts(intercept: Any, sparse: bool) -> None:
     assert close(problem, result, fit(problem, DCD(), TIGHT))
 
 
-def test_float32_rows_reach_a_fine_gap() -> None:
+@pytest.mark.parametrize("tol", [1e-4, pytest.param(1e-8, marks=pytest.mark.nightly)])  # w is float64 below 1e-5
+def test_float32_rows_reach_a_fine_gap(tol: float) -> None:
     problem = make_problem(as_rows(matrix(400, 6).astype(np.float32)), labels(matrix(400, 6), Hinge()), Hinge(), C=0.5)
-    assert fit(problem, ParallelDCD(2), Limits(tol=1e-8)).outcome is Outcome.CERTIFIED
+    assert fit(problem, ParallelDCD(2), Limits(tol=tol)).outcome is Outcome.CERTIFIED
 
 
 def test_wide_sparse_rows_bring_frequent_features_together_more_often() -> None:
