@@ -119,7 +119,7 @@ def test_a_warmup_refuses_what_it_cannot_compile(options: dict[str, object], wor
         warmup(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", pytest.param("int8", marks=pytest.mark.nightly)])
 def test_after_a_warmup_for_a_small_type_nothing_is_left_to_compile(dtype: str) -> None:
     told: list[str] = []
     warmup("squared_hinge", ["dense", "csr"], dtype, watch=lambda name, seconds: told.append(name))
