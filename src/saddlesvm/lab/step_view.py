@@ -25,7 +25,7 @@ LARGEST_B = 1.0  # upper end of the multipliers' range, at least; losses with bo
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """Two recorded runs (or one) on one clock, as :func:`watch` records them; an example is there.
+    """Two recorded runs (or one) on one clock, as :func:`watch` records them.
 
     Attributes
     ----------
@@ -34,6 +34,15 @@ class Watch:
         The contents of the page as plain data: rows, loss, optimum and, for each run, its frames.
     command : str
         What makes the page again.
+
+    Examples
+    --------
+    >>> from saddlesvm.data import load_bundled
+    >>> from saddlesvm.lab import watch
+    >>> toy = load_bundled("toy")
+    >>> seen = watch(toy.X, toy.y, solver="sdca", against=None, C=1.0, epochs=2)
+    >>> "<script>" in seen.html()
+    True
     """
 
     title: str
