@@ -21,7 +21,7 @@ from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.rounding import SLACK, gamma, radii
-from saddlesvm.rows.layouts import Rows, matrix_of, n_rows, n_values
+from saddlesvm.rows.layouts import Rows, float64_matrix, n_rows, n_values
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
@@ -54,13 +54,8 @@ def loss_arrays(loss: Loss) -> LossArrays:
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
     """``sum_i A_ik x_i`` for each column k, the virtual feature included, in float64, shape (d + 1, k)."""
-    pulled = _in_float64(matrix_of(X)).T @ A
+    pulled = float64_matrix(X).T @ A
     return np.vstack([pulled, X.bias * A.sum(axis=0)])
-
-
-def _in_float64(matrix: Any) -> Any:
-    """Rows in float64, as they are where they are already."""
-    return matrix.astype(np.float64) if sparse.issparse(matrix) else widened(matrix, np.float64)
 
 
 def with_feature(some: Any, scale: float) -> np.ndarray:
