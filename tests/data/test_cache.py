@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from saddlesvm.cli import main
-from saddlesvm.data import Store, StoreWriter, read
+from saddlesvm.data import Store, StoreWriter, conversion, read
 from saddlesvm.data.blocks import Reading
 from saddlesvm.data.conversion import CACHE, cached, from_cache
 from saddlesvm.data.errors import BeingWritten
@@ -60,6 +62,25 @@ def test_a_store_that_is_replaced_while_its_arrays_are_opened_is_opened_again(ta
 
     assert np.array_equal(from_cache(table, Reading(), use), ROWS)
     assert scales == [1.0, 1.0]
+
+
+def test_a_store_that_is_replaced_before_its_writer_opens_it_is_not_taken(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scales = []
+
+    def overtaken(names: list[str], target: Path, how: Reading, *further: Any) -> None:
+        scales.append(how.scale)
+        write(names, target, how, *further)
+        if len(scales) == 1:  # as another process would
+            write(names, target, replace(how, scale=2.0), *further)
+        if len(scales) == 2:
+            target.rename(tmp_path / "moved away")
+
+    write = conversion._write_store
+    monkeypatch.setattr(conversion, "_write_store", overtaken)
+    assert np.array_equal(from_cache(table, Reading(), lambda store: np.array(store.X)), ROWS)
+    assert scales == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("again", [True, False])

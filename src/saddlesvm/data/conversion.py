@@ -20,7 +20,7 @@ from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
-from saddlesvm.data.store import Store, is_store
+from saddlesvm.data.store import Store
 from saddlesvm.data.store_files import wait_for_writer
 from saddlesvm.data.store_format import read_store_header
 from saddlesvm.data.store_source import check_together, common_type, store_source
@@ -105,7 +105,21 @@ def convert(
     names = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(one) for one in sources]
     if not names:
         raise DataError("no data file was given; at least one is needed")
-    n_bytes, report = memory // _BLOCKS_IN_MEMORY, advance or (lambda share: None)
+    _write_store(names, target, how, missing, memory // _BLOCKS_IN_MEMORY, overwrite, advance)
+    return Store(target)
+
+
+def _write_store(
+    names: list[str],
+    target: str | os.PathLike[str],
+    how: Reading,
+    missing: Literal["error", "drop", "mean"],
+    n_bytes: int,
+    overwrite: bool,
+    advance: Callable[[float], Any] | None,
+) -> None:
+    """Write the files of these names as a store, from blocks of about `n_bytes`."""
+    report = advance or (lambda share: None)
 
     def write(zero_based: bool | Literal["auto"]) -> None:
         kept: Missing = "error" if missing == "error" else "keep"
@@ -117,27 +131,26 @@ def convert(
         same = all(source.feature_names == opened[0].feature_names for source in opened)
         with StoreWriter(
             target,
-            dtype=dtype or common_type([source.dtype for source in opened], scale == 1.0 and missing != "mean"),
-            n_features=n_features,
+            dtype=how.dtype or common_type([source.dtype for source in opened], how.scale == 1.0 and passes == 1.0),
+            n_features=how.n_features,
             overwrite=overwrite,
             feature_names=opened[0].feature_names if same else None,
             label_name=opened[0].label_name,
             read_with=how.noted(),
         ) as writer:
-            _append_all(writer, opened, scale, n_bytes, lambda share: report((passes - 1.0 + share) / passes), filling)
-            writer.further[NOTE] = filling.noted(scale) or _shared_note(opened)
+            _append_all(writer, opened, how, n_bytes, lambda share: report((passes - 1.0 + share) / passes), filling)
+            writer.further[NOTE] = filling.noted(how.scale) or _shared_note(opened)
 
     try:
-        write(zero_based)
+        write(how.zero_based)
     except StartsAtZero:
         write(True)
-    return Store(target)
 
 
 def _append_all(
     writer: StoreWriter,
     sources: list[Source],
-    scale: float,
+    how: Reading,
     n_bytes: int,
     advance: Callable[[float], Any],
     filling: Filling,
@@ -148,7 +161,7 @@ def _append_all(
         for block in source.blocks(n_bytes):
             closed = filling.of_block(block)
             if closed is not None:
-                writer.append(_scaled(closed.X, scale, writer.dtype), closed.y, closed.weights)
+                writer.append(_scaled(closed.X, how.scale, writer.dtype), closed.y, closed.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
         origin = origin_of(Path(source.name), source.format, writer.n_rows - before, source.n_bytes)
@@ -235,15 +248,15 @@ def cached(path: Path, how: Reading, advance: Callable[[float], Any] | None = No
     DataError
         As :func:`~saddlesvm.data.convert`: the file cannot be read, or the store cannot be written there.
     """
-    target = path.with_name(path.name + CACHE)
+    target, written = path.with_name(path.name + CACHE), False
     while True:
-        if is_store(target):
-            with suppress(DataError):  # a damaged one is written again
-                store = Store(target)
-                if _fits(store.header, path, how):
-                    return store
+        with suppress(DataError):  # there is none, or a damaged one, which is written again
+            store = Store(target)  # perhaps that of another process, even just after this one has written its own
+            if _fits(store.header, path, how) or (written and store.header.get("read with") == how.noted()):
+                return store
         try:
-            return convert(path, target, overwrite=True, advance=advance, **how.noted())
+            _write_store([os.fspath(path)], target, how, "error", MEMORY // _BLOCKS_IN_MEMORY, True, advance)
+            written = True
         except BeingWritten:
             wait_for_writer(target)
 
