@@ -88,7 +88,7 @@ def watch(options: argparse.Namespace) -> int:
         command=command_line(),
         **{
             name: getattr(options, name)
-            for name in ("solver", "loss", "C", "lam", "epochs", "rows", "seed", "positive")
+            for name in ("solver", "loss", "C", "lam", "gamma", "epochs", "rows", "seed", "positive")
         },
     )
     for one in seen.scene["runs"]:

@@ -449,18 +449,26 @@ COMMANDS = {
     "watch": Command(
         "write a page that plays two solvers, row by row, side by side",
         "compare:watch",
-        "DATA solver against C|lam loss intercept rows epochs seed positive label scale report",
+        "DATA solver against C|lam loss intercept gamma rows epochs seed positive label scale report",
         ("watch toy", "watch banknote --solver sdca --against newton --report banknote.html"),
         {
             "DATA": option(f"data file, or a bundled set: {', '.join(BUNDLED)}"),
             "solver": option(
-                "pegasos, sdca, dcd or newton, with options: pegasos:projection=true", type=str, default="pegasos"
+                "pegasos, sdca, dcd or newton, with options: pegasos:projection=true; kernel-pegasos or kernel-sdca; "
+                "crammer_singer for all classes at once",
+                type=str,
+                default="pegasos",
             ),
             "against": option("the one beside it (default {default}); none for one alone", default="dcd"),
             "C": option("instead of lambda", type=float),
             "lam": option("default 0.05"),
             "loss": option(f"{', '.join(CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
             "intercept": {"choices": ("none", "regularized"), "default": "regularized"},
+            "gamma": option(
+                "of the Gaussian kernel of kernel solvers: scale (default), auto or a number",
+                type=kinds.number_or_name,
+                default="scale",
+            ),
             "rows": option("rows at most, drawn at random (default {default})", type=int, default=60),
             "epochs": option("passes over them at most (default {default})", type=float, default=8.0),
             "seed": option("of the rows and of the solvers' draws (default 0)"),
