@@ -140,6 +140,7 @@ def test_many_features_are_projected_and_seconds_follow_rows():
         ({"rows": 1}, "rows must be at least 2"),
         ({"loss": "squared"}, "use LinearSVR"),
         ({"C": 1.0, "lam": 1.0}, "give either C or lam"),
+        ({"solver": "kernel-pegasos", "against": None, "gamma": -1.0}, "gamma"),
         ({"solver": "kernel-pegasos"}, "kernel-pegasos and dcd solve different problems"),
         ({"solver": "crammer_singer", "against": None, "loss": "logistic"}, "has the hinge loss"),
     ],

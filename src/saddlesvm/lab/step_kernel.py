@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.step_plane import OPTIMAL, Plane, intercept_name, made_plane, plane_rows
@@ -14,6 +15,7 @@ from saddlesvm.problem.certificate import Evaluation
 from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.rows.kernels import Kernel, resolve_gamma
+from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 from saddlesvm.solvers.kernel.stochastic import KernelSDCA
@@ -37,7 +39,13 @@ def kernel_plane(
     rows : int
         Most rows to draw, at random.
     seed : int
+
+    Raises
+    ------
+    ValueError
+        `gamma` is out of range, or the data have fewer than two features.
     """
+    check("gamma", gamma, OF_KERNELS["gamma"])
     drawn = plane_rows(data.X, rows, seed)
     y = data.y[drawn.chosen]
     kernel = Kernel("rbf", resolve_gamma(gamma, drawn.X))
