@@ -52,7 +52,7 @@ def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
 
 def test_a_path_has_no_curves(run: Any) -> None:
     code, _, err = run("path", "toy", "--probability", "yes")
-    assert code == 2 and "--probability belongs to train" in err
+    assert code == 2 and "path fits no probabilities" in err
 
 
 def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> Non
     assert code == 0, err
     assert "standardized first" in run("info", tmp_path / "m")[1]
     for options, said in (
-        (("--liblinear", tmp_path / "l"), "--liblinear: such models have no scaling"),
+        (("--liblinear", tmp_path / "l"), "--liblinear files hold no scaling"),
         (("--kernel", "precomputed"), "--standardize does not work with --kernel precomputed"),
     ):
         code, _, err = run("train", "heart", "--standardize", *options)
@@ -206,7 +206,7 @@ def test_columns_are_left_out(ending: str, drop: Any, tmp_path: Path) -> None:
     assert store.header["feature_names"] == ["a", "b"] and store.shape == (4, 2)
     with pytest.raises(DataError, match=r"has no column 'nick'"):
         read(path, drop_columns=["nick", "id"])
-    with pytest.raises(DataError, match="the column of the labels is among those to drop"):
+    with pytest.raises(DataError, match="drop_columns names the label column"):
         read(path, drop_columns=drop, label=-1)
     with pytest.raises(DataError, match="drop_columns applies to CSV, TSV, Parquet and Feather; this is bundled"):
         read("heart", drop_columns=["age"])

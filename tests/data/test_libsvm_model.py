@@ -151,6 +151,6 @@ def test_what_libsvm_does_not_have_is_refused(tmp_path):
     with pytest.raises(DataError, match="got LinearSVC"):
         save_libsvm(ours.LinearSVC().fit(X, y), tmp_path / "m")
     save_libsvm(ours.SVC().fit(X, y), tmp_path / "m")
-    with pytest.raises(DataError, match="n_features=3 are fewer"):
+    with pytest.raises(DataError, match="n_features=3 is too small"):
         load_libsvm(tmp_path / "m", n_features=3)
     assert read_libsvm_model(tmp_path / "m").labels.tolist() == [0, 1, 2]

@@ -87,7 +87,7 @@ def test_other_models_are_refused_and_missing_curvature_is_told():
     found = audit(LinearSVC(loss="hinge").fit(X, y), X, y)
     assert not found.stable.any()
     assert "influence is not proven" in found.notes[0]
-    with pytest.raises(ValueError, match="an audit is for classifiers with one label a row"):
+    with pytest.raises(ValueError, match="an audit needs a classifier with one label a row"):
         audit(LinearSVR().fit(X, y), X, y)
     with pytest.raises(ValueError, match="an audit needs penalty='l2'; this model has 'l1'"):
         audit(LinearSVC(penalty="l1").fit(X, y), X, y)

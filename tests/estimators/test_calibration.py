@@ -98,5 +98,5 @@ def test_the_log_loss_of_refits_is_between_its_bounds(classes, method):
     truth = np.average(losses, weights=weights)
     assert low - 1e-4 <= truth <= high + 1e-4  # what scores of refits with a relative gap of 1e-10 can be off by
     assert high - low < 1e-2
-    with pytest.raises(ValueError, match="no curves"):
+    with pytest.raises(ValueError, match="no calibration curves"):
         LinearSVC(**options).fit(X, y).calibration_loss_bounds()

@@ -150,7 +150,7 @@ def test_options_that_cannot_be_are_refused() -> None:
         LinearSVC(canonical=8, multi_class="multinomial", loss="logistic").fit(X, HEART.y)
     with pytest.raises(ValueError, match="give a number as C"):
         LinearSVC(canonical=8, C="auto").fit(X, Y)
-    with pytest.raises(ValueError, match="no probability"):
+    with pytest.raises(ValueError, match="does not round curves"):
         LinearSVC(canonical=8, probability=True).fit(X, Y)
 
 

@@ -271,9 +271,9 @@ def test_every_class_needs_a_row_of_positive_weight(client: Any) -> None:
 
 def test_a_task_that_kills_its_workers_is_not_asked_again(client: Any) -> None:
     killer = distributed.KilledWorker("task", SimpleNamespace(address="tcp://nowhere:1"), 3)
-    with pytest.raises(ClusterLostError, match="die of a task"):
+    with pytest.raises(ClusterLostError, match="a task ends every worker"):
         DaskEngine(client, [], 1).survive(killer)
-    with pytest.raises(ClusterLostError, match="die of a task"), naming_lost_rows():
+    with pytest.raises(ClusterLostError, match="a task ends every worker"), naming_lost_rows():
         raise killer
 
 

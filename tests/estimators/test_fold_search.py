@@ -182,7 +182,10 @@ def test_values_that_cannot_win_are_given_up_and_the_best_is_not():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"drop": 2.0}, "drop must be a number between 0 and 1"), ({"drop": 0.1, "scoring": "f1"}, "needs accuracy")],
+    [
+        ({"drop": 2.0}, "drop must be a number between 0 and 1"),
+        ({"drop": 0.1, "scoring": "f1"}, "compares values of C by accuracy"),
+    ],
 )
 def test_bad_options_are_refused(heart, options, message):
     with pytest.raises(ValueError, match=message):

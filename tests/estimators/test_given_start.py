@@ -72,7 +72,7 @@ def test_every_split_and_regressions_take_their_start() -> None:
         ({}, {"intercept_init": 1.0}, "without coef_init"),
         ({"fit_intercept": False}, {"coef_init": np.zeros(4), "intercept_init": 1.0}, "has no intercept"),
         ({"solver": "pegasos"}, {"dual_coef_init": np.zeros(len(NOTES.y))}, "starts from weights, not from dual_"),
-        ({"penalty": "l1"}, {"dual_coef_init": np.zeros(200)}, "penalties with a square"),
+        ({"penalty": "l1"}, {"dual_coef_init": np.zeros(200)}, "a penalty with a square"),
         ({}, {"dual_coef_init": np.zeros(7)}, r"the shape of dual_coef_, 1 x \d+; got 1 x 7"),
         ({}, {"dual_coef_init": np.full(200, np.inf)}, "dual_coef_init must be finite"),
         ({"loss": "hinge"}, {"dual_coef_init": np.full(len(NOTES.y), 2.0)}, "holds 2 for row 0, whose label is"),

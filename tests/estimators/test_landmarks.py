@@ -151,7 +151,7 @@ def test_auto_takes_small_problems_as_they_are() -> None:
         ({"approximation": 0}, "a whole number of landmarks above 0"),
         ({"approximation": "all"}, "None, 'auto' or a whole number"),
         ({"approximation": 5, "kernel": "sigmoid"}, "positive semi-definite kernel.*got kernel='sigmoid'"),
-        ({"approximation": 5, "solver": "kernel-pegasos"}, "leave solver='auto'"),
+        ({"approximation": 5, "solver": "kernel-pegasos"}, "needs solver='auto'"),
         ({"exact_tol": 1e-3}, "exact_tol needs approximation"),
         ({"approximation": 5, "exact_tol": 0.0}, "exact_tol must be"),
     ],

@@ -129,7 +129,7 @@ def test_a_model_that_fits_whatever_its_rows_say_is_not_trusted():
 def test_other_rows_than_the_models_are_refused():
     X, y = rows()
     model = LinearSVC(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="the model holds dual variables of 70 rows, X has 69"):
+    with pytest.raises(ValueError, match="the model has dual variables for 70 rows; X has 69"):
         leave_one_out(model, X[1:], y[1:])
     joint = LinearSVC(multi_class="ovo", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="needs multi_class='ovr'; this model has 'ovo'"):

@@ -135,7 +135,7 @@ def test_groups_are_left_out_whole(heart, count):
     [
         ({"C": 1.0}, "own", "groups are for C='auto'"),
         ({"C": "auto"}, "one", "groups holds 1 group only"),
-        ({"C": "auto", "probability": True}, "own", "does not work with groups"),
+        ({"C": "auto", "probability": True}, "own", "groups are left out whole"),
         ({"C": "auto"}, "short", "inconsistent numbers of samples"),
     ],
 )

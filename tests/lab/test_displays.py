@@ -125,6 +125,15 @@ def test_bad_usage_is_one_line(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_the_text_of_a_display_is_short(chosen):
+    assert repr(GapDisplay(chosen.trace_, "heart")) == "GapDisplay(name='heart')"
+    assert repr(PathDisplay.of_choice(chosen.choice_)).startswith("PathDisplay(chosen=")
+    with pytest.raises(ValueError, match="against must be one of 'epochs', 'seconds'; got 'rows'"):
+        GapDisplay(chosen.trace_).plot(against="rows")
+    with pytest.raises(ValueError, match="kind must be one of 'gap', 'closing'; got 'loss'"):
+        GapDisplay(chosen.trace_).plot(kind="loss")
+
+
 def test_both_objectives_close_on_the_optimum_from_their_sides(chosen):
     chart = GapDisplay(chosen.trace_).closing_chart()
     above, below = (one.y for one in chart.series)
@@ -143,5 +152,5 @@ def test_both_objectives_close_on_the_optimum_from_their_sides(chosen):
 def test_objectives_of_several_problems_are_not_drawn_as_one(heart):
     X, y = heart
     model = LinearSVC(tol=1e-2).fit(X, np.arange(y.size) % 3)
-    with pytest.raises(ValueError, match="several sub-problems"):
+    with pytest.raises(ValueError, match="the model has several"):
         GapDisplay(model.trace_).closing_chart()

@@ -141,7 +141,10 @@ def held_out(table: Table, part: float, seed: int, classes: bool, pairwise: bool
     n = table.n_rows
     size = max(1, round(part * n))
     if size >= n:
-        raise DataError(f"{table.source}: has {n} rows only: none would be left to train on")
+        raise DataError(
+            f"{table.source}: --validation {part:g} takes all {n} rows, and none is left to train on: give a smaller "
+            "part"
+        )
     counts = np.unique(np.asarray(table.y), return_counts=True)[1] if classes else np.zeros(0)
     stratify = table.y if classes and counts.min() >= 2 and counts.size <= min(size, n - size) else None
     kept, apart = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=stratify)

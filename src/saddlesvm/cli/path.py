@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Compute the path, choose a C on it if asked, then print and draw the proven gaps."""
     if options.probability:
         raise ValueError(
-            "--probability belongs to train: --C auto chooses C along such a path, and fits the curves there"
+            "path fits no probabilities: use train --C auto --probability, which chooses C along such a path"
         )
     task = task_of(options)
     table = read_table(options, options.data, task=task)

@@ -26,7 +26,7 @@ def prove(options: argparse.Namespace) -> int:
     """``saddlesvm prove``: write the proof of a saved model."""
     model, table = linear_model(options)
     if options.scale != 1.0:
-        raise DataError(f"{options.model}: the checker reads unscaled numbers: scale the file")
+        raise DataError(f"{options.model}: prove takes no --scale, as the checker reads the file: scale its numbers")
     found = model.proof(table.X, labels_of(table), table.sample_weight, read=how_read(options, table))
     text = json.dumps(found, indent=1)
     with atomic_write(options.output) as file:
@@ -42,7 +42,7 @@ def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
     model, scaler = parted(persistence.load(options.model))
     if not isinstance(model, Accountable) or scaler is not None:
         kind = type(model).__name__ if scaler is None else "model behind a scaler"
-        raise DataError(f"{options.model}: this is for linear models on the numbers of the data, not for a {kind}")
+        raise DataError(f"{options.model}: is a {kind}; linear models on the numbers of the data are needed")
     return model, training_table(options, model)
 
 

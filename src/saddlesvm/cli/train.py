@@ -108,7 +108,7 @@ def check_scaling(options: argparse.Namespace) -> None:
         return
     for name, given in (("liblinear", options.liblinear), ("libsvm", options.libsvm)):
         if given:
-            raise ValueError(f"--{name}: such models have no scaling of their features: leave --standardize out")
+            raise ValueError(f"--{name} files hold no scaling of the features: leave --standardize out")
     if options.kernel == "precomputed" or options.dask:
         other = "--dask" if options.dask else "--kernel precomputed"
         raise ValueError(f"--standardize does not work with {other}: scale the features before")

@@ -72,6 +72,11 @@ def rows_lost(which: str) -> ClusterLostError:
     )
 
 
+def workers_lost(loss: KilledWorker) -> ClusterLostError:
+    """The error for a task that several workers did not survive."""
+    return ClusterLostError(f"a task ends every worker that runs it, perhaps for lack of memory: {loss}")
+
+
 @contextlib.contextmanager
 def naming_lost_rows() -> Iterator[None]:
     """Raise ClusterLostError where Dask gives up tasks on rows that it cannot compute again."""
@@ -80,7 +85,7 @@ def naming_lost_rows() -> Iterator[None]:
     except CancelledError as loss:
         raise rows_lost("of a partition") from loss
     except KilledWorker as loss:
-        raise ClusterLostError(f"the workers die of a task: {loss}") from loss
+        raise workers_lost(loss) from loss
 
 
 class Persisted:
@@ -287,7 +292,7 @@ class DaskEngine(Engine):
         """
         self.check_cluster(loss)
         if isinstance(loss, KilledWorker):
-            raise ClusterLostError(f"the workers die of a task: {loss}") from loss
+            raise workers_lost(loss) from loss
         if not is_loss(loss):
             raise loss
         gone = [place for place, part in enumerate(self.rows) if part.status == "cancelled"]

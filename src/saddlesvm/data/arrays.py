@@ -94,7 +94,7 @@ def _refuse_unreadable(path: Path, label: Label) -> None:
     if is_compressed(path):
         raise DataError(f"{path}: is a compressed .npz; decompress it first (an .npz is a zip file already)")
     if isinstance(label, int) and label is not False:
-        raise DataError(f"{path}: label={label!r}; the labels of an .npz are chosen by the name of their array")
+        raise DataError(f"{path}: label={label!r} is a position; an .npz needs the name of its array of labels")
 
 
 @contextmanager
@@ -226,7 +226,7 @@ def _csr_shape(archive: Archive) -> tuple[int, int]:
         )
     n, d = archive.read("shape").tolist()
     if n < 0 or d < 0:
-        raise ValueError(f"its shape is ({n}, {d})")
+        raise ValueError(f"its shape is ({n}, {d}); numbers of at least 0 are needed")
     return n, d
 
 
@@ -235,7 +235,9 @@ def _refuse_csr(archive: Archive, n_pointers: int) -> None:
     data, indices, indptr = (archive.header(name) for name in _CSR[:3])
     whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
     if not whole:
-        raise ValueError(f"the indices of the sparse matrix are {indices.dtype} and {indptr.dtype}; not whole numbers")
+        raise ValueError(
+            f"its indices and indptr are of types {indices.dtype} and {indptr.dtype}; whole numbers are needed"
+        )
     if len(data.shape) != 1 or data.shape != indices.shape or indptr.shape != (n_pointers + 1,):
         raise ValueError("the parts of the CSR matrix do not fit together")
 

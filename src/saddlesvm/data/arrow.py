@@ -57,7 +57,8 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
     width, inner = _width_of(column, name, where), column.flatten()
     if inner.null_count or not (pa.types.is_floating(inner.type) or pa.types.is_integer(inner.type)):
         raise DataError(
-            f"{where}: column {name!r} holds lists of {inner.type} with {inner.null_count} gaps; numbers are needed"
+            f"{where}: column {name!r} holds lists of {inner.type} with {inner.null_count} missing values; numbers are "
+            "needed"
         )
     return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)
 

@@ -223,7 +223,7 @@ def label_position(
     else:
         position = position_of(label, names, n_columns, source)
         if position in dropped:
-            raise DataError(f"{source}: the column of the labels is among those to drop")
+            raise DataError(f"{source}: drop_columns names the label column {label!r}: leave it out there")
     if label is None and n_features is not None and len(kept) < n_features:
         named = "" if names is None else f" ({shorten([names[column] for column in kept])})"
         raise DataError(f"{source}: has {len(kept)} columns{named}; {n_features} features are expected")

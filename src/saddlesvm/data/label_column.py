@@ -114,7 +114,10 @@ class LabelColumn:
         """Replace the codes of spelled numbers by the numbers."""
         text = next((text for text in self.codes if not (self.spelled and is_number(text))), None)
         if text is not None and len(self.codes) > TEXTS_KEPT:
-            raise DataError(f"{self.name}: has more than {TEXTS_KEPT:,} different texts as labels, such as {text!r}")
+            raise DataError(
+                f"{self.name}: the label column has more than {TEXTS_KEPT:,} different texts, such as {text!r}: name "
+                "the column of the labels with label (--label)"
+            )
         if text is not None:
             raise DataError(f"{self.name}: has the label {text!r} among numbers; allowed are numbers, or text")
         numbers = np.array([float(text) for text in self.codes])

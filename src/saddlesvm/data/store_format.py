@@ -142,7 +142,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     except (ValueError, MemoryError) as error:
         raise DataError(f"{path}: is damaged: it is not JSON ({error})") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
-        raise DataError(f"{path}: is not of a store: it does not say {FORMAT_NAME!r}")
+        raise DataError(f"{path}: is not the header of a store: it does not say {FORMAT_NAME!r}")
     version = header.get("version")
     if type(version) is not int or version < 1:
         raise DataError(f"{path}: is damaged: the version is {version!r}")

@@ -51,8 +51,12 @@ HANDED_ON = ("dual_coef_", "_phases", "_fitted_C")
 def check_canonical(model: Any) -> None:
     """Raise ValueError for an option `canonical` that no fit could have."""
     check("canonical", model.canonical, BITS)
-    if model.canonical is not None and (made_automatic(model.C) is not None or getattr(model, "probability", False)):
-        raise ValueError("canonical rounds the optimum of one given problem: give a number as C, and no probability")
+    if model.canonical is None:
+        return
+    if made_automatic(model.C) is not None:
+        raise ValueError(f"canonical rounds the optimum for one value of C: give a number as C; got C={model.C!r}")
+    if getattr(model, "probability", False):
+        raise ValueError(f"canonical does not round curves: set probability=False; got {model.probability!r}")
 
 
 def make_canonical(model: Any, data: Data | None) -> None:
@@ -168,7 +172,7 @@ def chosen(rows: Any, n: int) -> np.ndarray:
         found = np.zeros(n, dtype=bool)
         found[given.astype(np.intp)] = True
     if not found.any() or found.all():
-        raise ValueError(f"{int(found.sum())} of {n} rows are named; a model needs some to forget and some to keep")
+        raise ValueError(f"rows names {int(found.sum())} of {n} rows: name at least one, and leave at least one")
     return found
 
 

@@ -144,7 +144,10 @@ def audit(
     """
     own = OwnRows(model, X, y, sample_weight, "an audit")
     if own.codes is None:
-        raise ValueError("an audit is for classifiers with one label a row; this model has none, or several")
+        raise ValueError(
+            f"an audit needs a classifier with one label a row; this {type(model).__name__} has no classes, or several "
+            "labels a row"
+        )
     asked = own.design if decisions is None else inputs.check_design(model, decisions, reset=False)
     names = np.empty(0) if groups is None else inputs.check_labels(groups, own.design.shape[0])
     loo = Estimation(own).run()

@@ -216,7 +216,10 @@ def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
     named = inputs.check_labels(groups, n)
     count = len(rows_of_groups(named)[1])
     if getattr(model, "probability", False):
-        raise ValueError("probability=... is fitted to rows that are left out one by one: it does not work with groups")
+        raise ValueError(
+            f"probability={model.probability!r} leaves rows out one by one, and groups are left out whole: leave "
+            "groups out, or set probability=False"
+        )
     return list(GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named))
 
 

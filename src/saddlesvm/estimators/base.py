@@ -66,7 +66,10 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
         totals = np.bincount(codes, weights=weights, minlength=classes.size)
         if not totals.all():
-            raise ValueError(f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight")
+            raise ValueError(
+                f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight: every class needs "
+                "one"
+            )
         factors = np.asarray(totals.sum() / (classes.size * totals))
     else:
         factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))

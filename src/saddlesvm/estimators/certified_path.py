@@ -268,8 +268,12 @@ class CertifiedPath:
     def _stretches(self) -> list[list[Stretch]]:
         """For each stretch of C, where the optima of all sub-problems lie."""
         Cs, found = self.Cs, []
-        if getattr(self.models[0], "multi_class", "ovr") in JOINT or self.models[0].penalty != "l2":
-            raise ValueError("bounds for every C need penalty='l2', and multi_class='ovr' or 'ovo'")
+        multi_class, penalty = getattr(self.models[0], "multi_class", "ovr"), self.models[0].penalty
+        if multi_class in JOINT or penalty != "l2":
+            raise ValueError(
+                "bounds for every C need penalty='l2', and multi_class='ovr' or 'ovo'; got "
+                f"penalty={penalty!r} and multi_class={multi_class!r}"
+            )
         for k, model in enumerate(self.models):
             near = closer(model, model.training_data())
             ends = [math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])]

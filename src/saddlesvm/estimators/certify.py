@@ -287,7 +287,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         )
         rest = np.delete(beta, chosen)
         if rest.any():
-            raise ValueError("the model has support vectors outside its sub-problem's rows: is y that of the fit?")
+            raise ValueError("the model has support vectors in rows of other classes: give the X and y of the fit")
         posed = machine.posed(problem)
         over_landmarks = hasattr(model, "multipliers_")
         point = _kernel_point(posed, machine, beta[chosen], intercept, over_landmarks)

@@ -269,8 +269,8 @@ class ConformalSVR(RegressorMixin, _Conformal):
         near = own.all_vicinities
         if near is None:
             raise ValueError(
-                f"ConformalSVR needs the factor of a matrix of all features; of {own.design.shape[1]:,} features on "
-                "this scale rounding leaves none: scale the features, or choose fewer"
+                f"ConformalSVR cannot factor the matrix of the {own.design.shape[1]:,} features, which rounding makes "
+                "singular: scale the features to similar size, or choose fewer"
             )
         self._near = near[0]
         return self

@@ -174,7 +174,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         if self.drop is not None:
             check("drop", self.drop, SHARE)
             if self.scoring not in (None, "accuracy"):
-                raise ValueError(f"drop compares right and wrong labels: it needs accuracy, not {self.scoring!r}")
+                raise ValueError(f"drop compares values of C by accuracy: leave scoring out; got {self.scoring!r}")
         Cs = check_Cs(self.Cs)
         template = clone(self.template())
         check_model(template)
@@ -188,7 +188,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         weights = inputs.check_weights(sample_weight, y.size)
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
-            raise ValueError("rule='one_standard_error' needs at least two splits to know the error; cv makes one")
+            raise ValueError("rule='one_standard_error' needs at least two splits, to estimate the error; cv makes one")
         whole = PartFits(template, design, y, weights)
         if whole.ready is None:
             self._refuse_for_files()
@@ -228,7 +228,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     def _refuse_for_files(self) -> None:
         """Raise ValueError for what goes with rows in memory only; these are read block by block."""
         if self.drop is not None:
-            raise ValueError("drop needs rows in memory: block by block, all folds of a C share one reading")
+            raise ValueError("drop needs rows in memory, and these are read block by block: leave drop out")
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
                 "rows that are read block by block are scored by accuracy only: leave scoring out; got "

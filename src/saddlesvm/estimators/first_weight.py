@@ -150,5 +150,5 @@ def l1_min_c(
     if fit_intercept:
         pull = max(pull, float(intercept_scaling * np.abs(signs.sum(axis=1)).max()))
     if pull == 0.0:
-        raise ValueError("the gradient at zero vanishes for every feature and the intercept: no C gives them a weight")
+        raise ValueError("the gradient at zero vanishes, so no value of C gives any feature a weight: check X and y")
     return 1.0 / (AT_NOTHING[loss] * pull)

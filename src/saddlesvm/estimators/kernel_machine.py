@@ -192,7 +192,10 @@ class KernelMachine(Estimator, KernelOptions):
         over_landmarks = getattr(self, "multipliers_", None)
         found = coefficients_of(self, n)[0] if over_landmarks is None else list(over_landmarks.toarray())
         if len(found) != problems:
-            raise ValueError(f"warm_start: the last fit had {len(found)} sub-problems, this one has {problems}")
+            raise ValueError(
+                f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit has {problems}: set "
+                "warm_start=False"
+            )
         former = getattr(self, "_fitted_C", None)
         C = getattr(self, "C_", self.C)
         factor = C / former if former and C else 1.0

@@ -77,9 +77,9 @@ def wanted(model: Any, X: Matrix) -> int:
             raise ValueError("exact_tol needs approximation: without it, tol is the gap of the exact problem")
         return 0
     if model.checkpoint is not None and model.exact_tol is None:
-        raise ValueError("a fit over landmarks has no checkpoint: leave it out")
+        raise ValueError("approximation without exact_tol has no checkpoint: give exact_tol, or leave checkpoint out")
     if model.solver != "auto" and model.exact_tol is None:
-        raise ValueError(f"landmarks use the linear solvers: leave solver='auto'; got solver={model.solver!r}")
+        raise ValueError(f"approximation without exact_tol needs solver='auto'; got {model.solver!r}")
     kernel = model.kernel_
     if kernel.precomputed or not (kernel.definite or callable(kernel.metric)):
         raise ValueError(

@@ -68,7 +68,9 @@ class OwnRows:
         duals = getattr(model, "dual_coef_", None)
         if duals is None or duals.shape[1] != n:
             held = "none" if duals is None else f"{duals.shape[1]:,}"
-            raise ValueError(f"the model holds dual variables of {held} rows, X has {n:,}: give its own rows")
+            raise ValueError(
+                f"the model has dual variables for {held} rows; X has {n:,} rows: give the rows that it was fitted to"
+            )
         self.posed = model.training_problems(y, sample_weight, n)
         self.kind = model._intercept_kind()
         self.rows = in_memory(self.design, self.kind, float(model.intercept_scaling), 1, None)

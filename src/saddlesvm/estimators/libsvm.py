@@ -172,7 +172,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     least = int(stored.rows.max(initial=-1)) + 1 if given else stored.vectors.shape[1]
     width = least if n_features is None else n_features
     if width < least:
-        raise DataError(f"{os.fspath(path)}: has {least} features; n_features={n_features} are fewer")
+        raise DataError(f"{os.fspath(path)}: the model has {least} features; n_features={n_features} is too small")
     kind = next(one for one, name in TYPES.items() if name == stored.svm_type)
     model: Any = kind(kernel=stored.kernel, **{name: getattr(stored, name) for name in PARAMETERS})
     model.kernel_ = Kernel(stored.kernel, stored.gamma, stored.degree, stored.coef0)

@@ -280,7 +280,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         True
         """
         if not self._is_calibrated():
-            raise ValueError("probability=False: this model has no curves; fit it with probability=True")
+            raise ValueError("a model with probability=False has no calibration curves: fit it with probability=True")
         return loss_bounds(self, *self._data_of(X, y, sample_weight))
 
     @internal

@@ -149,7 +149,7 @@ def checked(model: Any) -> tuple[Loss, Any, int]:
 
     multi_class = getattr(model, "multi_class", "ovr")
     if model.C is not None and not isinstance(model.C, NUMBER):
-        raise ValueError(f"C={model.C!r} is chosen on one machine; on a cluster LinearSVCCV chooses C")
+        raise ValueError(f"C={model.C!r} works on one machine only: on a cluster, LinearSVCCV chooses C")
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
         if getattr(model, name, usual) != usual:
             raise ValueError(f"{name}={getattr(model, name)!r} works on one machine only: {instead}")

@@ -97,7 +97,7 @@ def scores_of(graph: Graph, model: Any) -> Any:
     if not hasattr(model, "kernel_"):
         return graph.linear(X, model.coef_, model.intercept_)
     if model.kernel_.name not in KERNELS:
-        raise ValueError(f"ONNX has no counterpart for the kernel {model.kernel!r}; one of {', '.join(KERNELS)} has")
+        raise ValueError(f"ONNX has no counterpart for the kernel {model.kernel!r}; use one of {', '.join(KERNELS)}")
     duals = model.dual_coef_ if isinstance(model, KernelSVC) else model.problem_duals()
     return graph.linear(graph.kernel(X, model.kernel_, model.support_vectors_), duals, model.intercept_)
 

@@ -66,7 +66,7 @@ class SVM(KernelMachine, SVMOptions):
         if self._has_hard_margin() and (plain.ridge() or not has_bounded_slopes(loss)):
             raise ValueError(f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}")
         if self._has_hard_margin() and self.approximation is not None:
-            raise ValueError("C=inf does not work with approximation: rows on the margin need the exact kernel")
+            raise ValueError("C=inf needs the exact kernel: leave approximation out")
 
     def _solve(
         self, X: Any, problems: Sequence[SubProblem], loss: Loss, weights: np.ndarray | None, *rest: Any
@@ -84,8 +84,8 @@ class SVM(KernelMachine, SVMOptions):
             if any(result.outcome in EARLY for result in results) or not reaches(results, weights):
                 return results
         raise ValueError(
-            "C=inf asks for a model that keeps every row out of the margin (or inside the tube); with this kernel "
-            f"there is none, as far as C = {C:g} can tell: give a finite C"
+            "C=inf asks for a model that keeps every row out of the margin (or inside the tube), and no value of C up "
+            f"to {C:g} gives one with this kernel: give a finite C"
         )
 
     @property
@@ -144,7 +144,7 @@ class SVM(KernelMachine, SVMOptions):
         """The weights of the features, shape (problems, d), read-only; for the linear kernel only. Sparse for sparse
         rows."""
         if self.kernel != "linear":
-            raise AttributeError("coef_ is there for kernel='linear' only")
+            raise AttributeError(f"coef_ exists for kernel='linear' only; this model has kernel={self.kernel!r}")
         weights = self._pair_weights()
         values = weights.data if sparse.issparse(weights) else weights
         values.flags.writeable = False  # they are computed from the support vectors: a change would be lost

@@ -194,7 +194,7 @@ def kinds_of(source: FrameSource, label: str | None, given: Mapping[str, str] | 
     places = {key: position_of(key, names, len(names), source.name, "column") for key in given or {}}
     asked = {names[place]: str((given or {})[key]) for key, place in places.items()}
     if label in asked:
-        raise DataError(f"{source.name}: {label!r} is the column of the labels; it has no kind")
+        raise DataError(f"{source.name}: {label!r} is the label column: give kinds to the other columns only")
     try:
         return found_in(frame, asked)
     except DataError as error:

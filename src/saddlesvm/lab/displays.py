@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from saddlesvm.lab.charts import Chart, Series
+from saddlesvm.solvers.base import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 FINE = 241  # number of values of C at which a path is drawn
 MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
 AGAINST = {"epochs": ("epoch", "epochs"), "seconds": ("seconds_solving", "seconds of solving")}  # columns of a trace
+GAP_KINDS = ("gap", "closing")  # charts of a fit
 PATH_KINDS = ("gap", "band", "error", "weights", "features")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
@@ -64,7 +66,7 @@ class GapDisplay(Display):
     'epochs'
     """
 
-    trace: Any
+    trace: Any = field(repr=False)
     name: str = ""
 
     @classmethod
@@ -105,7 +107,10 @@ class GapDisplay(Display):
             The model has several sub-problems.
         """
         if len({record["problem"] for record in self.trace}) > 1:
-            raise ValueError("the model has several sub-problems; draw the trace of one: GapDisplay(part of the trace)")
+            raise ValueError(
+                "kind='closing' draws one sub-problem, and the model has several: select the records of one, and give "
+                "them to GapDisplay(trace=...)"
+            )
         column, words = AGAINST[against]
         x, primal, dual = (np.array([one[name] for one in self.trace]) for name in (column, "primal", "dual"))
         size = max(abs(primal.min()), abs(dual.max())) or 1.0
@@ -138,7 +143,14 @@ class GapDisplay(Display):
         kind : {"gap", "closing"}, default="gap"
             The relative gap, a line a sub-problem; or both objectives, on a logarithmic scale on either side of the
             optimum.
+
+        Raises
+        ------
+        ValueError
+            `against` or `kind` is unknown, or ``kind="closing"`` and the model has several sub-problems.
         """
+        one_of("against", against, tuple(AGAINST))
+        one_of("kind", kind, GAP_KINDS)
         return self._drawn((self.chart if kind == "gap" else self.closing_chart)(against), ax)
 
 
@@ -169,10 +181,10 @@ class PathDisplay(Display):
     'C'
     """
 
-    path: Any
-    scores: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    path: Any = field(repr=False)
+    scores: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
     chosen: float | None = None
-    names: Sequence[str] | None = None
+    names: Sequence[str] | None = field(default=None, repr=False)
 
     @classmethod
     def from_path(

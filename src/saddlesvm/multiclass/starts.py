@@ -135,8 +135,8 @@ class GivenDuals:
         """
         if alone or sub.n_vectors > 1 or not holds_square(problem.penalty):
             raise ValueError(
-                "dual_coef_init is for multi_class 'ovr' and 'ovo' and penalties with a square, over rows whose solver "
-                "begins at dual variables: give coef_init"
+                "dual_coef_init needs multi_class='ovr' or 'ovo', a penalty with a square, and a solver that starts at "
+                "dual variables: give coef_init"
             )
         if self.duals.shape != (count, problem.y.size):
             raise ValueError(
@@ -152,7 +152,7 @@ class GivenDuals:
             i, of = int(beyond[0]), f" of {sub.label}" if sub.label else ""
             raise ValueError(
                 f"dual_coef_init{of} holds {problem.C * given[i]:.6g} for row {i}, whose label is {problem.y[i]:g}: "
-                f"{problem.C * alpha[i]:.6g} is the nearest that the loss allows there"
+                f"the nearest value that the loss allows is {problem.C * alpha[i]:.6g}"
             )
         return Point(alpha=alpha)
 

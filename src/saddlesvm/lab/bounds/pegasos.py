@@ -155,9 +155,9 @@ def average_regret_bound(R: float, lam: float, T: float, delta: float, *, projec
         A condition of the theorem is not met; the message names it.
     """
     if R < 1.0:
-        raise ValueError(f"the theorem asks for R >= 1; got {R!r}")
+        raise ValueError(f"the theorem needs R >= 1; got {R!r}")
     if lam > LARGEST_LAMBDA:
-        raise ValueError(f"the theorem asks for lambda <= 1/4; got {lam!r}")
+        raise ValueError(f"the theorem needs lambda <= 1/4; got {lam!r}")
     between("delta", delta)
     iterations(T)
     return CONSTANT * gradient_constant(R, lam, projection=projection) * math.log(T / delta) / (lam * T)
@@ -237,7 +237,7 @@ def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **o
     while error(high) > eps:
         low, high = high, 2 * high
         if high > MOST:
-            raise ValueError(f"{bound.__name__} stays above {eps!r}")
+            raise ValueError(f"{bound.__name__} stays above eps={eps!r} for every T that was tried: give a larger eps")
     while high - low > 1:
         middle = (low + high) // 2
         if error(middle) > eps:

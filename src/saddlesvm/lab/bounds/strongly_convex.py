@@ -37,7 +37,7 @@ def log_of_share(T: float, delta: float) -> float:
     iterations(T)
     log = math.log(4.0 * math.log(T) / delta)
     if log <= 1.0:
-        raise ValueError(f"the theorem asks for delta < 4 ln(T) / e; got delta = {delta!r} with T = {T!r}")
+        raise ValueError(f"the theorem needs delta < 4 ln(T) / e; got delta = {delta!r} with T = {T!r}")
     return log
 
 
