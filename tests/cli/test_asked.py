@@ -133,10 +133,16 @@ def test_a_report_of_one_model_names_its_strongest_features(tmp_path: Path, caps
         "labels are proven to be those of the exact optimum",
         "The strongest features",
         "at most",
-        "For 'in'",
+        "For class in",
         ">a<",
     ):
         assert part in text or part.replace("'", "&#x27;") in text
+
+
+def test_a_report_says_why_no_label_is_proven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "out.html"
+    told(["train", "heart", "--probability", "yes", "--report", str(report)], capsys)
+    assert "none is proven, as the labels come from calibrated probabilities" in report.read_text()
 
 
 def test_the_picture_of_a_quick_fit_does_not_change_its_model(

@@ -74,6 +74,19 @@ def test_pictures_of_a_classifier():
     assert len(ax.images) == 2
 
 
+def test_a_short_logarithmic_axis_has_round_numbers_at_its_ticks():
+    """Over more than two powers of ten, plotly's own ticks are right."""
+    x = np.array([1.0, 3.0, 8.0])
+    layouts = [
+        specification(Chart("", "x", "y", (Series("", x * scale, x),), x_log=True))["layout"] for scale in (1, x)
+    ]
+    shown = [one for one in layouts[0]["xaxis"]["ticktext"] if 0.5 < float(one) < 20]
+    assert shown == ["0.6", "0.8", "1", "2", "3", "4", "5", "6", "8", "10"]
+    wide = specification(Chart("", "x", "y", (Series("", 100.0**x, x),), x_log=True))["layout"]["xaxis"]
+    middle = layouts[1]["xaxis"]["tickvals"]
+    assert "tickvals" not in wide and [one for one in middle if 1.0 <= one <= 100.0] == [1, 2, 5, 10, 20, 50, 100]
+
+
 def test_figures_are_written_in_both_formats(tmp_path):
     x = np.array([1.0, 2.0])
     report = Report("title", [])

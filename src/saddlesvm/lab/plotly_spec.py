@@ -13,6 +13,7 @@ from saddlesvm.runtime.shown import shown
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 DIGITS = 5
 STANDOFF = 10
+SHORT, NARROW = 100.0, 12.0  # ratios of largest to smallest up to which a logarithmic axis has ticks of its own
 OPACITIES = (0.06, 0.6)  # of a grid's squares, for a share of 0 and of 1 of the row: the page's ink is read on all
 
 
@@ -25,8 +26,8 @@ def _of_chart(chart: Chart) -> dict[str, Any]:
     data = [] if chart.shade is None else [_shade(chart.shade)]
     data += [trace for series in chart.series for trace in _traces(series)]
     layout: dict[str, Any] = {
-        "xaxis": _axis(chart.x_title, chart.x_log),
-        "yaxis": _axis(chart.y_title, chart.y_log),
+        "xaxis": _axis(chart.x_title, chart.x_log, [one.x for one in chart.series]),
+        "yaxis": _axis(chart.y_title, chart.y_log, [one.y for one in chart.series]),
         "shapes": [*(_line("x", "y", one) for one in chart.levels), *(_line("y", "x", one) for one in chart.uprights)],
         "annotations": [_word(value, word, chart.y_log) for value, word in chart.levels.items()],
     }
@@ -37,11 +38,26 @@ def _of_chart(chart: Chart) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _axis(title: str, logarithmic: bool) -> dict[str, Any]:
+def _axis(title: str, logarithmic: bool, drawn: list[np.ndarray]) -> dict[str, Any]:
     axis: dict[str, Any] = {"title": _title(title), "automargin": True}
     if logarithmic:
         axis |= {"type": "log", "exponentformat": "power", "dtick": None}
+        ticks = short_ticks(np.concatenate([*drawn, np.empty(0)]))
+        axis |= {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]} if ticks else {}
     return axis
+
+
+def short_ticks(values: np.ndarray) -> list[float]:
+    """Round numbers around positive values that span less than two powers of ten; else none: plotly's are fine then.
+
+    plotly writes the digits between the powers of ten alone, 9 for 0.9, and in another size.
+    """
+    positive = values[np.isfinite(values) & (values > 0.0)]
+    if not positive.size or positive.max() >= SHORT * positive.min():
+        return []
+    powers = range(int(np.floor(np.log10(positive.min()))) - 1, int(np.ceil(np.log10(positive.max()))) + 2)
+    digits = (1, 2, 3, 4, 5, 6, 8) if positive.max() < NARROW * positive.min() else (1, 2, 5)
+    return [float(f"{digit}e{power}") for power in powers for digit in digits]
 
 
 def _title(text: str) -> dict[str, Any]:

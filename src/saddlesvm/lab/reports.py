@@ -84,6 +84,8 @@ def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
         for name, value in worth.items()
         if name.endswith("labels proven")
     ]
+    if getattr(model, "probability", False):
+        found.append("Decisions: none is proven, as the labels come from calibrated probabilities.")
     if scores:
         found.append(f"Scores: {', '.join(scores)}.")
     return found
@@ -109,9 +111,9 @@ def closing(model: Any, other: Trace | None) -> list[Item]:
 def features(best: list[tuple[Any, ...]], caption: str) -> Item:
     """A table of features, with bounds on the optimum's weights where they are known; or a sentence."""
     if not best:
-        return Prose(f"{caption} No feature speaks for it: all weights point the other way, or are zero.")
-    titles = ["feature", "weight", "the optimum's: at least", "at most"][: len(best[0])]
-    return Table(titles, [[str(one), *(f"{value:+.4g}" for value in values)] for one, *values in best], caption)
+        return Prose(f"{caption} No feature speaks for this class: all weights are zero, or speak against it.")
+    titles = ["feature", "weight", "optimum from", "to"][: len(best[0])]
+    return Table(titles, [[str(one), *(f"{value:+#.4g}" for value in values)] for one, *values in best], caption)
 
 
 def heading(model: Any, label: Any) -> str:
@@ -119,8 +121,8 @@ def heading(model: Any, label: Any) -> str:
     if not hasattr(model, "classes_"):
         return "The largest weights, of either sign."
     if isinstance(label, tuple):
-        return f"For {label[0]!r}, against {label[1]!r}."
-    return f"For {label!r}."
+        return f"For class {label[0]}, against class {label[1]}."
+    return f"For class {label}."
 
 
 def path_report(display: PathDisplay, name: str, facts: list[tuple[str, str]], command: str) -> Report:
