@@ -2,7 +2,9 @@
 
     python -m benchmarks.makers.heat_map [--check]
 
-Drawn from the table of docs/benchmarks.md for a relative distance of 0.001, and its list of data; nothing is measured.
+Drawn from the table of docs/benchmarks.md for a relative distance of 0.001, and its list of data, and from the table of
+ReHLine in docs/speed.md, which was measured later: where its factor is the smaller one, the square names ReHLine.
+Nothing is measured here.
 With ``--check`` the figures are compared with the picture, and nothing is written.
 """
 
@@ -18,6 +20,7 @@ from numpy import log2
 from benchmarks.makers.front_pictures import DOCS, drawn_or_checked, save
 
 HEADING = "### To a relative distance of 0.001\n"
+APART = "### ReHLine\n"
 DEEPER = 0.16  # opacity for each factor of two
 SHORT = {
     "scikit-learn LinearSVC, dual": "LinearSVC",
@@ -53,6 +56,22 @@ def cells() -> list[Cell]:
         found.append(
             Cell(data, (loss, float(C)), float(number[0]), words, "no peer" if above else SHORT.get(peer, peer))
         )
+    return found
+
+
+def with_rehline(given: list[Cell]) -> list[Cell]:
+    """The cells, with ReHLine in the place of a peer that is slower beside saddlesvm."""
+    text = (DOCS / "speed.md").read_text(encoding="utf-8").partition(APART)[2].partition("\n## ")[0]
+    factors = {}
+    for line in re.findall(r"^\|(.+)\|$", text, re.M)[2:]:
+        data, loss, C, _, _, factor = (cell.strip() for cell in line.split("|"))
+        if factor:
+            factors[data, (loss, float(C))] = factor
+    found = []
+    for cell in given:
+        factor = factors.get((cell.data, cell.problem))
+        nearer = factor is not None and (float(factor) < cell.factor or cell.peer == "no peer")
+        found.append(cell._replace(factor=float(factor), words=factor, peer="ReHLine") if factor and nearer else cell)
     return found
 
 
@@ -93,7 +112,7 @@ def stale(found: list[Cell]) -> list[str]:
 
 def main() -> int:
     """Draw the map, or compare it with the table."""
-    found = cells()
+    found = with_rehline(cells())
     return drawn_or_checked(__doc__, lambda: stale(found), lambda: save("heat-map", (9.4, 6.2), draw, found))
 
 

@@ -164,4 +164,4 @@ def test_other_faults_of_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ['3,"4,z', '3,4,"z', '"3,4,z'])
 def test_a_quote_that_is_not_closed_swallows_nothing(tmp_path: Path, line: str) -> None:
     text = f"a,b,y\n1,2,x\n\n{line}\n5,6,x\n7,8,z\n"
-    fails_on(tmp_path, "t.csv", text, "line 4: a quote is opened that its line does not close")
+    fails_on(tmp_path, "t.csv", text, "line 4: a quote is opened and not closed in its line")

@@ -120,7 +120,7 @@ def test_a_model_that_fits_whatever_its_rows_say_is_not_trusted():
     X, y = random.normal(size=(40, 60)), np.arange(40) % 2
     found = leave_one_out(LinearSVC(C=1e4, random_state=0).fit(X, y), X, y)
     assert not found.trusted
-    assert "of the freedom of the rows" in found.reasons[0]
+    assert "of the degrees of freedom of the rows" in found.reasons[0]
     chosen = LinearSVC(C="auto:low=1e3,high=1e5", random_state=0).fit(X, y).choice_
     assert chosen.by_folds
     assert np.isfinite(chosen.errors).all()

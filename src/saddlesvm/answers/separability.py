@@ -96,7 +96,7 @@ def separability(X: Any, signs: np.ndarray, w: np.ndarray, b: float, beta: np.nd
         return Separability(True, low, max(low, high), "a hyperplane has every row on its side")
     if _balanced(X, signs, a):
         return Separability(False, 0.0, 0.0, "the convex hulls of the classes share a point")
-    return Separability(None, 0.0, high, "no hyperplane with a wider margin separates; a narrower one may")
+    return Separability(None, 0.0, high, "no hyperplane separates with a wider margin; one with a narrower margin may")
 
 
 def _norms(X: Any) -> np.ndarray:

@@ -71,7 +71,7 @@ def facts_of(found: Audit, y: np.ndarray, most: int | None) -> Facts:
             "leave-one-out error to": loo.error_high,
             "decisions that no single row can change": int(found.stable.sum()),
             "of decisions": int(found.stable.size),
-            "rows that surely belong to another class without themselves": int(np.sum(found.margins_high < 0.0)),
+            "rows proven to get another class from the model without them": int(np.sum(found.margins_high < 0.0)),
         },
         "suspects": {
             f"row {i}": f"label {y[i]}, suggested {suggested}, margin {found.margins[i]:.4g} "

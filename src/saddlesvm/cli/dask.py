@@ -27,7 +27,7 @@ REFUSED = {  # options that a fit on a cluster does not have, and what it has in
     "n_jobs": "the threads of the workers do the work",
     "gap": "give --tol, the relative one",
     "keep": "a fit returns the best model of its rounds",
-    "checkpoint": "a fit goes on where workers die; a model is kept in the file of --model",
+    "checkpoint": "a fit continues after workers are lost; --model saves the model",
     "probability": "the logistic loss has probabilities of its own",
 }
 

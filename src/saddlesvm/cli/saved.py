@@ -71,7 +71,7 @@ def posed(model: Any, strength: dict[str, float | None]) -> dict[str, Any]:
         model = clone(model).set_params(**{"C": 1.0, "lam": None} | given)
     return {
         "problem": line_of(model),
-        "note": "files of LIBLINEAR do not hold C: 1 is assumed, --C or --lambda tells it" if assumed else None,
+        "note": "files of LIBLINEAR do not hold C: C = 1 is assumed; give --C or --lambda" if assumed else None,
     }
 
 

@@ -23,7 +23,7 @@ from saddlesvm.data.table import Label, Task
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 _ENCODE = "(text columns need encoding first)"
-_OPEN_QUOTE = "a quote is opened that its line does not close"
+_OPEN_QUOTE = "a quote is opened and not closed in its line"
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def audit(
     suspects = suspects[np.argsort(margins[suspects], kind="stable")]
     near, notes, repeats = own.all_vicinities, [], contradictions(own.design, own.codes)
     if near is None:
-        notes.append("influence is not proven: the loss has no curvature that is known, or there are too many features")
+        notes.append("influence is not proven: the loss has no known curvature, or there are too many features")
     low_moves, high_moves, stable = _of_rows(near, own, asked)
     return Audit(
         suspects,

@@ -45,7 +45,7 @@ def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray
     if not table.done[:k].all(axis=1).any():
         raise KeyboardInterrupt("the search was interrupted before every fold had reached the smallest C")
     if k < Cs.size:
-        came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold came to"
+        came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold completed"
         warnings.warn(came, stacklevel=3)
     return Cs[:k], table.scores[:k], table.gaps[:k]
 

@@ -46,10 +46,10 @@ def diagnose(X: Any) -> list[Finding]:
     found = _spread(norms)
     constant = np.flatnonzero((low == high) & used)
     if constant.size:
-        found.append(Finding(f"{_listed(constant)} constant", "An intercept says the same; leave them out"))
+        found.append(Finding(f"{_listed(constant)} constant", "An intercept does the same: leave them out"))
     empty = np.flatnonzero(~used)
     if empty.size and not sparse.issparse(X):
-        found.append(Finding(f"{_listed(empty)} zero everywhere", "They do no harm, and no good"))
+        found.append(Finding(f"{_listed(empty)} zero everywhere", "They have no effect"))
     repeated = _repeated(X, print_, used & (low != high))
     if repeated.size:
         found.append(
@@ -81,7 +81,7 @@ def separability(model: Any) -> list[Finding]:
     return [
         Finding(
             f"the losses are under {100 * HARDLY:g} % of the objective: the classes are (nearly) separable",
-            "A larger C changes nothing but the time; a smaller one is easier and may generalise better",
+            "A larger C only takes longer; a smaller C is faster, and may generalise better",
         )
     ]
 

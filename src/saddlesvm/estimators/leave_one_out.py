@@ -348,7 +348,9 @@ class Estimation:
         """Why the estimates are not to be trusted."""
         reasons = []
         if taken > MOST_TAKEN:
-            reasons.append(f"the model takes up {100 * taken:.0f} % of the freedom of the rows that bend the objective")
+            reasons.append(
+                f"the model uses {100 * taken:.0f} % of the degrees of freedom of the rows that bend the objective"
+            )
         if spread > LARGEST_SPREAD:
             reasons.append(f"the leverages of sampled rows differ by {100 * spread:.0f} % from their size")
         gap = self.model.certificate_.relative_gap

@@ -251,8 +251,8 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     def calibration_loss_bounds(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> tuple[float, float]:
         """Proven bounds on the leave-one-out log loss of the probabilities of a model with `probability`.
 
-        The curves are fitted to estimates of leave-one-out scores. This is how far these are proven: the mean
-        ``-log p(label)`` that the curves give to the exact leave-one-out scores lies between the bounds.
+        The curves are fitted to estimates of leave-one-out scores. The bounds are for the exact leave-one-out scores:
+        the mean ``-log p(label)`` that the curves give to them lies between the bounds.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ FOR_ONE_MACHINE = {
     "certify_every": (None, "every round is certified"),
     "keep": ("best", "the best certified model is kept"),
     "gap": (0.0, "give tol, the relative gap"),
-    "checkpoint": (None, "a fit goes on where workers die; save() keeps a model"),
+    "checkpoint": (None, "a fit continues after workers are lost; save() keeps a model"),
     "n_jobs": (None, "the threads of the workers do the work"),
 }
 Method = TypeVar("Method", bound=Callable[..., Any])

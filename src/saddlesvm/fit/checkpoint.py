@@ -164,9 +164,7 @@ class Checkpoint:
         try:
             yield
         except DataError as error:
-            message = (
-                f"{error}. The fit is not disturbed; a run after this one could only go on from an earlier checkpoint"
-            )
+            message = f"{error}. The fit continues; a later run can resume from an earlier checkpoint only"
             warnings.warn(message, CheckpointWarning, stacklevel=2)
             self.wrote()
 

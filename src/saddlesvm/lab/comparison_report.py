@@ -81,7 +81,7 @@ def comparison_report(comparison: Comparison) -> Report:
     trace = comparison.trace
     sentences = verdict(trace)
     if comparison.interrupted:
-        sentences.insert(0, f"Interrupted: this is what was done of {comparison.plan.cells} runs.")
+        sentences.insert(0, f"Interrupted: the report has the finished ones of {comparison.plan.cells} runs.")
     report = Report(
         f"Solvers compared on {comparison.dataset.name}",
         sentences + comparison.notes,

@@ -268,7 +268,7 @@ def row_in_words(X: Any, i: int, names: Any) -> str:
 def influence(found: Audit, y: np.ndarray) -> list[Item]:
     """The rows that move the weights most."""
     if not np.isfinite(found.moves_high).any():
-        return [Prose("Nothing is proven: the loss has no curvature that is known, or there are too many features.")]
+        return [Prose("Nothing is proven: the loss has no known curvature, or there are too many features.")]
     order = np.argsort(-found.moves_high, kind="stable")[:SHOWN]
     rows = [[str(i), str(y[i]), between(float(found.moves_low[i]), float(found.moves_high[i]))] for i in order]
     return [Table(["row", "label", "move of the weights, proven"], rows, f"Largest first; {len(rows)} of {y.size:,}.")]

@@ -202,7 +202,8 @@ class Pegasos(SolverBase):
         the theorems are about; "tail_average", the mean of w_(s+2), ..., w_(T+1), the last 30 to 50 % of the iterates.
         T is not known beforehand, so windows of iterates begin after 0, 1, 2, 3, 5, 8, 12, 17, ... iterations (after s
         the next one after ``floor(sqrt(2) s) + 1``), and the last two windows are averaged, the first of which began
-        after s. With another penalty than half a square, a mean is one of pulls.
+        after s. With another penalty than half a square, the mean is that of the sums of sub-gradients, and the
+        weights are computed from this mean.
     delay : float, default=0.0
         Iterations by which the step sizes are delayed: :math:`\eta_t = 1 / (\lambda (t + \text{delay}))`. With 0, as
         published, the first iteration computes margins with the start, and then multiplies the start by zero. To keep a

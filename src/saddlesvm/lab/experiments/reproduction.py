@@ -154,7 +154,7 @@ def reproduce(
         for one in chosen:
             for words, work in one.steps():
                 if stop.is_set():
-                    one.report.verdict.insert(0, f"Interrupted before: {words}. This is what was done.")
+                    one.report.verdict.insert(0, f"Interrupted before {words}; the report has the finished part.")
                     break
                 bar.begin(f"{one.name}: {words}")
                 began, on_cores = time.perf_counter(), time.process_time()
