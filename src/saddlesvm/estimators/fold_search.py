@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES, matrix_bytes
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.bar import Bar
+from saddlesvm.runtime.threads import Schedule, results_of
 from saddlesvm.solvers.second_order.held_out import LeftOut
 
 Scorer = Callable[[Any, Any, Any], float]
@@ -118,37 +119,26 @@ class FoldSearch:
 
     def run(self, jobs: int) -> Table:
         """Do all the work in `jobs` threads."""
-        if self.drop is None and jobs == 1:
-            for k in range(self.Cs.size):
-                self._fit_all(k)
-                for number in range(len(self.folds)):
-                    self._judge(k, number)
-            return self.table
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                if self.drop is None:
-                    _wait(self._side_by_side(pool))
-                else:
-                    self._fold_by_fold(pool)
-            except BaseException:
-                self.stop.set()
-                pool.shutdown(cancel_futures=True)
-                raise
+        with Schedule(jobs, self.stop) as schedule:
+            if self.drop is None:
+                self._side_by_side(schedule)
+            else:
+                self._fold_by_fold(schedule)
         return self.table
 
-    def _side_by_side(self, pool: ThreadPoolExecutor) -> list[Future[None]]:
+    def _side_by_side(self, schedule: Schedule) -> None:
         """All folds of a C while all rows go on to the next."""
-        judged: list[Any] = []
-        ahead = pool.submit(self._fit_all, 0)
+        folds = range(len(self.folds))
+        judged: list[Any] = [None for _ in folds]
+        ahead = schedule.add(self._fit_all, 0)
         for k in range(self.Cs.size):
-            ahead.result()
+            results_of([ahead])
             if k + 1 < self.Cs.size:
-                ahead = pool.submit(self._fit_all, k + 1)
-            before = judged[-len(self.folds) :] or [None] * len(self.folds)
-            judged += [pool.submit(self._judge_after, one, k, number) for number, one in enumerate(before)]
-        return judged
+                ahead = schedule.add(self._fit_all, k + 1)
+            judged += [schedule.add(self._judge, k, number, judged[-len(folds) :][number]) for number in folds]
+        results_of(judged[len(folds) :])
 
-    def _fold_by_fold(self, pool: ThreadPoolExecutor) -> None:
+    def _fold_by_fold(self, schedule: Schedule) -> None:
         """All values of C in one fold after the other, without those that cannot win any more."""
         for k in range(self.Cs.size):
             self._fit_all(k)
@@ -157,8 +147,8 @@ class FoldSearch:
             judged: list[Future[None]] = []
             for k in np.flatnonzero(~self.table.given_up).tolist():
                 before = judged[-1] if in_turn and judged else None
-                judged.append(pool.submit(self._judge_after, before, k, number))
-            _wait(judged)
+                judged.append(schedule.add(self._judge, k, number, before))
+            results_of(judged)
             self._give_up(number + 1)
 
     def _give_up(self, folds: int) -> None:
@@ -196,14 +186,10 @@ class FoldSearch:
         self.models.append(model)
         self._report(f"C = {self.Cs[k]:.3g}, all rows")
 
-    def _judge_after(self, before: Future[None] | None, k: int, number: int) -> None:
-        """Judge when the fold is done with the C before; that was begun earlier, so that no thread waits for ever."""
+    def _judge(self, k: int, number: int, before: Future[None] | None) -> None:
+        """Fit a fold at the k-th C, from where all rows ended, and score it, when it is done with the C before."""
         if before is not None:
             wait([before])
-        self._judge(k, number)
-
-    def _judge(self, k: int, number: int) -> None:
-        """Fit a fold at the k-th C, from where all rows ended, and score it."""
         if self.stop.is_set() or k >= len(self.models):
             return
         fold = self.folds[number]
@@ -238,11 +224,6 @@ class FoldSearch:
         if self.bar is not None:
             self.bar.show(words)
             self.bar.advance()
-
-
-def _wait(futures: list[Future[None]]) -> None:
-    for future in futures:
-        future.result()
 
 
 class FoldSearchOnFiles:

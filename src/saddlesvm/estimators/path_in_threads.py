@@ -9,11 +9,10 @@ not depend on how many threads there are, beyond one; they differ from those of 
 
 from __future__ import annotations
 
-import contextvars
 import math
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.rows import layouts
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.runtime.threads import blas_for, worth_threads
+from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
 
 AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third
 PASSES = 1.0  # passes over the rows that a fit takes for each power of ten of the gap asked for, at least
@@ -124,19 +123,9 @@ class GridInThreads:
 
     def run(self) -> list[Timed]:
         """The fitted models in the order of the grid, up to the first that was not made."""
-        tasks: list[Future[Timed | None]] = []
-        count = min(self.jobs, AT_ONCE, self.Cs.size)
-        with blas_for(0.0), ThreadPoolExecutor(count, thread_name_prefix="saddlesvm-path") as pool:
-            try:
-                for place in range(self.Cs.size):
-                    tasks.append(pool.submit(contextvars.copy_context().run, self._fit, place))
-                made = [task.result() for task in tasks]
-            except BaseException:
-                self.stop.set()
-                pool.shutdown(cancel_futures=True)
-                raise
-        ends = [place for place, one in enumerate(made) if one is None]
-        return [one for one in made[: ends[0] if ends else None] if one is not None]
+        with blas_for(0.0), Schedule(min(self.jobs, AT_ONCE, self.Cs.size), self.stop) as schedule:
+            made = results_of([schedule.add(self._fit, place) for place in range(self.Cs.size)])
+        return list(takewhile(lambda one: one is not None, made))  # type: ignore[arg-type]
 
     def _fit(self, place: int) -> Timed | None:
         """Fit at the C of this place when the one before has handed its point over; it was begun earlier."""

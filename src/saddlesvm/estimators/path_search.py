@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -30,6 +29,7 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import Schedule, some_ended
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
@@ -38,11 +38,15 @@ Fitted = tuple[Knot, Any]
 
 
 class Wanted(NamedTuple):
-    """A fit to make: its C, and the neighbours that it begins between, or at the lower one alone, or at none."""
+    """A fit to make: its C, the neighbours that it begins between, or at the lower one alone, or at none; its threads.
+
+    The first fits between both ends, which have few beside them, divide the threads among them.
+    """
 
     C: float
     low: Fitted | None
     high: Fitted | None
+    threads: int
 
 
 class Stopper:
@@ -99,8 +103,7 @@ class PathSearch:
         """Fit both ends, and between them until every stretch is proven."""
         with interruptible() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
-            divided = self._in_turn if self.jobs == 1 else self._in_threads
-            fitted = divided(self._ends(ends, stop), stop, uses_lambda)
+            fitted = self._divided(self._ends(ends, stop), stop, uses_lambda)
         path = self._path(fitted, uses_lambda)
         if self.file is not None:
             self.file.end()
@@ -129,70 +132,46 @@ class PathSearch:
 
     def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Fitted]:
         """The fits of both ends, the upper one begun at the lower one; that one alone where the path ends with it."""
-        fitted = [self._fit(Wanted(ends[0], None, None), stop, self.jobs)]
+        fitted = [self._fit(Wanted(ends[0], None, None, self.jobs), stop)]
         if not self._ended(fitted, stop):
-            fitted.append(self._fit(Wanted(ends[1], fitted[0], None), stop, self.jobs))
+            fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
         return fitted
 
-    def _in_turn(self, fitted: list[Fitted], stop: threading.Event, uses_lambda: bool) -> list[Fitted]:
-        """Round by round a fit half-way in every stretch that is not proven."""
-        while not self._ended(fitted, stop):
-            pairs = [(a, b) for a, b in pairwise(fitted) if self._open(a, b)]
-            self._report(fitted, uses_lambda)
-            if not pairs:
-                break
-            made = [self._made(_half_way(*pair), stop) for pair in pairs]
-            fitted = sorted([*fitted, *(one for one in made if one is not None)], key=lambda one: one[0].C)
-        return fitted
+    def _divided(self, fitted: list[Fitted], stop: threading.Event, uses_lambda: bool) -> list[Fitted]:
+        """These fits and those half-way in every stretch that is not proven, as soon as both its ends are fitted."""
+        stretches: list[tuple[Fitted, Fitted, int]] = [(low, high, self.jobs) for low, high in pairwise(fitted)]
+        under_way: dict[Future[Fitted | None], tuple[Fitted, Fitted, int]] = {}
+        with Schedule(self.jobs, stop) as schedule:
+            while not self._ended(fitted, stop):
+                self._report(_ascending(fitted), uses_lambda)
+                for low, high, threads in stretches:
+                    if self._open(low, high):
+                        wanted = Wanted(low[0].until(high[0]).middle(), low, high, threads)
+                        under_way[schedule.add(self._made, wanted, stop)] = low, high, max(1, threads // 2)
+                if not under_way:
+                    break
+                stretches = []
+                for task in some_ended(under_way):
+                    (low, high, threads), made = under_way.pop(task), task.result()
+                    if made is not None:
+                        fitted.append(made)
+                        stretches += [(low, made, threads), (made, high, threads)]
+        late = [task.result() for task in under_way]
+        return _ascending([*fitted, *(one for one in late if one is not None)])
 
-    def _in_threads(self, fitted: list[Fitted], stop: threading.Event, uses_lambda: bool) -> list[Fitted]:
-        """The same fits side by side: a stretch is divided as soon as both its ends are fitted.
-
-        The first fits, which have few beside them, divide the threads among them.
-        """
-        waiting: dict[Future[Fitted | None], tuple[Wanted, int]] = {}
-        with ThreadPoolExecutor(self.jobs, thread_name_prefix="saddlesvm-path") as pool:
-
-            def divide(known: Sequence[Fitted], depth: int) -> None:
-                for low, high in pairwise(known):
-                    if not self._open(low, high):
-                        continue
-                    wanted, run = _half_way(low, high), contextvars.copy_context().run
-                    task = pool.submit(run, self._made, wanted, stop, max(1, self.jobs >> depth))
-                    waiting[task] = wanted, depth + 1
-
-            try:
-                while not self._ended(fitted, stop):
-                    self._report(fitted, uses_lambda)
-                    if not waiting:
-                        divide(fitted, 0)
-                    if not waiting:
-                        break
-                    for task in wait(waiting, return_when=FIRST_COMPLETED).done:
-                        (wanted, depth), made = waiting.pop(task), task.result()
-                        if made is not None and wanted.low is not None and wanted.high is not None:
-                            fitted = sorted([*fitted, made], key=lambda one: one[0].C)
-                            divide([wanted.low, made, wanted.high], depth)
-            except BaseException:
-                stop.set()
-                pool.shutdown(cancel_futures=True)
-                raise
-        late = [task.result() for task in waiting if not task.cancelled()]
-        return sorted([*fitted, *(one for one in late if one is not None)], key=lambda one: one[0].C)
-
-    def _made(self, wanted: Wanted, stop: threading.Event, jobs: int = 1) -> Fitted | None:
+    def _made(self, wanted: Wanted, stop: threading.Event) -> Fitted | None:
         """A fit, or None where the search is over."""
         if stop.is_set() or self._seconds_left() == 0.0:
             return None
-        return self._fit(wanted, stop, jobs)
+        return self._fit(wanted, stop)
 
     def _report(self, fitted: Sequence[Fitted], uses_lambda: bool) -> None:
         if self.watch is not None:
             self.watch(self._path(fitted, uses_lambda))
 
-    def _fit(self, wanted: Wanted, stop: threading.Event, jobs: int = 1) -> Fitted:
-        """Fit at C with so many threads, begun at the mixture of its neighbours."""
-        C, low, high = wanted
+    def _fit(self, wanted: Wanted, stop: threading.Event) -> Fitted:
+        """Fit at C, begun at the mixture of its neighbours."""
+        C, low, high, threads = wanted
         model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
         stored = None if self.file is None else self.file.at(float(C))
         left = self._seconds_left()
@@ -200,7 +179,7 @@ class PathSearch:
             model.set_params(probability=False)  # the curves are for a model that was chosen
         callbacks = [Stopper(self.template.callbacks or (), stop)]
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
-        model.set_params(checkpoint=None, n_jobs=jobs)
+        model.set_params(checkpoint=None, n_jobs=threads)
         if stored is not None:
             model.begin_at(stored.coef_, stored.intercept_, stored.dual_coef_, model.posed_C(self.n), stored)
         elif low is not None:
@@ -242,9 +221,9 @@ class PathSearch:
         return self.outcome is not Outcome.CERTIFIED
 
 
-def _half_way(low: Fitted, high: Fitted) -> Wanted:
-    """The fit that divides a stretch."""
-    return Wanted(low[0].until(high[0]).middle(), low, high)
+def _ascending(fitted: Sequence[Fitted]) -> list[Fitted]:
+    """Fits by their C."""
+    return sorted(fitted, key=lambda one: one[0].C)
 
 
 def _begin_between(model: LinearModel, C: float, posed_C: float, low: Fitted, high: Fitted | None) -> None:

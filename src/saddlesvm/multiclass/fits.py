@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.limits import Limits
@@ -26,6 +25,7 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import gamma
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import Schedule, results_of
 
 Result = TypeVar("Result")
 
@@ -164,10 +164,9 @@ def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Resu
     with interruptible() as stop:
         jobs = workers(len(batches), n_jobs)
         if jobs == 1:
-            solved: Iterable[list[Result]] = map(drive, batches, repeat(stop))
-        else:
-            solved = Parallel(n_jobs=jobs, require="sharedmem")(delayed(drive)(batch, stop) for batch in batches)
-        return list(chain.from_iterable(solved))
+            return list(chain.from_iterable(map(drive, batches, repeat(stop))))
+        with Schedule(jobs, stop) as schedule:
+            return list(chain.from_iterable(results_of([schedule.add(drive, batch, stop) for batch in batches])))
 
 
 FARTHEST = 1e4  # the size of an intercept at most

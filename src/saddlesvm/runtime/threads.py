@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -17,6 +18,7 @@ Answer = TypeVar("Answer")
 WORTH = 1.0e-3  # seconds of work per thread; with less, waking the thread costs a good part of what it saves
 PER_THREAD, MOST_PIECES = 4, 8  # pieces of work for each such share of the seconds; pieces at most
 MOST_HELPERS = 64  # threads of this process that help others
+PATIENCE = 0.05  # seconds after which who waits for another thread notices Ctrl-C
 BLAS_WORTH = 0.02  # seconds of matrix work; with less, the threads of BLAS cost more than they save
 
 
@@ -133,6 +135,60 @@ class _Pile(Generic[Answer]):
         if self.errors:
             raise self.errors[0]
         return [self.answers[k] for k in range(len(self.answers))]
+
+
+class Schedule:
+    """Fits that begin in the order in which they are added, so many at a time; each may wait for those before it.
+
+    With one thread, a fit is made when it is added. Fits that are added within a fit under way end with that one.
+
+    Parameters
+    ----------
+    threads : int
+    stop : threading.Event
+        Set where a fit or the block fails: the fits under way then end.
+    """
+
+    def __init__(self, threads: int, stop: threading.Event) -> None:
+        self.stop = stop
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="saddlesvm-fits") if threads > 1 else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, *error: object) -> None:
+        """Wait for the fits; where an exception ends the block, only for those that have begun."""
+        if kind is not None:
+            self.stop.set()
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=kind is not None)
+
+    def add(self, fit: Callable[..., Answer], *given: Any) -> Future[Answer]:
+        """What the fit will return, or has returned where there is one thread."""
+        if self.pool is not None:
+            return self.pool.submit(contextvars.copy_context().run, self._made, fit, *given)
+        made: Future[Answer] = Future()
+        made.set_result(fit(*given))
+        return made
+
+    def _made(self, fit: Callable[..., Answer], *given: Any) -> Answer:
+        try:
+            return fit(*given)
+        except BaseException:
+            self.stop.set()
+            raise
+
+
+def some_ended(fits: Collection[Future[Answer]]) -> list[Future[Answer]]:
+    """Those fits that have ended, one at least; the signal handlers of Python run while this waits for it."""
+    while not (ended := [fit for fit in fits if fit.done()]):
+        wait(fits, PATIENCE, FIRST_COMPLETED)
+    return ended
+
+
+def results_of(fits: Iterable[Future[Answer]]) -> list[Answer]:
+    """What fits return, when all have ended, in their order; or the exception of the first that failed."""
+    return [some_ended([fit])[0].result() for fit in fits]
 
 
 @functools.cache
