@@ -22,6 +22,8 @@ from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.losses import ALIASES, LOSSES
+from saddlesvm.problem.margin_losses import ClassificationLoss
+from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.kernels import KERNELS
 from saddlesvm.runtime import words
 from saddlesvm.runtime.lazy import Later
@@ -118,10 +120,10 @@ def test_the_package_lists_all_that_it_registers():
 
 def test_the_words_are_those_that_are_registered():
     own = {name: kind for name, kind in LOSSES.items() if kind.__module__.startswith("saddlesvm.")}
-    assert [*words.CLASSIFICATION_LOSSES, *words.REGRESSION_LOSSES] == list(own)
-    for type_, names in (("classification", words.CLASSIFICATION_LOSSES), ("regression", words.REGRESSION_LOSSES)):
+    assert [*known.LOSSES] == list(own)
+    for type_, names in (("classification", known.CLASSIFICATION_LOSSES), ("regression", known.REGRESSION_LOSSES)):
         assert {traits_of(own[name]).task for name in names} == {type_}
-    assert {*get_args(words.ClassificationLoss), *get_args(words.RegressionLoss)} == {*own, *ALIASES}
+    assert {*get_args(ClassificationLoss), *get_args(RegressionLoss)} == {*own, *ALIASES}
     assert {*get_args(words.SolverName)} == {
         name for name, kind in SOLVERS.items() if kind.__module__.startswith("saddlesvm.")
     }

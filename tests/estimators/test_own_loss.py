@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import saddlesvm
 from saddlesvm import LinearSVC, LinearSVR, certify, register_loss
 from saddlesvm.cli import main
 from saddlesvm.data import DataError
@@ -22,6 +25,7 @@ from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelle
 from support import OWN_LOSSES, csr, matrix
 from support.own_losses import Expectile, SteepLogistic
 
+SOURCE = Path(saddlesvm.__file__).parent
 X = matrix(200, 5)
 NOISE = np.random.default_rng(0).normal(size=200)
 T = X @ np.cos(np.arange(5)) + NOISE
@@ -160,6 +164,30 @@ def test_registration_names_what_is_missing() -> None:
     with pytest.raises(ValueError, match="kinked, cornered, smooth"):
         register_loss("incomplete", **TRAITS | {"shape": "round"}, options={"tau": POSITIVE})(Expectile)
     assert "incomplete" not in LOSSES
+
+
+ANOTHER = """
+import sys
+import numpy as np
+from saddlesvm import LinearSVC
+from saddlesvm.cli import main
+X = np.random.default_rng(0).normal(size=(60, 3))
+one, other = (LinearSVC(loss=loss).fit(X, X[:, 0] > 0.0) for loss in ("hinge", "hinge_again"))
+print((one.coef_ == other.coef_).all(), other.certificate_.relative_gap <= 1e-4)
+main(["train", "--help"])
+"""
+
+
+def test_a_loss_of_the_package_is_one_class_in_one_file(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "saddlesvm", ignore=shutil.ignore_patterns("__pycache__", "bundled"))
+    file = tmp_path / "saddlesvm" / "problem" / "margin_losses.py"
+    text = file.read_text()
+    hinge = text[text.index('@register("hinge"') : text.index('@register("squared_hinge"')]
+    file.write_text(text + "\n\n" + hinge.replace('"hinge"', '"hinge_again"').replace("Hinge", "HingeAgain"))
+    run = {"args": [sys.executable, "-c", ANOTHER], "cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
+    said = subprocess.run(**run, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("True True\n")
+    assert "hinge_again" in said
 
 
 COUNT = """

@@ -1,9 +1,9 @@
 """The names that commands know: losses, solvers and estimators, the package's and the user's own, and their options.
 
-Light to import. The package's estimators are read from the text of their modules, because importing them takes longer
-than an answer to ``--help`` may; those of the user are imported already. ``module:Class`` imports the module, which
-registers the class: only here is a module imported by its name, because the user gives this name. No module is imported
-because a file names it.
+Light to import. The package's losses and estimators are read from the text of their modules, because importing them
+takes longer than an answer to ``--help`` may; those of the user are imported already. ``module:Class`` imports the
+module, which registers the class: only here is a module imported by its name, because the user gives this name. No
+module is imported because a file names it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from typing import Any, NamedTuple
 from saddlesvm.estimators import HOMES
 from saddlesvm.estimators import options as shared_options
 from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.words import (
-    CLASSIFICATION_LOSSES,
-    CLUSTER_SOLVERS,
-    LOSS_ALIASES,
-    REGRESSION_LOSSES,
-    SOLVER_NAMES,
-)
+from saddlesvm.runtime.words import CLUSTER_SOLVERS, LOSS_ALIASES, SOLVER_NAMES
 
 SOURCE = Path(__file__).parent.parent
+
+
+def losses_in(module: str) -> tuple[str, ...]:
+    """The names of the losses that the text of a module registers."""
+    text = SOURCE.joinpath("problem", f"{module}.py").read_text(encoding="utf-8")
+    return tuple(re.findall(r'^@register\(\s*"(\w+)"', text, re.M))
+
+
+CLASSIFICATION_LOSSES, REGRESSION_LOSSES = losses_in("margin_losses"), losses_in("residual_losses")
 LOSSES = (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)
 OWN_LOSS = "MODULE:CLASS, a loss registered in your Python file, in this folder or on PYTHONPATH"
 OWN_ESTIMATOR = "MODULE:CLASS, an estimator registered in your Python file, in this folder or on PYTHONPATH"

@@ -9,12 +9,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple, get_args
 
 from saddlesvm.cli import arguments as kinds
-from saddlesvm.cli.known import LOSSES, OWN_ESTIMATOR, OWN_LOSS, estimator_text, loss_argument, solver_text
+from saddlesvm.cli.known import (
+    CLASSIFICATION_LOSSES,
+    LOSSES,
+    OWN_ESTIMATOR,
+    OWN_LOSS,
+    REGRESSION_LOSSES,
+    estimator_text,
+    loss_argument,
+    solver_text,
+)  # fmt: skip
 from saddlesvm.data.errors import BUNDLED
 from saddlesvm.estimators.options import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime.words import (
-    CLASSIFICATION_LOSSES,
     DTYPES,
     INTERCEPTS,
     KEPT,
@@ -29,6 +37,7 @@ from saddlesvm.runtime.words import (
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
 YES: Option = {"action": "store_true"}
+USUAL_FIRST = (f"{USUAL_LOSSES[0]} (default)", *(one for one in CLASSIFICATION_LOSSES if one != USUAL_LOSSES[0]))
 
 
 def option(text: str, **how: Any) -> Option:
@@ -80,8 +89,7 @@ OPTIONS: dict[str, Option] = {
     "groups": option("a text file with the name of each row's group, one a line", metavar="PATH"),
     # the problem
     "loss": option(
-        "hinge, squared_hinge (default), smooth_hinge, logistic; for targets: squared, absolute, "
-        "epsilon_insensitive, squared_epsilon_insensitive, huber, pinball:tau=0.9; or MODULE:CLASS of your own",
+        f"{', '.join(USUAL_FIRST)}; for targets: {', '.join(REGRESSION_LOSSES)} (pinball:tau=0.9); or MODULE:CLASS",
         type=loss_argument,
     ),
     "C": option("weight of the losses: 1, several (0.1,1,10), or auto", type=kinds.strength),

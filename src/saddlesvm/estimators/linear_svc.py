@@ -19,10 +19,11 @@ from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, Allowed
 from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.words import Calibration, ClassificationLoss, MultiClass, PenaltyName, ScoreShape
+from saddlesvm.runtime.words import Calibration, MultiClass, PenaltyName, ScoreShape
 
 
 @register_estimator(

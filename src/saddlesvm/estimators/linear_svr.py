@@ -18,8 +18,8 @@ from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import RegressorMixin
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.words import RegressionLoss
 
 
 class LinearRegressor(RegressorMixin, LinearModel):

@@ -13,9 +13,9 @@ from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
 from saddlesvm.estimators.svm import NU
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.nu import Machine, NuClassification
 from saddlesvm.runtime.allowed import Allowed
-from saddlesvm.runtime.words import ClassificationLoss
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
 

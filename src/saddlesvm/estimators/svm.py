@@ -26,10 +26,10 @@ from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, Novelty, NuRegression
+from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed
-from saddlesvm.runtime.words import RegressionLoss
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)

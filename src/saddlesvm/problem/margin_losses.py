@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit
@@ -11,6 +11,9 @@ from saddlesvm.problem.arithmetic import EDGE, INF, box_slopes, clip, logit, log
 from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import POSITIVE
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
+
+# The names of the losses below, and their other names, for editors and type checkers.
+ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"]
 
 
 @register("hinge", task="classification", shape=Shape.KINKED, parabolic=True, exponentials=False, joint=True)

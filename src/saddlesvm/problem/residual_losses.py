@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from saddlesvm.problem.arithmetic import EDGE, INF, absolute_slopes, clip, interval_slopes, soft_threshold
 from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import NOT_NEGATIVE, POSITIVE, SHARE
+
+# The names of the losses below, and their other names, for editors and type checkers.
+RegressionLoss: TypeAlias = Literal[
+    "squared", "absolute", "epsilon_insensitive", "squared_epsilon_insensitive", "huber", "pinball",
+    "squared_error", "absolute_error",
+]  # fmt: skip
 
 
 @register("squared", task="regression", shape=Shape.SMOOTH, parabolic=True, exponentials=False)

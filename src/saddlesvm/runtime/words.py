@@ -7,12 +7,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"]
-RegressionLoss: TypeAlias = Literal[
-    "squared", "absolute", "epsilon_insensitive", "squared_epsilon_insensitive", "huber", "pinball",
-    "squared_error", "absolute_error",
-]  # fmt: skip
-TubeLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
 PenaltyName: TypeAlias = Literal["l2", "l1", "elasticnet"]
 Intercept: TypeAlias = Literal["regularized", "free", "none"]
 MultiClass: TypeAlias = Literal["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
@@ -35,8 +29,6 @@ LOSS_ALIASES: dict[str, str] = {  # other names, some of them scikit-learn's
     "squared_error": "squared",
     "absolute_error": "absolute",
 }
-CLASSIFICATION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(ClassificationLoss) if one not in LOSS_ALIASES)
-REGRESSION_LOSSES: tuple[str, ...] = tuple(one for one in get_args(RegressionLoss) if one not in LOSS_ALIASES)
 INTERCEPTS: tuple[str, ...] = ("none", "regularized", "free")
 KEPT: tuple[str, ...] = get_args(Keep)
 SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver))))
