@@ -94,16 +94,16 @@ class LabelColumn:
             self.append(y.values())
             return
         codes = np.array([self.codes.setdefault(text, len(self.codes)) for text in y.texts], dtype=np.int64)
-        self._note("t", codes[y.codes])
+        self._append("t", codes[y.codes])
         if len(self.codes) > TEXTS_KEPT:
             self._take_for_numbers()
 
     def _append_numbers(self, kind: str, y: np.ndarray[Any, Any]) -> None:
         if self.runs and self.runs[-1][0] == "t":
             self._take_for_numbers()
-        self._note(kind, y)
+        self._append(kind, y)
 
-    def _note(self, kind: str, y: np.ndarray[Any, Any]) -> None:
+    def _append(self, kind: str, y: np.ndarray[Any, Any]) -> None:
         self.scratch.append(y)
         if self.runs and self.runs[-1][0] == kind:
             self.runs[-1] = (kind, self.runs[-1][1] + y.size)
@@ -125,7 +125,7 @@ class LabelColumn:
         old, self.runs, self.codes = self.scratch, [], {}
         self.scratch = Scratch(self.folder / "numbers.scratch")
         for codes in old.pieces(0, old.n_items, np.int64):
-            self._note("f", numbers[codes])
+            self._append("f", numbers[codes])
         old.remove()
 
     def _refuse_not_finite(self, y: np.ndarray[Any, Any]) -> None:

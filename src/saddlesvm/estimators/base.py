@@ -123,14 +123,6 @@ Model = TypeVar("Model", bound="Estimator")
 Given = ParamSpec("Given")
 
 
-def store(given: dict[str, Any]) -> None:
-    """Keep the parameters of a constructor, which calls ``store(locals())``, as attributes of the same names."""
-    kept = vars(given["self"])
-    for name, one in given.items():
-        if name not in ("self", "__class__"):
-            kept[name] = one
-
-
 def in_use(estimator: Any) -> bool:
     """Whether scikit-learn's callbacks are set, or an outer estimator has some."""
     return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
@@ -271,7 +263,7 @@ class Estimator(PublicDir, BaseEstimator):
             if name.endswith("_") or name in ("_phases", "_fitted_C"):
                 delattr(self, name)
 
-    def _note(self, results: list[FitResult]) -> None:
+    def _set_outcome(self, results: list[FitResult]) -> None:
         """Set the attributes that say how the sub-problems were solved."""
         facts = attrgetter("certificate", "epochs", "seconds_solving", "seconds_certifying", "trace")
         certificates, epochs, solving, certifying, traces = zip(*map(facts, results), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from saddlesvm.answers.changed import with_feature
 from saddlesvm.answers.conformal import Conformal, Counts, counts_of_bounds, intervals
 from saddlesvm.answers.neighbourhood import neighbourhood_of
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import store
 from saddlesvm.estimators.leave_one_out import OwnRows
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
@@ -33,6 +33,7 @@ class _Conformal(MetaEstimatorMixin, BaseEstimator):
 
     estimator: Any
     estimator_: Any
+    classes_: np.ndarray
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -59,6 +60,7 @@ class _Conformal(MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.estimator_.predict(X))
 
 
+@dataclass(eq=False, repr=False)
 class ConformalSVC(ClassifierMixin, _Conformal):
     """Sets of labels that contain the right label with a given probability: full conformal prediction, without refits.
 
@@ -99,10 +101,7 @@ class ConformalSVC(ClassifierMixin, _Conformal):
     True
     """
 
-    classes_: np.ndarray
-
-    def __init__(self, estimator: LinearSVC | None = None) -> None:
-        store(locals())
+    estimator: LinearSVC | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to the rows that new rows are compared with.
@@ -215,6 +214,7 @@ def _put(counts: Counts, rows: np.ndarray, found: Counts) -> None:
     counts.high[rows] = np.minimum(counts.high[rows], found.high)
 
 
+@dataclass(eq=False, repr=False)
 class ConformalSVR(RegressorMixin, _Conformal):
     """Intervals that contain the target with a given probability: full conformal prediction in closed form.
 
@@ -245,8 +245,7 @@ class ConformalSVR(RegressorMixin, _Conformal):
     True
     """
 
-    def __init__(self, estimator: LinearSVR | None = None) -> None:
-        store(locals())
+    estimator: LinearSVR | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to the rows that new rows are compared with.

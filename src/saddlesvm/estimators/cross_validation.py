@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import store
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, FoldSearchOnFiles, Table
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
@@ -64,6 +64,7 @@ def _has(name: str) -> Any:
     return available_if(check)
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
@@ -123,19 +124,15 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     ((2, 3), True)
     """
 
-    def __init__(
-        self,
-        estimator: LinearSVC | None = None,
-        *,
-        Cs: int | Sequence[float] = 13,
-        cv: Any = None,
-        scoring: Any = None,
-        rule: str = "best",
-        n_jobs: int | None = None,
-        drop: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store(locals())
+    estimator: LinearSVC | None = None
+    _: KW_ONLY
+    Cs: int | Sequence[float] = 13
+    cv: Any = None
+    scoring: Any = None
+    rule: str = "best"
+    n_jobs: int | None = None
+    drop: float | None = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -200,7 +200,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         self._keep_expansions(results)
         self.support_vectors_ = self._rows_of_support(X)
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
-        self._note(results)
+        self._set_outcome(results)
         multiclass.worst_outcome(results).warn(stacklevel=4)
         return self
 

@@ -51,12 +51,12 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
             The workers of a cluster read a list of files or stores. Without a cluster, the rows of a list of stores
             follow one another.
-        y : array-like or Dask array of shape (n,), or indicator matrix of shape (n, k), dense or sparse
-            Labels, at least two different ones. By default the labels of the store. Each column of an indicator matrix,
-            of 0 and 1, is one label: k problems over the same rows, with a certificate each. For a list of files, the
-            name of the label column, or None.
+        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix of shape (n, k)
+            Labels, at least two different ones; of a regression the targets. By default those of the store. Each column
+            of an indicator matrix of 0 and 1 is one label, and each column of targets one target: k problems over the
+            same rows, with a certificate each. For a list of files, the name of the column, or None.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive. A weight of 2 equals the row twice. Without `y`, the
+            Non-negative row weights, of each class some positive. A weight of 2 equals the row twice. Without `y`, the
             default is the weights of the store. For a list of files, the name of a column, or a list of one array per
             file.
         groups : array-like of shape (n,), optional

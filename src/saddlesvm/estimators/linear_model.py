@@ -421,7 +421,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         for phases in self._phases:
             for phase, spent in phases.items():
                 self.phases_[phase] = self.phases_.get(phase, 0.0) + spent
-        self._note(results)
+        self._set_outcome(results)
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

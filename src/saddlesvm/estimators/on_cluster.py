@@ -132,7 +132,7 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
         joint=JOINT[multi_class].kind(model.top_k) if split.joint else None,
         vectors=split.vectors,
     )
-    _note_columns(model, sources.feature_names(X), X, y, sample_weight)
+    _set_columns(model, sources.feature_names(X), X, y, sample_weight)
     model.n_features_in_ = partitions.n_features
     return fits.ClusterFits(partitions, plan, solver, memory, functools.partial(_watch, model, rounds.narrate))
 
@@ -175,7 +175,7 @@ def _learned(model: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndar
     return classes, factors
 
 
-def _note_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sample_weight: Any) -> None:
+def _set_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sample_weight: Any) -> None:
     """Keep the names of a data frame's columns, and which columns of files are not features."""
     vars(model).pop("feature_names_in_", None)
     model.forget_data()

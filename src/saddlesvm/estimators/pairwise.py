@@ -94,8 +94,8 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
             self._calibrate(X, codes, sample_weight, weights)
         return self
 
-    def _note(self, results: list[FitResult]) -> None:
-        super()._note(results)
+    def _set_outcome(self, results: list[FitResult]) -> None:
+        super()._set_outcome(results)
         self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(np.int32)
 
     def _shares(self, X: Any) -> bool:

@@ -130,7 +130,7 @@ class SVM(KernelMachine, SVMOptions):
         if sparse.issparse(X):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.n_samples_fit_ = int(X.shape[0])
-        self._note(results)
+        self._set_outcome(results)
 
     def _one_score(self, X: Any) -> np.ndarray:
         """The scores of a machine with one problem, shape (rows,)."""
