@@ -268,9 +268,8 @@ def fit_automatically(
         refuse_columns(y, "C='auto'")
     with part_of_a_search():
         choice = choose_C(model, how, X, y, sample_weight, groups)
-    near = choice.path.model(choice.C)
     fitted = clone(model).set_params(C=choice.C, warm_start=True, checkpoint=None)
-    fitted.begin_at(near.coef_, near.intercept_, near.dual_coef_, choice.C, near)
+    fitted.begin_at(choice.path.model(choice.C).former_fit())
     fitted.fit(X, y, sample_weight=sample_weight)
     learned = {name: value for name, value in vars(fitted).items() if name not in fitted.get_params(deep=False)}
     vars(model).update(learned)

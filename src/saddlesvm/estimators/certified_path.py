@@ -141,7 +141,8 @@ class CertifiedPath:
         made = clone(parent).set_params(**strength)
         kept = ("classes_", "indicator_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
         vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
-        made.begin_at(self.coef(C), self.intercept(C), self.dual_coef(C), made.posed_C(self.n), parent)
+        made.coef_, made.intercept_, made.dual_coef_ = self.coef(C), self.intercept(C), self.dual_coef(C)
+        made._fitted_C, made._phases = made.posed_C(self.n), parent._phases
         made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)
         made.outcome_ = Outcome.CERTIFIED if made.certificate_.relative_gap <= self.gap else self.outcome
         return made

@@ -209,8 +209,7 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
         place = self._choose_by_scores()
         self.best_estimator_ = template.set_params(C=self.C_, warm_start=True)
-        near = search.models[place]
-        template.begin_at(near.coef_, near.intercept_, getattr(near, "dual_coef_", None), self.C_, near)
+        template.begin_at(search.models[place].former_fit())
         template.fit(X, y, sample_weight=weights).set_params(warm_start=self.template().warm_start)
         return self
 

@@ -187,8 +187,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         posed = self._posed()
         return resolve_C(posed.get("C"), posed.get("lam"), n)[0]
 
-    def _former(self) -> FormerFit | None:
-        """The former fit that a warm start continues; None without one."""
+    @internal
+    def former_fit(self) -> FormerFit | None:
+        """The fit that another one may go on from, as a warm start does; None without one."""
         if not hasattr(self, "_fitted_C"):
             return None
         coef, intercept = dense_weights(self.coef_), np.ravel(self.intercept_)
@@ -203,22 +204,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         return np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
 
     @internal
-    def begin_at(self, coef: Any, intercept: Any, duals: Any, C: float, like: LinearModel) -> None:
-        """Let the next fit begin at given weights and dual variables, as if a fit with `C` had found them.
-
-        Parameters
-        ----------
-        coef, intercept, duals
-            Of the shapes of ``coef_``, ``intercept_`` and ``dual_coef_``; None for duals where the model has none.
-        C : float
-            The one that `duals`, in the C form, belong to.
-        like : LinearModel
-            A fitted model of the same data, whose finish this one begins with.
-        """
-        self.coef_, self.intercept_ = coef, intercept
-        if duals is not None:
-            self.dual_coef_ = duals
-        self._fitted_C, self.certificate_, self._phases = float(C), like.certificate_, like._phases
+    def begin_at(self, former: FormerFit | None) -> None:
+        """Let the next fit go on from another one, where there is one, as if it had been a fit of this model."""
+        self._begin_at = former
 
     def _solve(
         self, X: Any, posed: Training, tasks: FitTasks | None = None, start: GivenStart | None = None
@@ -348,9 +336,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         else:
             jobs = multiclass.workers(len(problems), n_jobs)
             given = ready or in_memory(X, kind, float(self.intercept_scaling), jobs, n_jobs)
-        former = start or (self._former() if self.warm_start else None)
+        former = start or vars(self).pop("_begin_at", None) or (self.former_fit() if self.warm_start else None)
         asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
-        alone = asked or self.warm_start or start is not None or self.keep == "last" or self.gap > 0.0
+        alone = asked or self.warm_start or former is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
         return LinearFits(
             problems=problems,

@@ -106,11 +106,11 @@ class PartFits:
         """
         model = copy.copy(self.model)
         model.C = C
-        if former is not None:
-            coef, intercept = (former.coef_, former.intercept_) if expected is None else expected
-            model.begin_at(coef, intercept, getattr(former, "dual_coef_", None), former.C, former)
         if begun is not None:
             model.judge_part(begun, self.posed, self.ready)
+        elif former is not None:
+            start = former.former_fit()
+            model.begin_at(start if expected is None else start._replace(coef=expected[0], intercept=expected[1]))
         if begun is None or not model.certificate_.relative_gap <= model.tol:
             model.fit_part(self.X, self.posed, self.ready)
         return model

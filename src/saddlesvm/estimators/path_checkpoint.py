@@ -18,9 +18,8 @@ from scipy import sparse
 from saddlesvm.data import inputs
 from saddlesvm.data.archives import Archive
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path_in_threads import Reached
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.multiclass.starts import FormerFit
 from saddlesvm.problem.fingerprint import sketch
 from saddlesvm.rows.layouts import Rows, n_features, n_rows
 
@@ -62,16 +61,16 @@ class PathCheckpoint:
     def __init__(self, given: Any, mark: dict[str, Any]) -> None:
         self.file = copy.copy(given) if isinstance(given, Checkpoint) else Checkpoint(given)
         self.mark, self.lock = mark, threading.Lock()
-        self.fits: dict[float, Any] = self._read() if self.file.path.exists() else {}
+        self.fits: dict[float, FormerFit] = self._read() if self.file.path.exists() else {}
 
-    def at(self, C: float) -> Any:
+    def at(self, C: float) -> FormerFit | None:
         """The stored fit at C; None without one."""
         return self.fits.get(C)
 
-    def keep(self, C: float, model: Any) -> None:
-        """Take a fitted model in, and write the file if it is time."""
+    def keep(self, C: float, fit: FormerFit) -> None:
+        """Take a fit in, and write the file if it is time."""
         with self.lock:
-            self.fits[C] = model
+            self.fits[C] = fit
             if self.file.due():
                 self._write()
 
@@ -82,24 +81,23 @@ class PathCheckpoint:
 
     def _write(self) -> None:
         arrays: dict[str, np.ndarray] = {}
-        for k, model in enumerate(self.fits.values()):
-            arrays[f"{k}.coef"], arrays[f"{k}.intercept"] = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-            duals = model.dual_coef_
+        for k, fit in enumerate(self.fits.values()):
+            arrays[f"{k}.coef"], arrays[f"{k}.intercept"], duals = fit.coef, fit.intercept, fit.duals
             parts = {f"{k}.{part}": getattr(duals, part) for part in CSR_PARTS} if sparse.issparse(duals) else {}
             arrays |= parts or {f"{k}.duals": duals}
-        phases = [model._phases for model in self.fits.values()]
+        phases = [fit.phases for fit in self.fits.values()]
         header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
         with self.file.warned():
             self.file.store(header, arrays)
 
-    def _read(self) -> dict[float, Any]:
+    def _read(self) -> dict[float, FormerFit]:
         with self.file.opened(FORMAT, self.mark, "path") as (stored, header):
             return self._fits(stored, header)
 
-    def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, Any]:
+    def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, FormerFit]:
         """The fits in the file, after their shapes and values are checked."""
         n, d = self.mark["shape"]
-        found: dict[float, Any] = {}
+        found: dict[float, FormerFit] = {}
         for k, (C, phases) in enumerate(zip(header["C"], header["phases"], strict=True)):
             coef, intercept = stored.read(f"{k}.coef"), stored.read(f"{k}.intercept")
             duals: Any
@@ -113,6 +111,5 @@ class PathCheckpoint:
                 raise ValueError(f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows")
             if not all(np.isfinite(one).all() for one in (coef, intercept, values)):
                 raise ValueError("it holds numbers that are not finite")
-            certificate = Certificate(np.nan, np.nan)
-            found[float(C)] = Reached(coef, intercept, duals, float(C), certificate, [dict(one) for one in phases])
+            found[float(C)] = FormerFit(duals, coef, intercept, float(C), False, [dict(one) for one in phases])
         return found

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -24,7 +23,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import splits
-from saddlesvm.problem.certificate import Certificate
+from saddlesvm.multiclass.starts import FormerFit
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.rows import layouts
 from saddlesvm.runtime.clock import clock, end_of_fit
@@ -39,18 +38,6 @@ HANDED_AT, KINKED_AT = 0.5, 0.8  # power of the gap asked for at which a fit han
 Timed = tuple[LinearModel, float]  # a fitted model, and the seconds of its fit
 
 
-@dataclass(frozen=True)
-class Reached:
-    """A point that a fit has reached, or that a checkpoint holds: what :meth:`LinearModel.begin_at` takes."""
-
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    dual_coef_: Any
-    fitted_C: float
-    certificate_: Certificate
-    _phases: list[dict[str, float]]
-
-
 class HandOver:
     """The point of a fit for the fit of the next C, once it is good enough; at the end of the fit at the latest.
 
@@ -62,7 +49,7 @@ class HandOver:
 
     def __init__(self, gap: float) -> None:
         self.gap, self.ready = gap, threading.Event()
-        self.reached: Reached | None = None
+        self.reached: FormerFit | None = None
 
     def take_if_close(self, fit: Fit) -> None:
         """Take the point of a fit under way if it is good enough."""
@@ -74,21 +61,15 @@ class HandOver:
         w, duals = np.array(point.w, dtype=np.float64), problem.C * np.atleast_2d(np.asarray(point.alpha).T)
         if w.ndim != 1 or len(duals) != 1:
             return
-        certificate = Certificate(np.nan, np.nan)
-        scale = problem.scale or 0.0
-        self.give(Reached(w[None, :-1], scale * w[-1:], duals, problem.C, certificate, [dict(fit.run.phases)]))
+        intercept = (problem.scale or 0.0) * w[-1:]
+        self.give(FormerFit(duals, w[None, :-1], intercept, problem.C, False, [dict(fit.run.phases)]))
 
     def end(self, model: LinearModel | None) -> None:
         """Take the model of a fit that has ended, or None of one that was not made, if there is no point yet."""
-        if self.ready.is_set():
-            return
-        if model is None or not hasattr(model, "dual_coef_"):
-            self.give(None)
-            return
-        duals = model.dual_coef_
-        self.give(Reached(model.coef_, model.intercept_, duals, model._fitted_C, model.certificate_, model._phases))
+        if not self.ready.is_set():
+            self.give(None if model is None or not hasattr(model, "dual_coef_") else model.former_fit())
 
-    def give(self, reached: Reached | None) -> None:
+    def give(self, reached: FormerFit | None) -> None:
         """Let the next fit begin."""
         self.reached = reached
         self.ready.set()
@@ -144,12 +125,11 @@ class GridInThreads:
         finally:
             self.points[place].end(fitted)
 
-    def _fitted(self, place: int, start: Reached | None) -> LinearModel:
+    def _fitted(self, place: int, start: FormerFit | None) -> LinearModel:
         options = self.model.get_params(deep=False)
         own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
         fitted = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
-        if start is not None:
-            fitted.begin_at(start.coef_, start.intercept_, start.dual_coef_, start.fitted_C, start)
+        fitted.begin_at(start)
         fitted.watch = self.points[place].take_if_close
         X, y, weights = self.data
         try:

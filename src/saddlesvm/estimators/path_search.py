@@ -22,6 +22,7 @@ from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for,
 from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
+from saddlesvm.multiclass.starts import FormerFit
 from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
@@ -181,9 +182,9 @@ class PathSearch:
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
         model.set_params(checkpoint=None, n_jobs=threads)
         if stored is not None:
-            model.begin_at(stored.coef_, stored.intercept_, stored.dual_coef_, model.posed_C(self.n), stored)
+            model.begin_at(stored._replace(C=model.posed_C(self.n)))
         elif low is not None:
-            _begin_between(model, C, model.posed_C(self.n), low, high)
+            model.begin_at(_between(C, model.posed_C(self.n), low, high))
         X, y, weights = self.data
         model.fit(X, y, sample_weight=weights)
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
@@ -193,7 +194,7 @@ class PathSearch:
         if model.outcome_ is Outcome.INTERRUPTED:
             stop.set()
         elif self.file is not None:
-            self.file.keep(float(C), model)
+            self.file.keep(float(C), model.former_fit())
         return knot_of(model, C, *self._pulled(model)), model
 
     def _pulled(self, model: LinearModel) -> tuple[np.ndarray, np.ndarray]:
@@ -226,21 +227,22 @@ def _ascending(fitted: Sequence[Fitted]) -> list[Fitted]:
     return sorted(fitted, key=lambda one: one[0].C)
 
 
-def _begin_between(model: LinearModel, C: float, posed_C: float, low: Fitted, high: Fitted | None) -> None:
-    """Let the fit of `model` at C begin where its neighbours' mixtures are: the best weights, and feasible duals.
+def _between(C: float, posed_C: float, low: Fitted, high: Fitted | None) -> FormerFit:
+    """Where a fit at C begins: at the best weights of its neighbours' mixtures, and at feasible duals.
 
     `posed_C` is the C of its problems, in which dual variables are.
     """
-    parent = low[1]
+    start: FormerFit = low[1].former_fit()
     if high is None:
-        coef, intercept, duals, former_C = parent.coef_, parent.intercept_, parent.dual_coef_, parent._fitted_C
-    else:
-        between, other = low[0].until(high[0]), high[1]
-        u, t = between.mixture(C), between.share(C)
-        coef = (1.0 - u) * parent.coef_ + u * other.coef_
-        intercept = (1.0 - u) * parent.intercept_ + u * other.intercept_
-        duals, former_C = (1.0 - t) * parent.dual_coef_ + t * other.dual_coef_, posed_C
-    model.begin_at(coef, intercept, duals, former_C, (high or low)[1])
+        return start
+    between, other = low[0].until(high[0]), high[1].former_fit()
+    u, t = between.mixture(C), between.share(C)
+    return other._replace(
+        coef=(1.0 - u) * start.coef + u * other.coef,
+        intercept=(1.0 - u) * start.intercept + u * other.intercept,
+        duals=(1.0 - t) * start.duals + t * other.duals,
+        C=posed_C,
+    )
 
 
 def certified_path(

@@ -360,8 +360,7 @@ def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, read
     """A copy of a fitted model that goes on to the relative gap `tol` from its weights; `enough` is that of
     :func:`~saddlesvm.answers.proof.proof_of`, and `ready` are the rows, prepared, where they are."""
     own = _copy(model, tol)
-    if all(name in vars(model) for name in ("_fitted_C", "_phases", "certificate_")):
-        own.begin_at(model.coef_, model.intercept_, vars(model).get("dual_coef_"), model._fitted_C, model)
+    own.begin_at(model.former_fit())
     posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
     ready = ready or own.rows_for_parts(data.X, len(posed.problems))
     if ready is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -20,9 +20,8 @@ from saddlesvm.solvers.automatic.auto import FINISH, Auto
 ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound
 
 
-@dataclass(frozen=True)
-class FormerFit:
-    """The former fit from which a warm start begins.
+class FormerFit(NamedTuple):
+    """A fit, or a point that one has reached, from which another begins.
 
     Attributes
     ----------
