@@ -27,7 +27,7 @@ from saddlesvm.multiclass.starts import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
-from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
@@ -80,6 +80,18 @@ class Training(NamedTuple):
     problems: Sequence[SubProblem]
     loss: Loss
     weights: np.ndarray | None
+
+
+DUAL_BYTES = 12  # of a dual variable in a CSR array
+MOST_DUALS = 2**28  # bytes that the dual variables of a smooth loss may take in a fitted model of several problems
+
+
+def outweighs(posed: Training, n: int) -> bool:
+    """Whether a model of n rows goes without dual variables: none is zero, and the weights determine them."""
+    count = len(posed.problems)
+    if count == 1 or not is_cornerless(posed.loss):
+        return False
+    return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
 
 
 class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
@@ -213,7 +225,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
     ) -> list[FitResult]:
         """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
         fits = self._fits(X, posed, start=start)
-        fits.watch = self.watch
+        fits.watch, fits.keeps_duals = self.watch, not outweighs(posed, X.shape[0])
         if self.callbacks or tasks is not None:
             fits.callbacks_of = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
         results = self._shown(fits)

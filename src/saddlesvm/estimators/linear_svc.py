@@ -145,7 +145,8 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` approaches
         ``coef_`` as the gap closes: with "ovr" and "ovo", each row is at most :math:`\sqrt{2\,\text{gap}}` away, for
         the gap of its sub-problem in the C form. Absent with "multinomial", where the weights determine it:
-        ``C s_i (e_{y_i} - predict_proba(x_i))``.
+        ``C s_i (e_{y_i} - predict_proba(x_i))``, and with the logistic loss where those of all classes would take more
+        than 256 MiB (22 million rows times classes).
     certificate_ : Certificate
         Primal, dual and gap, summed over the sub-problems.
     certificates_ : list of Certificate

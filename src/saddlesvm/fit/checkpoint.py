@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.atomic import atomic_write
 from saddlesvm.data.errors import DataError, refuse_special
-from saddlesvm.fit.restored import check_header, check_points, restored_state, verify
+from saddlesvm.fit.restored import check_header, check_points, held_duals, plain_duals, restored_state, verify
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.rows.files import mapping_of
@@ -129,8 +130,9 @@ class Checkpoint:
                 plain[name] = given.item() if isinstance(given, np.generic) else given
         points = {}
         for name, point in saved.points.items():
-            arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, point.alpha
+            arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, plain_duals(point.alpha)
             points[name] = {
+                "listed": sparse.issparse(point.alpha),
                 "intercept": np.asarray(point.intercept).tolist(),
                 "certificate": dataclasses.asdict(point.certificate),
             }
@@ -223,7 +225,7 @@ class Checkpoint:
             name: Evaluation(
                 arrays[f"{name}.coef"],
                 _intercept(one["intercept"]),
-                arrays[f"{name}.alpha"],
+                held_duals(problem, arrays[f"{name}.alpha"]) if one.get("listed") else arrays[f"{name}.alpha"],
                 Certificate(**one["certificate"]),
             )
             for name, one in header["points"].items()

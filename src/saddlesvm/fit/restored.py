@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, dual_weights, evaluate
-from saddlesvm.problem.crammer_singer import joint_weights
+from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.durable import Leaf, demand, leaves, restored
@@ -86,7 +87,9 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
     for name, said in points.items():
         coef, alpha = arrays[f"{name}.coef"], arrays[f"{name}.alpha"]
         demand(coef.ndim in (1, 2) and coef.shape[-1] == problem.n_features, f"its {name} model has another width")
-        if isinstance(problem, MultinomialProblem):  # whose dual point the weights determine
+        if said.get("listed"):
+            check_listed(problem, name, alpha)
+        elif isinstance(problem, MultinomialProblem):  # whose dual point the weights determine
             demand(coef.ndim == 2 and coef.shape[0] == problem.n_classes, f"its {name} model has other classes")
             demand(alpha.shape == (0, 0), f"its {name} point has dual variables")
         else:
@@ -104,6 +107,31 @@ def check_points(problem: Any, points: Mapping[str, Any], arrays: Mapping[str, n
         numbers = [one for key, one in certificate.items() if key != "form"]
         demand(all(is_number(one) for one in numbers), f"its {name} certificate does not hold numbers")
         demand(certificate.get("form", "C") == ("lambda" if problem.uses_lambda else "C"), "it is of the other form")
+
+
+def plain_duals(alpha: Any) -> np.ndarray:
+    """Dual variables as an array: those of a CSR array other than zero as (row, class, variable)."""
+    if not sparse.issparse(alpha):
+        return np.asarray(alpha)
+    held = sparse.coo_array(alpha)
+    return np.column_stack([*held.coords, held.data]).astype(np.float64)
+
+
+def held_duals(problem: Any, stored: np.ndarray) -> sparse.csr_array:
+    """The CSR array that :func:`plain_duals` made an array of."""
+    rows, classes, values = stored.T
+    shape = problem.y.size, problem.n_classes
+    return sparse.csr_array((values, (rows.astype(np.int64), classes.astype(np.int64))), shape=shape)
+
+
+def check_listed(problem: Any, name: str, stored: np.ndarray) -> None:
+    """Raise ValueError unless these are variables of rows and classes of the problem."""
+    demand(isinstance(problem, JointProblem), f"its {name} point has dual variables of classes")
+    demand(stored.ndim == 2 and stored.shape[1] == 3, f"its {name} point has other rows")
+    places = stored[:, :2]
+    with np.errstate(invalid="ignore"):
+        fine = (places >= 0) & (places < (problem.y.size, problem.n_classes)) & (places == np.floor(places))
+    demand(fine.all(), f"its {name} point has other classes")
 
 
 def certified_anew(problem: Any, model: Evaluation, alpha: np.ndarray) -> Evaluation:
@@ -143,10 +171,11 @@ def check_tracked(problem: Any, point: Point) -> None:
     """
     if problem.stored_points != "checked" or problem.intercept.constrained or not point.tracks:
         return
-    w, alpha = point.w, point.alpha
+    w, alpha = point.w, cast("Any", point.alpha)
     assert w is not None and alpha is not None
     true = joint_weights(problem, alpha) if alpha.ndim == 2 else dual_weights(problem, alpha)
-    each = np.square(alpha).reshape(alpha.shape[0], -1).sum(axis=1) @ problem.norms  # what the rounding is of
+    squares = alpha.multiply(alpha) if sparse.issparse(alpha) else np.square(alpha).reshape(alpha.shape[0], -1)
+    each = squares.sum(axis=1) @ problem.norms  # what the rounding is of
     size = float(np.linalg.norm(true)) + problem.C * math.sqrt(float(each))
     apart = float(np.linalg.norm(w.astype(np.float64) - true))
     demand(apart <= DRIFT[w.dtype.itemsize] * size, "its weights are not those of its dual point")

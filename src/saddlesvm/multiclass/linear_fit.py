@@ -16,6 +16,7 @@ from saddlesvm.data.inputs import finite_norms
 from saddlesvm.fit.loop import LATE, Batch, Begin, Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Trace
+from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
 from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
 from saddlesvm.multiclass.small_classes import SmallClasses, takes
@@ -342,8 +343,8 @@ class LinearFits(Fits):
         if index in self.cut_short:
             earlier: Any = self.cut_short[index]
             w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
-            duals = earlier.alpha.toarray()
-            start = sub.start(problem, duals, problem.C, w)
+            kept = sparse.issparse(earlier.alpha)
+            start = sub.start(problem, earlier.alpha.toarray(), problem.C, w) if kept else from_weights(problem, w)
         elif self.shared:
             start = self.shared.point(index, problem, stop, self.clock.share())
         elif self.former:
@@ -365,6 +366,8 @@ class LinearFits(Fits):
         """The result with its dual variables in the C form, as the rows of an array."""
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
+        if sparse.issparse(result.alpha):
+            return dataclasses.replace(result, alpha=C * sparse.csr_array(result.alpha.T))
         duals = np.atleast_2d(result.alpha.T)
         if len(self.problems) > 1 or len(duals) > 1:
             kept = in_pieces(duals)

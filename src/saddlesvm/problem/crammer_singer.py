@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
@@ -31,11 +32,13 @@ from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, add_combinations, by_class, class_blocks, new_weights
+from saddlesvm.rows.class_rows import ClassBlock, add_combinations, add_listed, by_class, class_blocks, new_weights
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import scores_of_rows
 
-SIZED_VALUES = 2**20  # variables whose sizes are added up at once
+SIZED_VALUES = 2**18  # variables whose sizes are added up at once, and scores of a part of the rows
+
+MANY_VARIABLES, MANY_CLASSES = 2**21, 64  # rows times classes, and classes, from which on CSR arrays hold the variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,11 @@ class JointProblem(Problem):
         """Mean number of stored values a row, once for each class."""
         return self.n_classes * max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))
 
+    @property
+    def many_variables(self) -> bool:
+        """Whether dual variables are stored in CSR arrays: few are other than zero where there are many classes."""
+        return self.n_classes >= MANY_CLASSES and self.y.size * self.n_classes >= MANY_VARIABLES
+
     @cached_property
     def codes(self) -> np.ndarray:
         """Class numbers as whole numbers."""
@@ -87,6 +95,10 @@ class JointProblem(Problem):
         rivals[places, own] = np.minimum(-rivals.sum(axis=1), weights)
         made[members] = rivals
         return made
+
+    def kept_duals(self, alpha: Any) -> Any:
+        """Dual variables that the solver does not change: a copy of an array."""
+        return alpha if sparse.issparse(alpha) else alpha.copy()
 
     def describe(self) -> str:
         """A line that says which problem this is."""
@@ -122,10 +134,18 @@ def make_joint_problem(
     return plain.as_kind(kind, n_classes=n_classes, joint=joint)
 
 
-def joint_weights(problem: JointProblem, alpha: np.ndarray) -> np.ndarray:
+def dense_rows(alpha: Any, chosen: Any = slice(None)) -> np.ndarray:
+    """The dual variables of some rows, or all, as an array of shape (m, K), from an array or a CSR array."""
+    return np.asarray(alpha[chosen].toarray() if sparse.issparse(alpha) else alpha[chosen])
+
+
+def joint_weights(problem: JointProblem, alpha: Any) -> np.ndarray:
     """``w_k(alpha)`` in float64, shape (K, d + 1)."""
     W = new_weights(problem.X, problem.n_classes, np.float64)
-    add_combinations(problem.X, problem.members, alpha, W)
+    if sparse.issparse(alpha):
+        add_listed(problem.X, problem.members, alpha.indptr, alpha.indices, alpha.data, W)
+    else:
+        add_combinations(problem.X, problem.members, alpha, W)
     W *= problem.C
     return np.ascontiguousarray(by_class(problem.X, W))
 
@@ -140,16 +160,19 @@ def scores_by_parts(problem: JointProblem, W: np.ndarray) -> Iterator[tuple[np.n
         yield chosen, scores_of_rows(problem.X, W, None if problem.whole and size >= members.size else some)
 
 
-def dual_of_weights(problem: JointProblem, W: np.ndarray) -> np.ndarray:
+def dual_of_weights(problem: JointProblem, W: np.ndarray) -> Any:
     """The sub-gradient at the scores of W, each row against its best rivals, scaled for the best bound."""
-    members, own, weights = problem.members, problem.codes[problem.members], problem.row_weights
-    alpha = np.zeros((problem.y.size, problem.n_classes))
+    weights, parts = problem.row_weights, []
     for chosen, scores in scores_by_parts(problem, W):
-        alpha[chosen] = problem.joint.pulls(scores, problem.codes[chosen]) * weights[chosen][:, None]
+        pulls = problem.joint.pulls(scores, problem.codes[chosen]) * weights[chosen][:, None]
+        i, k = np.nonzero(pulls)
+        parts.append((chosen[i], k, pulls[i, k]))
+    rows, classes, values = (np.concatenate(one) for one in zip(*parts, strict=True))
+    alpha = sparse.csr_array((values, (rows, classes)), shape=(problem.y.size, problem.n_classes))
     charged = problem.regularizer.conjugate(joint_weights(problem, alpha))
-    gained = problem.C * float(alpha[members, own].sum())
+    gained = problem.C * float(values[classes == problem.codes[rows]].sum())
     alpha *= min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
-    return alpha
+    return alpha if problem.many_variables else alpha.toarray()
 
 
 def evaluate_joint(
@@ -157,7 +180,8 @@ def evaluate_joint(
 ) -> Evaluation:
     """Certify a point: dual variables of shape (n_all, K), weights of shape (K, d + 1), or both.
 
-    Missing weights are computed as ``w(alpha)``, a missing dual point by :func:`dual_of_weights`.
+    The dual variables may be in a CSR array. Missing weights are computed as ``w(alpha)``, a missing dual point by
+    :func:`dual_of_weights`.
 
     Parameters
     ----------
@@ -177,7 +201,7 @@ def evaluate_joint(
     paid, met, weights = 0.0, 0.0, problem.row_weights
     for chosen, scores in scores_by_parts(problem, W):
         paid += float(weights[chosen] @ problem.joint.values(scores, problem.codes[chosen]))
-        met += float(np.vdot(alpha[chosen], scores)) if quick else 0.0
+        met += float(np.vdot(dense_rows(alpha, chosen), scores)) if quick else 0.0
     charged = conjugate = problem.regularizer.value(W)
     if quick:
         conjugate = problem.C * met - charged  # R*(v) = v.w - R(w)
@@ -221,7 +245,7 @@ class DualSizes(NamedTuple):
         return DualSizes(*sums)._replace(over=max(self.over, other.over))
 
 
-def dual_sizes(problem: JointProblem, alpha: np.ndarray) -> DualSizes:
+def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
     """The sizes of a dual point of shape (n_all, K), some rows at a time; no row is read."""
     found, members = DualSizes(), problem.members
     size = max(1, SIZED_VALUES // problem.n_classes)
@@ -230,9 +254,9 @@ def dual_sizes(problem: JointProblem, alpha: np.ndarray) -> DualSizes:
     return found
 
 
-def _sizes_of(problem: JointProblem, alpha: np.ndarray, chosen: np.ndarray) -> DualSizes:
+def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSizes:
     """The sizes of some rows."""
-    rival, own, r = alpha[chosen], problem.codes[chosen], radii(problem.norms[chosen])
+    rival, own, r = dense_rows(alpha, chosen), problem.codes[chosen], radii(problem.norms[chosen])
     weights = problem.weights[chosen] if problem.weights.size else np.ones(chosen.size)
     conjugates = float(problem.joint.conjugates(rival, own, weights).sum())
     places = np.arange(chosen.size)

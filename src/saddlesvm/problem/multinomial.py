@@ -210,6 +210,11 @@ def evaluate_multinomial(
     W = np.asarray(point.w, dtype=np.float64)
     found = problem.response(W if isinstance(problem.X, rows.Dense) else np.ascontiguousarray(W.T))
     certificate = certificate_of(problem, W, found._replace(pull=by_class(problem.X, found.pull)))
+    return evaluation_of(problem, W, certificate)
+
+
+def evaluation_of(problem: MultinomialProblem, W: np.ndarray, certificate: Certificate) -> Evaluation:
+    """The model of weights of shape (K, d + 1) with their certificate; no dual variable is stored."""
     return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, np.empty((0, 0)), certificate)  # type: ignore[arg-type]
 
 
@@ -217,7 +222,7 @@ def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) 
     """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them."""
     C, sizes, K = problem.C, problem.row_sizes, problem.n_classes
     charged = problem.regularizer.value(W)
-    norm = SLACK * float(np.sqrt((W * W).sum(axis=1).max()))
+    norm = SLACK * float(np.sqrt(np.einsum("kj,kj->k", W, W).max()))
     margin = 2.0 * gamma(sizes.terms + MARGIN_UNITS) * norm * sizes.reach
     units = gamma(K + SOFTMAX_UNITS + _summed(problem))
     slip = margin + units * (found.paid + margin + sizes.weight)
@@ -275,7 +280,10 @@ def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tu
         return pull, 0.0, 0.0
     total, every = float(sums.weights.sum()), sums.own.sum(axis=0)
     q = (sums.weights + (1.0 - share) / share * missing) / total
-    mixed = (1.0 - share) * pull + share * (sums.own - np.outer(np.maximum(q, 0.0), every))
+    mixed = np.outer(np.maximum(q, 0.0), every)
+    np.subtract(sums.own, mixed, out=mixed)
+    mixed *= share
+    mixed += (1.0 - share) * pull
     reach = C * sizes.reach
     off = reach * math.sqrt(problem.n_classes) * hidden / total + share * 4.0 * gamma(sizes.rows + 8.0) * reach
     return mixed, share, off + 8.0 * UNIT * float(np.sqrt(square(mixed)))

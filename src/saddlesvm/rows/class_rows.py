@@ -139,6 +139,16 @@ def add_combinations(X: Rows, members: np.ndarray, coefficients: np.ndarray, W: 
                 add_row(X, i, coefficients[i, k], W, k)
 
 
+@kernel
+def add_listed(
+    X: Rows, members: np.ndarray, indptr: np.ndarray, classes: np.ndarray, coefficients: np.ndarray, W: np.ndarray
+) -> None:
+    """:func:`add_combinations` with the coefficients other than zero of each row, as a CSR array has them."""
+    for i in members:
+        for p in range(indptr[i], indptr[i + 1]):
+            add_row(X, i, coefficients[p], W, classes[p])
+
+
 BLOCK_VALUES = 2**20  # values of a block's rows and scores together
 FEWEST, MOST = 64, 4096  # rows of a block
 

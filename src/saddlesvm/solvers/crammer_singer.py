@@ -23,28 +23,38 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
+from saddlesvm.problem.crammer_singer import JointProblem, dense_rows, joint_weights
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.class_rows import add_row, by_class, dots, new_weights
+from saddlesvm.rows.class_rows import by_class, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
+from saddlesvm.runtime.compiled import allocating_kernel
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
-from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, State, nothing
+from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
-from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest, take_rivals
+from saddlesvm.solvers.joint_steps import (
+    METERS,
+    SAME_SLOPES,
+    Room,
+    Row,
+    Visits,
+    lowest,
+    renew_block,
+    row_slopes,
+    set_aside,
+    take_rivals,
+)
+from saddlesvm.solvers.listed_ascent import ListedState
 from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
 
 ASCENT, FINISH = "crammer_singer", "Newton"
 FIRST_PREDICTION = 4.0  # epochs
-# The running figures of a pass.
-METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
-SAME_SLOPES = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
 SCORED_VALUES = 4_000_000  # stored values that are scored between two looks at the time: some 10 ms of work
 RECHECK = 0.1  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 
@@ -70,62 +80,6 @@ class Lists(NamedTuple):
     random: np.ndarray
     classes: np.ndarray
     counts: np.ndarray
-
-
-class Room(NamedTuple):
-    """Scratch arrays with one number per class."""
-
-    z: np.ndarray  # scores
-    G: np.ndarray  # slopes
-    B: np.ndarray
-    sorted_D: np.ndarray
-
-
-class Row(NamedTuple):
-    """One row: its number, its class, its weight, its variables, and the classes it works on."""
-
-    i: int
-    own: int
-    s: float
-    a: np.ndarray
-    classes: np.ndarray
-
-
-@inlined
-def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own: int, low: float) -> int:
-    """Move the rivals that are at zero with a slope below `low` behind the other classes; return how many stay."""
-    q = 0
-    while q < count:
-        k = classes[q]
-        if k != own and a[k] >= 0.0 and G[k] < low:
-            count -= 1
-            classes[q], classes[count] = classes[count], k
-        else:
-            q += 1
-    return count
-
-
-@inlined
-def renew_block(terms: Terms, row: Row, count: int, W: np.ndarray, room: Room) -> None:
-    """Give the first `count` classes of a row their best variables, and the weights what that changes."""
-    i, own, s, a, classes = row
-    G, B = room.G, room.B
-    A = terms.C * terms.norms[i]
-    place = -1
-    for q in range(count):
-        B[q] = G[classes[q]] - A * a[classes[q]]
-        if classes[q] == own:
-            place = q
-    beta = block_threshold(terms.loss, B, count, place, A, s, room.sorted_D)
-    low = lowest(terms.loss, s)
-    least = 0.0 if low > -np.inf else low  # without a bound of their own the sum of the rivals' keeps it above zero
-    for q in range(count):
-        k = classes[q]
-        renewed = (beta - B[q]) / A
-        renewed = min(s, max(renewed, least)) if k == own else min(0.0, max(renewed, low))
-        if renewed != a[k]:
-            add_row(terms.X, i, terms.C * (renewed - a[k]), W, k)
-            a[k] = renewed
 
 
 @allocating_kernel
@@ -159,19 +113,8 @@ def ascend(
         count = counts[i]
         dots(terms.X, i, W, classes[i], count, z)
         done += count
-        low, high, coupled, residual = np.inf, -np.inf, 0.0, 0.0
-        least = lowest(terms.loss, s)
-        for q in range(count):
-            k = classes[i, q]
-            G[k] = z[k] + (0.0 if k == own else 1.0)
-            if a[k] > least:
-                high = max(high, G[k])
-            coupled += a[k] * z[k]
-            residual += a[k] * G[k]
-            if a[k] < (s if k == own else 0.0):
-                low = min(low, G[k])
-        paid = s * loss_of_slopes(terms.loss, G, classes[i], count, own, room.sorted_D)
-        m.residual += residual + paid
+        low, high, coupled, residual, paid = row_slopes(terms, Row(i, own, s, a, classes[i]), count, room)
+        m.residual += residual
         m.paid += paid
         m.coupled += coupled
         if shrink:
@@ -184,7 +127,7 @@ def ascend(
         if high - low > SAME_SLOPES:
             m.spread = max(m.spread, high - low)
             if terms.norms[i] == 0.0:
-                take_rivals(a, own, s, least)
+                take_rivals(a, own, s, lowest(terms.loss, s))
             else:
                 renew_block(terms, Row(i, own, s, a, classes[i]), count, W, room)
         position += 1
@@ -196,7 +139,7 @@ def ascend(
 
 
 @dataclass
-class AscentState(State):
+class AscentState(Visits):
     """The state of the ascent: ``w`` holds the weights of all classes in the layout of the rows.
 
     Attributes
@@ -206,31 +149,21 @@ class AscentState(State):
         The class numbers in each row's own order: those it still works on first.
     counts : ndarray of shape (n_all,), int32
         How many classes each row still works on.
-    scored : int
-        Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
-    known, known_at : float
-        The last gap over all rows, and its epoch.
-    whole : bool
-        Whether the current pass goes over all classes of all rows.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
     classes: np.ndarray = field(default_factory=nothing)
     counts: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
-    random: np.ndarray = field(default_factory=nothing)
-    meters: np.ndarray = field(default_factory=nothing)
-    position: int = 0
-    scored: int = 0
-    known: float = np.inf
-    known_at: float = 0.0
-    whole: bool = True
 
     def check_restored(self, problem: Any) -> None:
         self.check_positions(problem, max(self.active - 1, 0))
         K = self.classes.shape[1]
         demand(((self.counts >= 0) & (self.counts <= K)).all(), "its counts of classes are out of range")
         demand((np.sort(self.classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
+
+    def duals(self) -> np.ndarray:
+        """The variables, shape (n_all, K): no copy."""
+        return self.alpha
 
     @classmethod
     def begun(cls, problem: JointProblem, alpha: np.ndarray, W: np.ndarray, seed: int) -> AscentState:
@@ -273,18 +206,21 @@ class JointAscent(SolverBase):
     name: ClassVar[str] = ASCENT
     shrinking: bool = True
 
-    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> AscentState:
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> AscentState | ListedState:
         """Begin at zero or at the given dual point, with all rows and classes active."""
-        n, K = problem.y.size, problem.n_classes
-        alpha = np.zeros((n, K)) if start is None or start.alpha is None else np.array(start.alpha, dtype=np.float64)
-        if alpha.shape != (n, K):
-            raise ValueError(f"the starting dual point has shape {alpha.shape}; the problem needs {(n, K)}")
-        W = new_weights(problem.X, K, dtype_of(problem.X))
-        if alpha.any():
+        shape, lists = (problem.y.size, problem.n_classes), self.shrinking and problem.many_variables
+        given: Any = None if start is None else start.alpha
+        if given is None:
+            given = sparse.csr_array(shape) if lists else np.zeros(shape)
+        if given.shape != shape:
+            raise ValueError(f"the starting dual point has shape {given.shape}; the problem needs {shape}")
+        alpha: Any = sparse.csr_array(given) if lists else np.array(dense_rows(given), dtype=np.float64)
+        W = new_weights(problem.X, problem.n_classes, dtype_of(problem.X))
+        if alpha.nnz if lists else alpha.any():
             by_class(problem.X, W)[:] = joint_weights(problem, alpha)
-        return AscentState.begun(problem, alpha, W, seed)
+        return (ListedState if lists else AscentState).begun(problem, alpha, W, seed)
 
-    def step(self, problem: JointProblem, state: AscentState, budget: Budget) -> AscentState:
+    def step(self, problem: JointProblem, state: Any, budget: Budget) -> Any:
         """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have.
 
         The step ends with a pass over all classes of all rows, whose gap is then known.
@@ -308,11 +244,11 @@ class JointAscent(SolverBase):
                 break
         return state
 
-    def solution(self, problem: JointProblem, state: AscentState) -> Point:
+    def solution(self, problem: JointProblem, state: Any) -> Point:
         """The last iterate."""
-        return Point(by_class(problem.X, state.w), state.alpha, tracks=True)
+        return Point(by_class(problem.X, state.w), state.duals(), tracks=True)
 
-    def certified(self, problem: Any, state: AscentState, evaluation: Evaluation) -> AscentState:
+    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
         state.known, state.known_at = evaluation.certificate.relative_gap, state.epochs
         if state.known > 2.0 * state.estimate:
@@ -332,6 +268,16 @@ class JointState(ChosenState):
 
     phase: str = ASCENT
     q: float = 0.0
+
+    @property
+    def point(self) -> Point:
+        """The point that the other solver goes on from, with variables of shape (n_all, K), in a CSR array or not."""
+        inner = self.inner
+        return Point(inner.w.astype(np.float64), inner.duals()) if isinstance(inner, Visits) else super().point
+
+    def begins_again(self) -> Any:
+        inner = self.inner
+        return sparse.csr_array(inner.duals().shape) if isinstance(inner, ListedState) else super().begins_again()
 
 
 @dataclass(frozen=True)
@@ -384,7 +330,7 @@ class CrammerSinger(Choosing):
         if gap <= target:
             return
         left, steps = left_at(rate, gap, target), steps_between(gap, target)
-        here, there = left * joint_epoch_cost(problem), steps * step_cost(problem, state.alpha)
+        here, there = left * joint_epoch_cost(problem), steps * step_cost(problem, state.inner.duals())
         if here > there:
             course.begin(there, gap)
             why = f"gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"

@@ -10,18 +10,25 @@ section 6; Lapin, Hein and Schiele (2015), "Top-k multiclass SVM", for the top-k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.joint_losses import MaxHinge
+from saddlesvm.problem.terms import Terms
+from saddlesvm.rows.class_rows import add_row
 from saddlesvm.runtime.class_sources import python_class
-from saddlesvm.runtime.compiled import inlined, operation
+from saddlesvm.runtime.compiled import inlined, operation, record_of
+from saddlesvm.solvers.base import State, nothing
 
 if TYPE_CHECKING:
     from numba.core import types
 
 SUM_ROUNDING = 4e-16  # what may be left of a block's sum, in units of the row's weight
+# The running figures of a pass.
+METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
+SAME_SLOPES = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
 THRESHOLD_STEPS = 200  # steps of the search for a threshold between two bounds, which ends by itself long before
 
 
@@ -147,3 +154,115 @@ def take_rivals(a: np.ndarray, own: int, s: float, low: float) -> None:
             taken = min(s - a[own], -low)
             a[k] = -taken
             a[own] += taken
+
+
+class Room(NamedTuple):
+    """Scratch arrays with one number per class."""
+
+    z: np.ndarray  # scores
+    G: np.ndarray  # slopes
+    B: np.ndarray
+    sorted_D: np.ndarray
+
+
+class Row(NamedTuple):
+    """One row: its number, its class, its weight, its variables, and the classes it works on."""
+
+    i: int
+    own: int
+    s: float
+    a: np.ndarray
+    classes: np.ndarray
+
+
+@inlined
+def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own: int, low: float) -> int:
+    """Move the rivals that are at zero with a slope below `low` behind the other classes; return how many stay."""
+    q = 0
+    while q < count:
+        k = classes[q]
+        if k != own and a[k] >= 0.0 and G[k] < low:
+            count -= 1
+            classes[q], classes[count] = classes[count], k
+        else:
+            q += 1
+    return count
+
+
+@inlined
+def renew_block(terms: Terms, row: Row, count: int, W: np.ndarray, room: Room) -> float:
+    """Give the first `count` classes of a row their best variables, and the weights what that changes.
+
+    Returns the threshold: the slope that all classes between their bounds have now.
+    """
+    i, own, s, a, classes = row
+    G, B = room.G, room.B
+    A = terms.C * terms.norms[i]
+    place = -1
+    for q in range(count):
+        B[q] = G[classes[q]] - A * a[classes[q]]
+        if classes[q] == own:
+            place = q
+    beta = block_threshold(terms.loss, B, count, place, A, s, room.sorted_D)
+    low = lowest(terms.loss, s)
+    least = 0.0 if low > -np.inf else low  # without a bound of their own the sum of the rivals' keeps it above zero
+    for q in range(count):
+        k = classes[q]
+        renewed = (beta - B[q]) / A
+        renewed = min(s, max(renewed, least)) if k == own else min(0.0, max(renewed, low))
+        if renewed != a[k]:
+            add_row(terms.X, i, terms.C * (renewed - a[k]), W, k)
+            a[k] = renewed
+    return beta
+
+
+@inlined
+def row_slopes(terms: Terms, row: Row, count: int, room: Room) -> Any:
+    """The slopes ``G_k = e_ik + z_k`` of the first `count` classes of a row, and what they say of it.
+
+    Returns the least slope of a class that may rise and the largest of one that may fall, ``a . z``, the row's share of
+    the gap, and its loss.
+    """
+    _, own, s, a, classes = row
+    z, G = room.z, room.G
+    low, high, coupled, residual = np.inf, -np.inf, 0.0, 0.0
+    least = lowest(terms.loss, s)
+    for q in range(count):
+        k = classes[q]
+        G[k] = z[k] + (0.0 if k == own else 1.0)
+        if a[k] > least:
+            high = max(high, G[k])
+        coupled += a[k] * z[k]
+        residual += a[k] * G[k]
+        if a[k] < (s if k == own else 0.0):
+            low = min(low, G[k])
+    paid = s * loss_of_slopes(terms.loss, G, classes, count, own, room.sorted_D)
+    return low, high, coupled, residual + paid, paid
+
+
+@dataclass
+class Visits(State):
+    """The common part of the states of an ascent: the order of its visits, and what it knows of the gap.
+
+    Attributes
+    ----------
+    scored : int
+        Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
+    known, known_at : float
+        The last gap over all rows, and its epoch.
+    whole : bool
+        Whether the current pass goes over all classes of all rows.
+    """
+
+    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
+    random: np.ndarray = field(default_factory=nothing)
+    meters: np.ndarray = field(default_factory=nothing)
+    position: int = 0
+    scored: int = 0
+    known: float = np.inf
+    known_at: float = 0.0
+    whole: bool = True
+
+    def duals(self) -> Any:
+        """The dual variables, shape (n_all, K), in an array or a CSR array."""
+        raise NotImplementedError

@@ -24,8 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point, objectives
-from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of
+from saddlesvm.problem.certificate import Certificate, Point, objectives
+from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of, evaluation_of
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import by_class
@@ -60,10 +60,13 @@ class MultinomialWork(Workspace):
         The probabilities at the weights, float32; of shape (0, 0) where they would take too much memory.
     inverse : Inverse or None
         The preconditioner of this Newton step.
+    certificate : Certificate or None
+        That of the weights, where their evaluation was in float64: it is exact.
     """
 
     kept: np.ndarray | None = None
     inverse: Inverse | None = None
+    certificate: Certificate | None = None
 
 
 @dataclass
@@ -82,8 +85,8 @@ class MultinomialState(State):
         Length of the step that is tried next, and the derivative along the direction.
     primal : float
         Objective at the weights, in the C form.
-    solving : bool
-        Whether conjugate gradients are under way; else the next pass evaluates a step.
+    solving, begun : bool
+        Whether the next pass is for the equations, else it evaluates a step; whether the equations have begun.
     coarse : bool
         Whether the next evaluation is in the precision of the data.
     was_coarse : bool
@@ -102,6 +105,7 @@ class MultinomialState(State):
     slope: float = 0.0
     primal: float = np.inf
     solving: bool = False
+    begun: bool = False
     coarse: bool = False
     was_coarse: bool = False
     stuck: bool = False
@@ -123,7 +127,7 @@ class Multinomial(SolverBase):
             w=W,
             active=problem.members.size,
             gradient=np.zeros_like(W),
-            equations=ConjugateGradients(np.zeros_like(W), np.zeros_like(W), np.zeros_like(W)),
+            equations=self._no_equations(W),
             coarse=dtype_of(problem.X) != np.float64,
             seed=seed,
         )
@@ -139,7 +143,8 @@ class Multinomial(SolverBase):
                 else:
                     self._evaluate(problem, state)
                 state.rows_touched += n
-                proven = state.equations.iterations == 0 and state.estimate <= budget.relative_gap
+                evaluated = state.solving and not state.begun
+                proven = evaluated and state.estimate <= budget.relative_gap
                 if state.stuck or proven or state.rows_touched - before >= budget.rows or time_is_up():
                     break
         state.epochs = state.rows_touched / n
@@ -147,12 +152,14 @@ class Multinomial(SolverBase):
 
     def _evaluate(self, problem: MultinomialProblem, state: MultinomialState) -> None:
         """Evaluate the step that is tried: take it and begin the next equations, or halve it."""
-        W = state.w + state.length * state.equations.solution
+        moves = state.equations.solution.size > 0
+        W = state.w + state.length * state.equations.solution if moves else state.w.copy()
         found = problem.response(W, self._room(problem, state), self._precision(problem, state.coarse))
         charged = problem.regularizer.value(by_class(problem.X, W))
         primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
         if state.steps == 0 and not self._better_than_zero(problem, primal):
             state.w[:] = 0.0  # a start far out: its probabilities have nothing to go by
+            state.work.certificate = None
             return
         noise = (COARSE_NOISE if state.coarse or state.was_coarse else NOISE) * abs(state.primal)
         if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
@@ -161,11 +168,13 @@ class Multinomial(SolverBase):
         state.w, state.primal, state.was_coarse = W, primal, state.coarse
         each = by_class(problem.X, W)
         certificate = certificate_of(problem, each, found._replace(pull=by_class(problem.X, found.pull)))
+        state.work.certificate = None if state.coarse else certificate
         state.estimate = certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE
-        state.gradient = problem.charged(W) - found.pull
+        np.subtract(problem.charged(W), found.pull, out=state.gradient)
         state.steps += 1
-        self._begin(problem, state)
+        state.equations, state.solving = self._no_equations(W), True  # they begin where a product is asked for
+        state.begun, state.length, state.slope = False, 1.0, 0.0
 
     @staticmethod
     def _better_than_zero(problem: MultinomialProblem, primal: float) -> bool:
@@ -181,29 +190,42 @@ class Multinomial(SolverBase):
             state.stuck = not state.coarse and not state.was_coarse
             state.coarse, state.length, state.primal = False, 0.0, np.inf
 
+    @staticmethod
+    def _no_equations(W: np.ndarray) -> ConjugateGradients:
+        """Equations that have not begun, and take no memory."""
+        solution, residual, direction = (np.empty((0, W.shape[1])) for _ in range(3))
+        return ConjugateGradients(solution, residual, direction)
+
     def _begin(self, problem: MultinomialProblem, state: MultinomialState) -> None:
-        """Begin the conjugate gradients at the gradient."""
-        state.work.inverse = self._inverse(problem, state)
+        """Make what the equations need, after an evaluation or a resumption; begin them at the gradient."""
+        if state.work.kept is None:  # a run that was resumed
+            problem.response(state.w, self._room(problem, state), self._precision(problem, state.was_coarse))
+        if state.work.inverse is None:
+            state.work.inverse = self._inverse(problem, state)
+        if state.begun:
+            return
         equations = state.equations
         equations.begin(-state.gradient, state.work.inverse)
         norm = float(np.sqrt(max(equations.size, 0.0)))
         state.first = state.first or norm
         forcing = min(FORCING, float(np.sqrt(norm / state.first))) if state.first else 0.0
-        equations.target, state.solving = forcing**2 * equations.size, equations.size > 0.0
-        state.length, state.slope = 1.0, 0.0
+        equations.target, state.begun, state.solving = forcing**2 * equations.size, True, equations.size > 0.0
 
     def _iterate(self, problem: MultinomialProblem, state: MultinomialState, relative_gap: float) -> None:
         """One iteration of conjugate gradients; where it is the last, the step is tried next."""
-        if state.work.inverse is None:  # a run that was resumed
-            problem.response(state.w, self._room(problem, state), self._precision(problem, state.was_coarse))
-            state.work.inverse = self._inverse(problem, state)
+        self._begin(problem, state)
+        if not state.solving:
+            return
+        assert state.work.inverse is not None
         equations = state.equations
-        image = problem.charged(equations.direction)
-        image += problem.bent(equations.direction, state.w, self._room(problem, state), dtype_of(problem.X))
+        image = problem.bent(equations.direction, state.w, self._room(problem, state), dtype_of(problem.X))
+        image += problem.charged(equations.direction)
         bent = equations.learn(image, state.work.inverse)
         settled = 0.5 * square(equations.residual) <= SHARE_LEFT * relative_gap * abs(state.primal)
         if not bent or equations.solved or settled or equations.iterations >= MOST_ITERATIONS:
             state.solving, state.slope = False, float(np.vdot(state.gradient, equations.solution))
+            solution, state.equations = equations.solution, self._no_equations(state.w)
+            state.equations.solution, state.work.inverse = solution, None
 
     @staticmethod
     def _room(problem: MultinomialProblem, state: MultinomialState) -> np.ndarray:
@@ -223,5 +245,7 @@ class Multinomial(SolverBase):
         return dtype_of(problem.X) if coarse else np.dtype(np.float64)
 
     def solution(self, problem: MultinomialProblem, state: MultinomialState) -> Point:
-        """The weights, shape (K, d + 1)."""
-        return Point(np.array(by_class(problem.X, state.w)))
+        """The weights, shape (K, d + 1), with their proof where the last evaluation was one."""
+        W = by_class(problem.X, state.w)
+        own = state.work.certificate
+        return Point(W, proven=None if own is None else evaluation_of(problem, W, own))

@@ -136,6 +136,10 @@ class ChosenState(State):
         kept = getattr(self.inner, "best", self.inner)
         return Point(kept.w.astype(np.float64), kept.alpha)
 
+    def begins_again(self) -> Any:
+        """Dual variables of zero."""
+        return np.zeros_like(self.alpha)
+
     def update(self) -> None:
         """Copy the progress of the solver at work."""
         inner = self.inner
@@ -226,7 +230,7 @@ class Choosing(SolverBase):
 
     def like(self, problem: Any, state: Any, stored: Mapping[str, Any]) -> Any:
         """A state whose solver at work is that of the stored one."""
-        phase, zeros = stored.get("phase"), Point(np.zeros(problem.n_features + 1), np.zeros_like(state.alpha))
+        phase, zeros = stored.get("phase"), Point(np.zeros(problem.n_features + 1), state.begins_again())
         demand(phase in self.phases, f"its phase is {str(phase)[:40]!r}")
         state.phase = str(phase)
         solver = self.at_work(problem, state)

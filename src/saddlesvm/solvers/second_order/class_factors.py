@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dpotrs
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.rows.class_rows import by_class
+from saddlesvm.rows.class_rows import FEWEST, block_rows, by_class
 from saddlesvm.rows.layouts import dtype_of, n_features, n_values
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
@@ -63,7 +63,10 @@ class ClassFactors(Group):
         self, problem: JointProblem, parts_of: Callable[[int], np.ndarray], random: np.random.Generator
     ) -> None:
         self.problem = problem
-        self.factors = np.stack([self._of_class(parts_of(k), random).T for k in range(problem.n_classes)])
+        d = problem.n_features + 1
+        self.factors = np.empty((problem.n_classes, d, d))
+        for k in range(problem.n_classes):
+            self.factors[k] = self._of_class(parts_of(k), random).T
 
     def _of_class(self, parts: np.ndarray, random: np.random.Generator) -> np.ndarray:
         problem = self.problem
@@ -97,16 +100,23 @@ class SharedFactor:
         members = problem.members
         wanted = int(max(FEWEST_ROWS, SHARED_ROWS * (problem.n_features + 1)))
         chosen = np.sort(random.choice(members, min(wanted, members.size), replace=False))
-        every = widened(problem.X, chosen, np.ones(chosen.size))
-        p = softmax(every @ by_class(problem.X, W).T)
-        parts = problem.all_weights[chosen][:, None] * p * (1.0 - p) * (members.size / chosen.size)
-        classes = parts.sum(axis=0)
-        rows = parts.sum(axis=1) / max(float(classes.sum()), 1e-300)
-        bends, self.vectors = eigh(_gram(problem, chosen, np.sqrt(rows)))
-        self.inverse = 1.0 / (1.0 + problem.C * np.outer(classes, np.maximum(bends, 0.0)))
+        classes, total = np.zeros(problem.n_classes), np.zeros((problem.n_features + 1,) * 2)
+        size = max(FEWEST, block_rows(problem.X, problem.n_classes) // 4)
+        for start in range(0, chosen.size, size):  # the probabilities of the sample may take more room than all rows
+            some = chosen[start : start + size]
+            p = softmax(widened(problem.X, some, np.ones(some.size)) @ by_class(problem.X, W).T)
+            p *= 1.0 - p
+            p *= problem.all_weights[some][:, None] * (members.size / chosen.size)
+            classes += p.sum(axis=0)
+            total += _gram(problem, some, np.sqrt(p.sum(axis=1)))
+        total /= max(float(classes.sum()), 1e-300)
+        bends, self.vectors = eigh(total, overwrite_a=True, check_finite=False)
+        self.classes, self.bends = problem.C * classes, np.maximum(bends, 0.0)
 
     def __call__(self, residual: np.ndarray) -> np.ndarray:
-        turned = (by_class(self.problem.X, residual) @ self.vectors) * self.inverse
+        turned = by_class(self.problem.X, residual) @ self.vectors
+        for own, bend in zip(turned, self.classes, strict=True):
+            own /= 1.0 + bend * self.bends
         found = np.empty_like(residual)
         by_class(self.problem.X, found)[:] = turned @ self.vectors.T
         return _centred(self.problem, found)

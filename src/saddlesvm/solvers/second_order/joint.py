@@ -33,7 +33,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
+from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dense_rows, joint_weights
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
@@ -274,7 +274,7 @@ class JointNewton(SolverBase):
     def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointFinish:
         """Begin at a dual feasible point."""
         assert start is not None and start.alpha is not None
-        state = JointFinish(problem, start.alpha, self.q)
+        state = JointFinish(problem, dense_rows(start.alpha), self.q)
         state.w = _as_rows_have(problem, state.pull)
         return state
 
@@ -333,11 +333,13 @@ def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     size = problem.n_classes * (problem.n_features + 1)
     if size <= MOST_UNKNOWNS:
         return evaluation_cost(problem) + factor_cost(size)
-    own = problem.codes
-    low = -problem.joint.most(problem.all_weights)[:, None]
-    free = (alpha < 0.0) & (alpha > low)
-    free[np.arange(own.size), own] = (alpha[np.arange(own.size), own] < problem.all_weights) & free.any(axis=1)
-    counts = free.sum(axis=1)
+    counts = np.zeros(problem.y.size)
+    for start in range(0, counts.size, max(1, SIZED_VALUES // problem.n_classes)):
+        some = slice(start, start + max(1, SIZED_VALUES // problem.n_classes))
+        own, weights, a = problem.codes[some], problem.all_weights[some], dense_rows(alpha, some)
+        free, places = (a < 0.0) & (a > -problem.joint.most(weights)[:, None]), np.arange(own.size)
+        free[places, own] = (a[places, own] < weights) & free.any(axis=1)
+        counts[some] = free.sum(axis=1)
     free_rows = FreeRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.where(counts > 1, counts, 0))
     making = factors_cost(problem, free_rows.counts) if factors_fit(problem) else 0.0
     return evaluation_cost(problem) + making + TYPICAL_ITERATIONS * product_cost(problem, free_rows)
