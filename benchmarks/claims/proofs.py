@@ -4,11 +4,14 @@
     python -m benchmarks.claims.proofs plain DATA.svm
     python -m benchmarks.claims.proofs digests DATA.svm --loss hinge --C 100
     python -m benchmarks.claims.proofs changes DATA.svm --count 100
+    python -m benchmarks.claims.proofs forgetting DATA.svm --count 9
 
 `campaigns` draws problems whose proofs must agree with their certificates, and tampers with proofs. `plain` measures
 the check of a proof by the checker's file alone. `digests` fits by several solvers, orders, layouts and threads, and in
 a process whose kernels are compiled for a generic processor. `changes` forgets and adds rows, and compares each digest
-with that of a fit from nothing. Times are processor time.
+with that of a fit from nothing. `forgetting` measures changes beside new fits: of a model right after its fit, of one
+that has forgotten a row before, of one that gets its data again, and of one that learns the rows. Times are processor
+time.
 """
 
 from __future__ import annotations
@@ -120,7 +123,7 @@ def digests(data: str, losses: tuple[str, ...], C: float) -> None:
 
 
 def changes(data: str, count: int) -> None:
-    """Rows forgotten and added, beside fits from nothing: equal digests, and times."""
+    """Rows forgotten and added, beside fits from nothing: equal digests."""
     table, random = read(data), np.random.default_rng(0)
     n = table.X.shape[0]
     for loss in LOSSES:
@@ -136,29 +139,59 @@ def changes(data: str, count: int) -> None:
                 fresh = base
             else:
                 model = deepcopy(base).forget(gone, table.X, table.y)
-            told = {getattr(one, "digest_", "none") for one in (model, fresh)}
-            equal, unknown = equal + (len(told) == 1 and "none" not in told), unknown + ("none" in told)
+            open_weights = model.ambiguous_, fresh.ambiguous_
+            same = not any(open_weights) and model.digest_ == fresh.digest_
+            equal, unknown = equal + same, unknown + any(open_weights)
+            what = f"{'adding' if number % 2 else 'forgetting'} {gone.size} of {n}"
+            told = "equal" if same else f"weights not proven: {open_weights[0]}, of a new fit {open_weights[1]}"
+            print(
+                f"{loss}: change {number + 1}, {what}: {told if same or any(open_weights) else 'DIFFERENT'}", flush=True
+            )
         print(f"{loss}: {count} changes, {equal} equal, {unknown} not proven", flush=True)
+
+
+def twin(model: Any) -> Any:
+    """A model that has what this one keeps of its fit; a copy has no training data."""
+    own = object.__new__(type(model))
+    vars(own).update(vars(model))
+    return own
+
+
+def forgetting(data: str, count: int) -> None:
+    """Times of changes of some rows beside those of new fits: medians over `count` draws of the rows, interleaved."""
+    table, random = read(data), np.random.default_rng(0)
+    n = table.X.shape[0]
     for loss in ("hinge", *LOSSES):
         base = LinearSVC(loss=loss, random_state=0).fit(table.X, table.y)
+        once = twin(base).forget([0])
         for rows in (1, n // 100, n // 10):
-            gone = random.choice(n, rows, replace=False)
-            kept = np.setdiff1d(np.arange(n), gone)
-            ours, theirs = [], []
-            for _ in range(9):
-                model = deepcopy(base)
-                ours.append(timed(lambda model=model, gone=gone: model.forget(gone, table.X, table.y))[0])
-                new = LinearSVC(loss=loss, random_state=0)
-                X, y = table.X[kept], table.y[kept]
-                theirs.append(timed(lambda new=new, X=X, y=y: new.fit(X, y))[0])
-            told = f"{1e3 * min(ours):.1f} ms, a new fit {1e3 * min(theirs):.1f} ms: {min(theirs) / min(ours):.1f}"
-            print(f"{loss}: forgetting {rows} of {n}: {told}", flush=True)
+            times: dict[str, list[float]] = {"forget": [], "again": [], "data given": [], "update": [], "fit": []}
+            for _ in range(count):
+                gone = random.choice(n - 1, rows, replace=False)
+                kept = np.setdiff1d(np.arange(n), gone)
+                X, y, more = table.X[kept], table.y[kept], (table.X[gone], table.y[gone])
+                for least in (False, True):  # the first round warms up
+                    fresh, given = LinearSVC(loss=loss, random_state=0), deepcopy(base)
+                    work: dict[str, Callable[[], Any]] = {
+                        "fit": lambda fresh=fresh, X=X, y=y: fresh.fit(X, y),
+                        "forget": lambda base=base, gone=gone: twin(base).forget(gone),
+                        "again": lambda once=once, gone=gone: twin(once).forget(gone),
+                        "data given": lambda given=given, gone=gone: given.forget(gone, table.X, table.y),
+                        "update": lambda fresh=fresh, more=more: twin(fresh).update(*more),
+                    }
+                    for name, one in work.items():
+                        seconds = timed(one)[0]
+                        if least:
+                            times[name].append(seconds)
+            middle = {name: float(np.median(each)) for name, each in times.items()}
+            told = (f"{name} {1e3 * one:.2f} ms ({middle['fit'] / one:.1f})" for name, one in middle.items())
+            print(f"{loss}: {rows} of {n} rows: {', '.join(told)}", flush=True)
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("campaigns", "plain", "digests", "changes"))
+    parser.add_argument("what", choices=("campaigns", "plain", "digests", "changes", "forgetting"))
     parser.add_argument("data", nargs="?")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--loss", nargs="+", default=LOSSES, help="of digests")
@@ -169,6 +202,8 @@ def main() -> None:
         campaigns(given.count)
     elif given.what == "changes":
         changes(given.data, given.count)
+    elif given.what == "forgetting":
+        forgetting(given.data, given.count)
     elif given.what == "plain":
         plain(given.data)
     else:

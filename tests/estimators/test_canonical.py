@@ -196,7 +196,7 @@ def test_what_is_left_after_forgetting_is_certified(loss: str, options: dict[str
     C = {} if "lam" in options else {"C": 0.1}
     model = LinearSVC(loss=loss, random_state=0, **C, **options).fit(notes.X, notes.y, sample_weight=weights)
     for gone in ([7], np.arange(100, 130)):
-        X, y = model._data.X, model._data.y
+        X, y = model.training_data().X, model.training_data().y
         model.forget(gone)
         left = np.setdiff1d(np.arange(len(y)), gone)
         s = None if weights is None else weights[left]

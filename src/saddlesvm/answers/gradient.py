@@ -15,8 +15,9 @@ from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gam
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.rows.layouts import CSR, add_rows
+from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import widened
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
+from saddlesvm.solvers.second_order.kernels import Answers, answers_at, respond_to_weights, smoothed_terms
 
 FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
 ROWS_AT_ONCE = 512  # dense rows that are widened at a time
@@ -129,6 +130,22 @@ def slope_at(problem: Problem, w: np.ndarray, z: np.ndarray) -> Slope:
     return Slope(_of_penalty(problem, w, pull), pull, z, answers)
 
 
+def slope_with(problem: Problem, w: np.ndarray, z: np.ndarray, pull: np.ndarray) -> Slope:
+    """The gradient at w by its margins and the pull of its multipliers: no pass over the rows."""
+    return Slope(_of_penalty(problem, w, pull), pull, z, _answers(problem, z))
+
+
+def slope_of(problem: Problem, w: np.ndarray) -> Slope:
+    """The gradient at w: by one pass over the rows where a single thread makes it, else by two."""
+    if problem.threads > 1 or not isinstance(problem.passes, InMemory):
+        return slope_at(problem, w, margins(problem, w))
+    n = problem.members.size
+    z, pull, answers = np.empty(n), np.zeros(w.size), Answers.room(n)
+    respond_to_weights(smoothed_terms(problem), problem.X, problem.members, w, z, answers, pull)
+    pull = problem.pulled(pull)
+    return Slope(_of_penalty(problem, w, pull), pull, z, answers)
+
+
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     """The gradient at w, shape (d + 1,), whose last place is a free intercept divided by the virtual feature.
 
@@ -191,11 +208,7 @@ def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: t
 
 def _answers(problem: Problem, z: np.ndarray) -> Answers:
     """What the members' losses answer to margins, shape (n,)."""
-    terms, none = problem.of_members, np.empty(0)
-    smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, none, 0.0, False, problem.is_small)
-    answers = Answers(np.zeros(z.size), np.zeros(z.size), np.zeros(4))
-    respond(smoothed, z, answers)
-    return answers
+    return answers_at(smoothed_terms(problem), z)
 
 
 def _of_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:

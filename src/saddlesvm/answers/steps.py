@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from saddlesvm.answers.curvature import plain_curvature
-from saddlesvm.answers.gradient import Slope, gradient_of, slope_at
+from saddlesvm.answers.gradient import Slope, gradient_of, slope_of
 from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of
 from saddlesvm.problem.certificate import Evaluation, Point, against_dual, evaluate
 from saddlesvm.problem.loss import is_smooth
@@ -26,7 +26,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import radii
 from saddlesvm.problem.sums import margins
 from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.kernels import Line, SmoothedTerms, search
+from saddlesvm.solvers.second_order.kernels import Line, search, smoothed_terms
 
 ENOUGH = 1e-4  # how far, at most, the scores of the training rows may move: scores are compared with margins of 1
 OF_TOL, CLOSEST, WIDEST = 10.0, 1e-6, 1e-3  # the same as a multiple of a fit's relative gap, and its bounds
@@ -75,7 +75,9 @@ def neighbourhood_near(problem: Problem, w: np.ndarray, enough: float = ENOUGH) 
     return found if found.way == "curvature" or found.radius * longest <= enough else None
 
 
-def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray, Slope]:
+def steps_from(
+    problem: Problem, w: np.ndarray, size: float, now: Slope | None = None, equations: NewtonEquations | None = None
+) -> tuple[np.ndarray, Slope]:
     """Weights whose gradient is no longer than `size`, and a pass over the rows there; or as near as steps come: the
     end is where rounding, or a few slow steps, leave the gradient longer.
 
@@ -86,19 +88,29 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
     w : ndarray of shape (d + 1,)
         To begin at.
     size : float
+    now : Slope, optional
+        The gradient at w, where it is known.
+    equations : NewtonEquations, optional
+        Over the same rows, with the factors of earlier steps.
     """
-    equations, now = NewtonEquations(problem, FACTORS), slope_at(problem, w, margins(problem, w))
+    equations = equations or NewtonEquations(problem, FACTORS)
+    now = slope_of(problem, w) if now is None else now
     length, slow, fall = float(np.linalg.norm(now.value)), 0, 1.0
     for _ in range(MOST_STEPS):
         rounded = slow > 0 and length <= ROUNDED * float(np.linalg.norm(now.pull))
         if length <= size or slow == SLOW or rounded or not math.isfinite(length):
             break
         forcing = min(max(FORCING * min(fall, 1.0), AIM * size / length), LOOSE)
-        tau, moved = _step(problem, w, now, -equations.solve(problem.spread(now.answers.bend), now.value, forcing))
-        if tau == 0.0:
-            break
-        there = slope_at(problem, moved, margins(problem, moved))
-        before, length = length, float(np.linalg.norm(there.value))
+        direction = -equations.solve(problem.spread(now.answers.bend), now.value, forcing)
+        moved, before = w + direction, length
+        there = slope_of(problem, moved)
+        length = float(np.linalg.norm(there.value))
+        if not length <= max(size, FALL * before):  # the whole step is too long, or too short
+            tau, moved = _step(problem, w, now, direction)
+            if tau == 0.0:
+                break
+            there = slope_of(problem, moved)
+            length = float(np.linalg.norm(there.value))
         fall = length / before
         slow = slow + 1 if fall > FALL else 0
         w, now = moved, there
@@ -107,11 +119,9 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
 
 def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) -> tuple[float, np.ndarray]:
     """The length of the best step along a direction, and the weights there."""
-    terms = problem.of_members
-    smoothed = SmoothedTerms(terms.loss, terms.y, terms.weights, problem.C, np.empty(0), 0.0, False, problem.is_small)
     dz, ahead = margins(problem, direction), problem.intercept.penalised(direction)
     line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
-    tau = float(search(smoothed, line, now.answers.alpha, now.answers.bend, np.empty(0), LINE))
+    tau = float(search(smoothed_terms(problem), line, now.answers.alpha, now.answers.bend, np.empty(0), LINE))
     return tau, w + tau * direction
 
 

@@ -27,6 +27,7 @@ from saddlesvm.data.columns_of_labels import has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proofs import Proof, prove
 from saddlesvm.estimators.proven import Data, checked_data, closer, problems_of, weights_of
+from saddlesvm.estimators.remaining import Remaining, part, remaining_of, without
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
@@ -176,12 +177,6 @@ def chosen(rows: Any, n: int) -> np.ndarray:
     return found
 
 
-def part(data: Data, rows: np.ndarray) -> Data:
-    """Some of the rows, in memory."""
-    weights = None if data.sample_weight is None else np.asarray(data.sample_weight)[rows]
-    return Data(data.X[rows], np.asarray(data.y)[rows], weights)
-
-
 def joined(first: Data, second: Data) -> Data:
     """The rows of both, one below the other; a weight that is not given is 1 where the others are."""
     either = sparse.issparse(first.X) or sparse.issparse(second.X)
@@ -193,7 +188,14 @@ def joined(first: Data, second: Data) -> Data:
     return Data(X, y, np.concatenate(own))
 
 
-def fit_on(model: Any, data: Data, kept: np.ndarray | slice, added: int, entry: dict[str, Any]) -> None:
+def fit_on(
+    model: Any,
+    data: Data,
+    kept: np.ndarray | slice,
+    added: int,
+    entry: dict[str, Any],
+    start: dict[str, Any] | None = None,
+) -> None:
     """Fit a model to changed rows from where it stands, and write down the change.
 
     Parameters
@@ -205,12 +207,33 @@ def fit_on(model: Any, data: Data, kept: np.ndarray | slice, added: int, entry: 
     added : int
     entry : dict
         What the log says beside the rows that are left, and the digest.
+    start : dict, optional
+        Arguments of the fit: where it begins, if not where the model stands.
     """
-    before = list(getattr(model, "log_", ()))
-    start = _start(model, data, kept, added)
-    if not (start and _follow(model, data, start)):
+    before, start = list(getattr(model, "log_", ())), start or _start(model, data, kept, added)
+    if not (start and added and _follow(model, data, start)):
         model.fit(data.X, data.y, sample_weight=data.sample_weight, **start)
-    logged = entry | {"left": int(data.X.shape[0]), "digest": getattr(model, "digest_", None)}
+    _write_down(model, before, data.X.shape[0], entry)
+
+
+def fit_without(model: Any, left: Remaining, gone: np.ndarray, entry: dict[str, Any]) -> None:
+    """Let a model forget those of its rows that a mask selects: by steps from where it stands, or by a fit; see
+    :func:`fit_on`."""
+    found = without(left, gone, model.tol)
+    if found is None or not found.holds(model.tol):
+        fit_on(model, part(left.data, left.rows[~gone]), ~gone, 0, entry, found.start() if found else None)
+        return
+    before, (left, models) = list(getattr(model, "log_", ())), found
+    model.take_over(models, [point.problem for point in left.points], sorted(vars(model).get("phases_", {})))
+    model.keep_rows(left)
+    if model.canonical is not None:
+        make_canonical(model, model.training_data())
+    _write_down(model, before, left.rows.size, entry)
+
+
+def _write_down(model: Any, before: list[str], rows: int, entry: dict[str, Any]) -> None:
+    """Add an entry to the log, about a change that leaves so many rows."""
+    logged = entry | {"left": int(rows), "digest": getattr(model, "digest_", None)}
     model.log_ = np.array([*before, json.dumps(logged)])
 
 
@@ -268,7 +291,7 @@ Card = dict[str, dict[str, Any]]
 def card_of(model: Any, X: Any = None, y: Any = None) -> Card:
     """The facts, by section."""
     found = model.certificate_
-    data = vars(model).get("_data")
+    data = model.data_at_hand()
     classes = getattr(model, "classes_", None)
     card: Card = {
         "model": {"kind": type(model).__name__, "features": int(model.n_features_in_), "outcome": str(model.outcome_)},
@@ -309,7 +332,7 @@ def card_of(model: Any, X: Any = None, y: Any = None) -> Card:
 def _accuracy(model: Any, X: Any, y: Any) -> dict[str, Any]:
     """The score of some rows and, of a classifier that can prove labels, the optimum's interval."""
     found = {"rows": len(np.asarray(y)), "score": float(model.score(X, y))}
-    if getattr(model, "classes_", None) is None or model.multilabel_ or vars(model).get("_data") is None:
+    if getattr(model, "classes_", None) is None or model.multilabel_ or model.data_at_hand() is None:
         return found
     right, proven = model.predict(X) == np.asarray(y), model.is_proven(X)
     low, high = float((right & proven).mean()), 1.0 - float((~right & proven).mean())
@@ -409,10 +432,15 @@ class Accountable:
         >>> model.forget(range(10)).digest_ == never_seen.digest_
         True
         """
-        data = self._data_of(X, y, sample_weight)
-        gone = chosen(rows, data.X.shape[0])
-        what = {"what": "forgot", "rows": int(gone.sum()), "sha256": fingerprint(part(data, gone))}
-        fit_on(self, part(data, ~gone), ~gone, 0, what)
+        model: Any = self
+        check_is_fitted(self)
+        left = model.rows_left() if X is None else None
+        if left is None:
+            data = self._data_of(X, y, sample_weight)
+            left = remaining_of(self, data, X is None) or Remaining(data, np.arange(data.X.shape[0]), [])
+        gone = chosen(rows, left.rows.size)
+        lost = part(left.data, left.rows[gone])
+        fit_without(self, left, gone, {"what": "forgot", "rows": len(lost.y), "sha256": fingerprint(lost)})
         return self
 
     def update(self, X: Any, y: Any, sample_weight: Any = None, *, former: tuple[Any, ...] | None = None) -> Self:

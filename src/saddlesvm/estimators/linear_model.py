@@ -231,6 +231,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         results = self._shown(fits)
         self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), X.shape[0])[0]
         self._keep(results)
+        if len(fits.ends) == len(results):
+            self._ends = [fits.ends[sub] for sub in range(len(results))], self._asked_of_fits()
         worst = multiclass.worst_outcome(results)
         if worst.outcome is not Outcome.CERTIFIED:
             unsolved = worst.outcome is not Outcome.INTERRUPTED and max(self.tol, self.gap) > 0.0

@@ -36,7 +36,7 @@ TAKEN = (
 
 
 OF_LAST_FIT = ("digest_", "ambiguous_", "log_")  # attributes that only some fits leave behind
-KEPT_HERE = ("_data", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
+KEPT_HERE = ("_data", "_ends", "_left", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
 
 
 class Data(NamedTuple):
@@ -60,6 +60,7 @@ class ProvesAnswers:
     """A linear estimator that proves what the exact optimum of its training problem answers."""
 
     _data: Data | None
+    _left: tuple[Any, dict[str, Any]]
     _proof: Proof
     _proven_with: dict[str, Any]
     coef_: Any
@@ -179,6 +180,30 @@ class ProvesAnswers:
         return dict(model.get_params(deep=False))
 
     @internal
+    def data_at_hand(self) -> Data | None:
+        """The data of the fit, put together where some rows were forgotten; None where the model has none."""
+        if vars(self).get("_data") is None and "_left" in vars(self):
+            self._data = self._left[0].part()
+        return vars(self).get("_data")
+
+    @internal
+    def rows_left(self) -> Any:
+        """The rows that the model has left after it forgot some, where they were kept; None for other parameters."""
+        left, asked = vars(self).get("_left", (None, None))
+        return left if asked == self._asked_of_fits() else None
+
+    @internal
+    def ends_of_fits(self) -> list[Any]:
+        """What the last fits left behind, one a sub-problem; nothing for other parameters, or where it was not kept."""
+        ends, asked = vars(self).get("_ends", ([], None))
+        return ends if asked == self._asked_of_fits() else []
+
+    @internal
+    def keep_rows(self, left: Any) -> None:
+        """Keep the rows that are left after some were forgotten, for the next ones."""
+        self._left = (left, self._asked_of_fits())
+
+    @internal
     def training_data(self) -> Data:
         """The data of the fit.
 
@@ -187,7 +212,7 @@ class ProvesAnswers:
         ValueError
             The model has none.
         """
-        data = vars(self).get("_data")
+        data = self.data_at_hand()
         if data is None:
             raise ValueError(
                 "this model has no training data (it was loaded, unpickled, or fitted to files or on a cluster), and a "

@@ -341,6 +341,42 @@ def against_dual(
     return _evaluation(problem, Point(w, alpha), RowSums(loss_sums(*centred, alpha), centred, offset), factor * pull)
 
 
+class Subtracted(NamedTuple):
+    """Rows that were subtracted from a pull after it was summed: how many, and the sum of their ``|a_i| ||x_i||``."""
+
+    rows: float = 0.0
+    size: float = 0.0
+
+
+def from_known(problem: Problem, point: Point, z: np.ndarray, pull: np.ndarray, subtracted: Subtracted) -> Evaluation:
+    """Certify a point whose margins and pull are known: no pass over the rows. A free intercept is not supported.
+
+    The rounding of a pull is bounded by the number of its terms and their sizes. Both count rows that were subtracted
+    again twice: once in the sum, once as they went.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its `row_sizes` are those of the problem whose pull was summed.
+    point : Point
+        Weights and a feasible dual point.
+    z : ndarray of shape (n,)
+        The margins of the members.
+    pull : ndarray of shape (d + 1,)
+        ``v(alpha)``.
+    subtracted : Subtracted
+    """
+    w, alpha = point.w, point.alpha
+    assert w is not None and alpha is not None
+    sums = loss_sums(problem.pointwise, problem.members, z, 0.0, alpha)
+    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha)
+    rows = problem.row_sizes._replace(rows=problem.row_sizes.rows + subtracted.rows)
+    sizes = sizes._replace(pulled=sizes.pulled + 2.0 * subtracted.size)
+    found = summed(problem.facts._replace(rows=rows), tuple(sums), sizes, w, pull)
+    certificate = Certificate.of(problem.strength, found)
+    return Evaluation(w[:-1].copy(), problem.intercept.published(w, 0.0), alpha, certificate)
+
+
 def _centred(problem: Problem, z: np.ndarray, offset: float) -> Centred:
     """The arguments of :func:`loss_sums`, with the offset subtracted from the labels of a regression loss.
 

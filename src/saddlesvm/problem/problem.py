@@ -8,9 +8,9 @@ The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -248,6 +248,12 @@ class Problem:
     def of_members(self) -> Pointwise:
         """Loss, labels and weights with one place for each member."""
         return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.is_small)
+
+    def among(self, members: np.ndarray) -> Self:
+        """The same problem with some of its members only; the sizes of all bound the rounding of fewer."""
+        fewer = replace(self, members=members, n=members.size, whole=False)
+        vars(fewer)["row_sizes"] = self.row_sizes
+        return fewer
 
     def as_kind(self, kind: type[Kind], **others: Any) -> Kind:
         """The same as a problem of another class, with other or further fields."""

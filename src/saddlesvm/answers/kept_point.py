@@ -1,0 +1,184 @@
+"""A certified point that a model keeps beside its rows, to forget some of them without a pass over the others.
+
+Without the rows G, the margins of w at the other rows stay as they were, and so do the other dual variables, which are
+feasible alone. Their pull is ``v - C sum over G of a_i x_i``. So the sums of a certificate need no row that stays: of
+margins and dual variables that are known, one each a row. With half a square as the penalty the gap grows by half the
+squared length of what was subtracted, and by nothing where the dual variables of G are zero.
+
+Where that is too much, the model moves. Smooth losses take steps of Newton's method from w, whose matrix loses the rows
+of G (:mod:`saddlesvm.answers.steps`). Losses with kinks go on with their dual variables. There the rows strictly
+between their bounds come first: they are few, and can take over most of the pull of the rows that went.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from saddlesvm.answers.gradient import slope_of, slope_with
+from saddlesvm.answers.steps import FACTORS, SURE, steps_from
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Subtracted, evaluate, from_known
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.rounding import radii
+from saddlesvm.problem.sums import dual_weights, margins
+from saddlesvm.rows.layouts import add_rows
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.second_order.equations import NewtonEquations
+
+MOST_EPOCHS = 60.0  # of a descent: a fit, which chooses among solvers, goes on from there
+AIM = 0.5  # share of the wanted gap that a descent's estimate is to reach before a certificate
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class Known(NamedTuple):
+    """What is known of a point without a further pass over the rows.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_all,)
+        The dual point, zero for rows that are no members.
+    z : ndarray of shape (n,)
+        The margins of the weights at the members.
+    pull : ndarray of shape (d + 1,)
+        ``C sum_i a_i x_i``.
+    subtracted : Subtracted
+        From the pull, since it was summed.
+    """
+
+    alpha: np.ndarray
+    z: np.ndarray
+    pull: np.ndarray
+    subtracted: Subtracted = Subtracted()
+
+
+@dataclass
+class KeptPoint:
+    """A certified point of a problem in memory with half a square as the penalty, and dual variables that need no sum.
+
+    Attributes
+    ----------
+    problem : Problem
+    w : ndarray of shape (d + 1,)
+    alpha : ndarray of shape (n_all,), optional
+        A solver's dual variables, zero for rows that are no members. Left out, w alone counts.
+    certificate : Certificate
+        Of this point; or, after :meth:`without`, of the point before.
+    known : Known, optional
+        What passes over the rows have found already.
+    equations : NewtonEquations, optional
+        With the factors of an earlier step.
+    """
+
+    problem: Problem
+    w: np.ndarray
+    alpha: np.ndarray | None
+    certificate: Certificate
+    known: Known | None = None
+    equations: NewtonEquations | None = None
+
+    def without(self, gone: np.ndarray, tol: float) -> tuple[KeptPoint, Evaluation]:
+        """A point of the problem without some rows, and its certificate: that of the present weights where they have a
+        relative gap of at most `tol`, or of weights that steps lead to. Its gap may be wider: a fit can go on from it.
+
+        Parameters
+        ----------
+        gone : ndarray of bool, shape (n_all,)
+        tol : float
+        """
+        lost = gone[self.problem.members]
+        left = replace(self, problem=self.problem.among(self.problem.members[~lost]))
+        descends = self.alpha is not None and not self.problem.is_small
+        if (
+            self.alpha is not None
+            and self.known is None
+            and descends
+            and (growth := self._growth(lost, self.alpha)) > tol
+        ):
+            left.alpha = np.where(gone, 0.0, self.alpha)
+            return left._by_descent(tol, growth)
+        left.known = self._fewer(self.known or _known(self.problem, self.w, self.alpha), lost)
+        if self.alpha is None and self._share(self.w - left.known.pull) > tol:
+            return left._by_steps(tol)
+        left.alpha = None if self.alpha is None else left.known.alpha
+        found = left.certified()
+        gap = found.certificate.relative_gap
+        if gap > tol and descends:
+            return left._by_descent(tol, gap)
+        return replace(left, certificate=found.certificate), found
+
+    def certified(self) -> Evaluation:
+        """The model of these weights, certified by what is known."""
+        now = self.known or _known(self.problem, self.w, self.alpha)
+        return from_known(self.problem, Point(self.w, now.alpha), now.z, now.pull, now.subtracted)
+
+    def _growth(self, lost: np.ndarray, alpha: np.ndarray) -> float:
+        """The relative gap that the members `lost` add, all but that of the present point."""
+        pulled = np.zeros(self.w.size)
+        add_rows(self.problem.X, self.problem.members[lost], alpha, pulled)
+        return self._share(self.problem.C * pulled)
+
+    def _share(self, away: np.ndarray) -> float:
+        """Half a squared length, relative to the primal objective of the last certificate: a gap where `away` is what
+        weights differ by from the pull of their own multipliers."""
+        return float(0.5 * away @ away) * self.problem.unit / max(abs(self.certificate.primal), TINY)
+
+    def _fewer(self, now: Known, lost: np.ndarray) -> Known:
+        """What is known without the members `lost`."""
+        problem, numbers = self.problem, self.problem.members[lost]
+        pulled, alpha = np.zeros(now.pull.size), now.alpha.copy()
+        add_rows(problem.X, numbers, now.alpha, pulled)
+        alpha[numbers] = 0.0
+        size = float(np.einsum("i,i", np.abs(now.alpha[numbers]), radii(problem.norms[numbers])))
+        subtracted = Subtracted(now.subtracted.rows + numbers.size + 1.0, now.subtracted.size + size)
+        return Known(alpha, now.z[~lost], now.pull - problem.C * pulled, subtracted)
+
+    def _by_steps(self, tol: float) -> tuple[KeptPoint, Evaluation]:
+        """By steps of Newton's method, whose last pass serves the certificate, too."""
+        problem, size = self.problem, math.sqrt(2.0 * SURE * tol * abs(self.certificate.primal) / self.problem.unit)
+        equations = self.equations or NewtonEquations(problem, FACTORS)
+        now = None if self.known is None else slope_with(problem, self.w, self.known.z, self.known.pull)
+        w, there = steps_from(problem, self.w, size, now, equations)
+        known = Known(problem.spread(there.answers.alpha), there.z, there.pull)
+        point = replace(self, w=w, known=known, equations=equations)
+        found = point.certified()
+        return replace(point, certificate=found.certificate), found
+
+    def _by_descent(self, tol: float, gap: float) -> tuple[KeptPoint, Evaluation]:
+        """By dual coordinate descent, over the rows strictly between their bounds at first; `gap` is the relative gap
+        that it begins at."""
+        problem, solver = self.problem, DCD()
+        assert self.alpha is not None
+        state = solver.init(problem, 0, Point(alpha=self.alpha))
+        free = _between_bounds(problem, self.alpha)
+        state.order[: free.size], state.active = free, free.size or state.active
+        state.meters["known"], state.meters["scale"] = gap, abs(self.certificate.primal) / (problem.unit * problem.C)
+        found = None
+        while found is None or found.certificate.relative_gap > tol:
+            state = solver.step(problem, state, Budget(problem.members.size, AIM * tol))
+            if state.estimate <= tol or state.epochs >= MOST_EPOCHS:
+                found = evaluate(problem, solver.solution(problem, state))
+                if state.epochs >= MOST_EPOCHS:
+                    break
+                state = solver.certified(problem, state, found)
+        w = np.append(found.coef, found.intercept / (problem.scale or 1.0))
+        return replace(self, w=w, alpha=found.alpha, certificate=found.certificate, known=None), found
+
+
+def _known(problem: Problem, w: np.ndarray, alpha: np.ndarray | None) -> Known:
+    """By a pass over the rows, or by two."""
+    if alpha is None:
+        there = slope_of(problem, w)
+        return Known(problem.spread(there.answers.alpha), there.z, there.pull)
+    return Known(alpha, margins(problem, w), dual_weights(problem, alpha))
+
+
+def _between_bounds(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """The members whose dual variables are strictly between their bounds, ascending."""
+    a, y, s = (one[problem.members] for one in (alpha, problem.y, problem.row_weights))
+    sides = [problem.loss.bounds(sign, 1.0) for sign in (-1.0, 1.0)]
+    low, high = (np.where(y > 0.0, plus, minus) * s for minus, plus in zip(*sides, strict=True))
+    return problem.members[(a != 0.0) & (a > low) & (a < high)]
