@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 
 from saddlesvm import register_estimator
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels, check_weights
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -63,14 +64,14 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
         """Train to the relative gap `tol`."""
         self.check_options()
         X = inputs.check_design(self, X, reset=True)
-        self.classes_ = np.unique(inputs.check_labels(y, X.shape[0]))
+        self.classes_ = np.unique(check_labels(y, X.shape[0]))
         self._solve(X, self.training_problems(y, sample_weight, X.shape[0]))
         return self
 
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The regression on the signs of the labels, and the weights of the rows."""
-        upper = inputs.check_labels(y, n) == self.classes_[1]
-        weights = inputs.check_weights(sample_weight, n)
+        upper = check_labels(y, n) == self.classes_[1]
+        weights = check_weights(sample_weight, n)
         weights = np.where(upper, self.upper_cost, 1.0) * (1.0 if weights is None else weights)
         return Training([SubProblem(0, "", np.where(upper, 1.0, -1.0))], self.check_options(), weights)
 

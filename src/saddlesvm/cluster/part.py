@@ -30,6 +30,7 @@ from saddlesvm.cluster.tasks import (
 )
 from saddlesvm.data import inputs
 from saddlesvm.data.door import naming_columns
+from saddlesvm.data.labels import check_targets
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.intercepts import InterceptName
@@ -277,7 +278,7 @@ def make_part(
     except inputs.BadRowError as error:
         raise inputs.BadRowError(error.message, error.row, place) from None
     if classes is None:
-        codes, count = inputs.check_targets(y, n) if n else np.empty(0), 0
+        codes, count = check_targets(y, n) if n else np.empty(0), 0
     else:
         codes, count = np.searchsorted(classes, np.asarray(y).ravel()).astype(np.float64), len(classes)
     s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64).ravel()

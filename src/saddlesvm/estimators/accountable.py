@@ -23,7 +23,7 @@ from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
 from saddlesvm.answers.proof import have_steps, proof_nearest
 from saddlesvm.answers.steps import followed
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import has_columns
+from saddlesvm.data.labels import encoded, has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proofs import Proof, prove
 from saddlesvm.estimators.proven import Data, checked_data, closer, problems_of, weights_of
@@ -268,7 +268,7 @@ def _start(model: Any, data: Data, kept: np.ndarray | slice, added: int) -> dict
     weights; nothing where the problem has another shape."""
     split = getattr(model, "multi_class", "ovr")
     classes = getattr(model, "classes_", None)
-    whole = has_columns(data.y) or classes is None or inputs.encoded(np.asarray(data.y))[0].size == classes.size
+    whole = has_columns(data.y) or classes is None or encoded(np.asarray(data.y))[0].size == classes.size
     if split not in (*SPLITS, "multinomial") or not whole:
         return {}
     weights = {"coef_init": np.atleast_2d(model.coef_), "intercept_init": np.atleast_1d(model.intercept_)}

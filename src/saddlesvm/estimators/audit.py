@@ -14,6 +14,7 @@ from saddlesvm.answers.labels import label_verdicts
 from saddlesvm.answers.separability import Separability, contradictions, separability
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels
 from saddlesvm.estimators.leave_one_out import Estimation, LeaveOneOut, OwnRows, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import NotCertifiedWarning
@@ -149,7 +150,7 @@ def audit(
             "labels a row"
         )
     asked = own.design if decisions is None else inputs.check_design(model, decisions, reset=False)
-    names = np.empty(0) if groups is None else inputs.check_labels(groups, own.design.shape[0])
+    names = np.empty(0) if groups is None else check_labels(groups, own.design.shape[0])
     loo = Estimation(own).run()
     margins, low, high, rivals = _own_margins(loo, own.codes)
     suspects = np.flatnonzero(margins < 0.0)

@@ -12,7 +12,7 @@ from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
 
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import check_indicator, has_columns, refuse_columns
+from saddlesvm.data.labels import check_indicator, check_labels, check_weights, has_columns, refuse_columns
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
@@ -213,7 +213,7 @@ def coarse_to_fine(size: int) -> list[int]:
 
 def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
     """The folds that leave groups out: each alone, or in ten parts."""
-    named = inputs.check_labels(groups, n)
+    named = check_labels(groups, n)
     count = len(rows_of_groups(named)[1])
     if getattr(model, "probability", False):
         raise ValueError(
@@ -232,8 +232,8 @@ def _errors_of_folds(
     if has_columns(y):
         labels, scoring = check_indicator(y, n).toarray(), make_scorer(hamming_loss, greater_is_better=False)
     else:
-        labels = inputs.check_labels(y, n)
-    weights = inputs.check_weights(sample_weight, n)
+        labels = check_labels(y, n)
+    weights = check_weights(sample_weight, n)
     default = check_cv(FOLDS, labels, classifier=is_classifier(template))
     errors = []
     for train, test in folds or default.split(np.zeros(n), labels):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels, check_weights, encoded
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import FitResult, Outcome
@@ -284,7 +284,7 @@ class Classes:
 
     def _encode(self, y: Any, n: int) -> np.ndarray:
         """Class numbers of the labels; ``classes_`` is set."""
-        self.classes_, codes = inputs.encoded(inputs.check_labels(y, n))
+        self.classes_, codes = encoded(check_labels(y, n))
         if self.classes_.size < 2:
             raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
         return codes
@@ -307,7 +307,7 @@ class Classes:
         self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo"
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """As :meth:`_times_class_weights`; every class must have a row of positive weight."""
-        weights = inputs.check_weights(sample_weight, codes.size)
+        weights = check_weights(sample_weight, codes.size)
         if weights is not None:
             left = np.bincount(codes[weights > 0], minlength=self.classes_.size)
             if not left.all():

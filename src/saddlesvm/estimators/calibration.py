@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import check_indicator
+from saddlesvm.data.labels import check_indicator, check_labels, check_weights
 from saddlesvm.estimators.leave_one_out import estimated, narrowed
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
@@ -298,7 +298,7 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
         columns = columns_of(problems, margins, posed.weights)
         alone = [[one] for one in columns] if method == "temperature" else [columns]  # labels do not share one
         return np.concatenate([fitted_curves(some, method) for some in alone])
-    codes = np.searchsorted(model.classes_, inputs.check_labels(y, len(margins)))
+    codes = np.searchsorted(model.classes_, check_labels(y, len(margins)))
     if model.multi_class in JOINT:
         problems = one_vs_rest(codes, model.classes_)
     if method == "temperature" and model.multi_class != "ovo" and model.classes_.size > 2:
@@ -321,7 +321,7 @@ def loss_bounds(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, 
     if model.multilabel_:
         own = check_indicator(y, n).toarray() > 0
     else:
-        codes = np.searchsorted(model.classes_, inputs.check_labels(y, n))
+        codes = np.searchsorted(model.classes_, check_labels(y, n))
         own = codes[:, None] == (np.arange(low.shape[1]) if several else 1)
     losses = []
     for scores in (np.where(own, high, low), np.where(own, low, high)):
@@ -343,11 +343,11 @@ def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarr
     """Scores of each row by a model that was trained on the other folds."""
     design = inputs.as_design(X)
     n = design.shape[0]
-    weights = inputs.check_weights(sample_weight, n)
+    weights = check_weights(sample_weight, n)
     if model.multilabel_:
         labels, codes = check_indicator(y, n).toarray(), np.zeros(n, dtype=np.intp)
     else:
-        labels = inputs.check_labels(y, n)
+        labels = check_labels(y, n)
         codes = np.searchsorted(model.classes_, labels)
 
     def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:

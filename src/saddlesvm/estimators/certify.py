@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels, check_targets, check_weights, codes_among, signs
 from saddlesvm.estimators.base import class_factors
 from saddlesvm.estimators.kernel_machine import coefficients_of, duals_of
 from saddlesvm.estimators.linear_model import LinearModel
@@ -112,7 +113,7 @@ def certify(
     offset = float(np.ravel(intercept)[0]) if np.size(intercept) == 1 else np.nan
     if not (np.isfinite(w).all() and np.isfinite(offset)):
         raise ValueError("coef and intercept must be finite numbers of one linear model")
-    labels = inputs.check_targets(y, n) if not is_classification(made) else inputs.signs(inputs.check_labels(y, n))
+    labels = check_targets(y, n) if not is_classification(made) else signs(check_labels(y, n))
     kind: InterceptName = "regularized" if penalized_intercept else "free"
     if penalized_intercept is None and offset == 0.0:
         kind = "none"
@@ -124,7 +125,7 @@ def certify(
         made,
         C=C,
         lam=lam,
-        weights=inputs.check_weights(sample_weight, n),
+        weights=check_weights(sample_weight, n),
         intercept=kind,
         norms=inputs.finite_norms(plain),
     )
@@ -271,11 +272,11 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     precomputed = model.kernel == "precomputed"
     X = np.asarray(X, dtype=np.float64) if precomputed else inputs.in_order(inputs.as_floats(inputs.as_design(X)))
     n = X.shape[0]
-    weights = inputs.check_weights(sample_weight, n)
+    weights = check_weights(sample_weight, n)
     kernel, loss, machine = kernel_of(model, X, weights), loss_of(model, name), machine_of(model, name)
     codes, factors = None, None
     if hasattr(model, "classes_"):
-        codes = inputs.codes_among(inputs.check_labels(y, n), model.classes_)
+        codes = codes_among(check_labels(y, n), model.classes_)
         weights, factors = _class_weights(model, name, codes, weights)
     found = []
     for sub, beta, intercept in zip(_subs(model, name, codes, y, n, factors), *coefficients_of(model, n), strict=True):
@@ -367,7 +368,7 @@ def _subs(
 ) -> Iterator[SubProblem]:
     """The sub-problems of a model."""
     if codes is None:
-        yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else inputs.check_targets(y, n))
+        yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))
         return
     way = multi_class_of(model, name) if model.classes_.size > 2 else "ovr"
     yield from sub_problems_of(way, codes, model.classes_, factors=factors)

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels, check_weights
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, FoldSearchOnFiles, Table
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
@@ -181,8 +182,8 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
             return self
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
         design = inputs.as_design(X)
-        y = inputs.check_labels(y, design.shape[0])
-        weights = inputs.check_weights(sample_weight, y.size)
+        y = check_labels(y, design.shape[0])
+        weights = check_weights(sample_weight, y.size)
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
             raise ValueError("rule='one_standard_error' needs at least two splits, to estimate the error; cv makes one")

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels, encoded
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.linear_fit import in_memory
@@ -139,7 +140,7 @@ def l1_min_c(
     one_of("loss", loss, tuple(AT_NOTHING))
     check("intercept_scaling", intercept_scaling, SCALING)
     design = inputs.as_design(X)
-    classes, codes = inputs.encoded(inputs.check_labels(y, design.shape[0]))
+    classes, codes = encoded(check_labels(y, design.shape[0]))
     if classes.size < 2:
         raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
     ahead = np.array([1]) if classes.size == 2 else np.arange(classes.size)

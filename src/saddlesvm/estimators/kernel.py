@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_weights
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions
@@ -192,7 +192,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         loss = self.check_options()
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
-        sample_weight = inputs.check_weights(sample_weight, X.shape[0])
+        sample_weight = check_weights(sample_weight, X.shape[0])
         weights, factors = self._weights(sample_weight, codes, self.multi_class)
         self.kernel_ = self._made_kernel(X, sample_weight)
         problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)

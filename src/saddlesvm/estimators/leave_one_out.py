@@ -14,7 +14,7 @@ from saddlesvm.answers.influence import LeftOut, groups_left_out, rows_left_out
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import refuse_columns
+from saddlesvm.data.labels import check_labels, refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import in_memory
@@ -74,7 +74,7 @@ class OwnRows:
         self.posed = model.training_problems(y, sample_weight, n)
         self.kind = model._intercept_kind()
         self.rows = in_memory(self.design, self.kind, float(model.intercept_scaling), 1, None)
-        self.y = None if self.several else inputs.check_labels(y, n)
+        self.y = None if self.several else check_labels(y, n)
         self.codes: np.ndarray | None = None
         if hasattr(model, "classes_") and self.y is not None:
             self.codes = np.searchsorted(model.classes_, self.y)
@@ -259,7 +259,7 @@ class Estimation:
         if groups is None:
             found = self._each_row(proofs, wide)
         else:
-            found = self._each_group(inputs.check_labels(groups, self.own.design.shape[0]))
+            found = self._each_group(check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
             np.column_stack([getattr(one, name) for one in found]) for name in ("margins", "low", "high")
         )

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import check_indicator
+from saddlesvm.data.labels import check_indicator, check_labels, check_weights, codes_among
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.linear_model import LinearModel, Training
@@ -217,7 +217,7 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
                 f"sklearn.multiclass.OneVsRestClassifier(LinearSVC(class_weight={given!r}))"
             )
         indicator = check_indicator(y, n)
-        weights = inputs.check_weights(sample_weight, n)
+        weights = check_weights(sample_weight, n)
         if intercept_kind(self._intercept_kind()).constrained:
             counted = np.ones(n) if weights is None else (weights > 0).astype(np.float64)
             present = counted @ indicator
@@ -275,8 +275,8 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
             self._forget()
             self.classes_ = known
         X = inputs.check_design(self, X, reset=first)
-        codes = inputs.codes_among(inputs.check_labels(y, X.shape[0]), known)
-        own = inputs.check_weights(sample_weight, codes.size)
+        codes = codes_among(check_labels(y, X.shape[0]), known)
+        own = check_weights(sample_weight, codes.size)
         weights, factors = self._times_class_weights(own, codes, self.multi_class)
         inputs.finite_norms(rows.as_rows(X))
         if first:

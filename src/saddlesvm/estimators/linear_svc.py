@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import has_columns
+from saddlesvm.data.labels import check_labels, encoded, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
 from saddlesvm.estimators.linear import LinearEstimator
@@ -307,7 +306,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
             if len(posed.problems) != self.classes_.size:
                 raise ValueError(f"y has {len(posed.problems)} columns; the model knows {self.classes_.size} labels")
             return posed
-        found, codes = inputs.encoded(inputs.check_labels(y, n))
+        found, codes = encoded(check_labels(y, n))
         known = self.classes_.tolist()
         for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
             if unlike.size:

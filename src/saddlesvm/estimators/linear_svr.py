@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import check_target_columns, has_columns
+from saddlesvm.data.labels import check_target_columns, check_targets, check_weights, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_model import LinearModel, Training
@@ -85,10 +84,10 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC.training_problems`."""
-        weights = inputs.check_weights(sample_weight, n)
+        weights = check_weights(sample_weight, n)
         if has_columns(y):
             return Training(each_target(check_target_columns(y, n)), self._made_loss(), weights)
-        targets = inputs.check_targets(y, n)
+        targets = check_targets(y, n)
         return Training([SubProblem(0, "", targets)], self._made_loss(), weights)
 
     @over_blocks

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_weights
 from saddlesvm.estimators import calibration
 from saddlesvm.estimators.base import Classes, all_or_nothing, class_factors
 from saddlesvm.estimators.kernel_machine import duals_of
@@ -81,7 +81,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         loss = self.check_options()
         X = self._check_design(X, reset=True)
         codes = self._encode(y, X.shape[0])
-        sample_weight = inputs.check_weights(sample_weight, X.shape[0])
+        sample_weight = check_weights(sample_weight, X.shape[0])
         weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = self._made_kernel(X, sample_weight)

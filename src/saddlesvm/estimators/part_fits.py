@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.data import inputs
+from saddlesvm.data.labels import encoded
 from saddlesvm.estimators.calibration import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.fit.outcome import Outcome
@@ -64,7 +64,7 @@ class PartFits:
         self.model.n_features_in_ = X.shape[1]
         self.calibrates = bool(getattr(template, "probability", False)) and template.probability
         known = y if chosen is None else y[chosen]
-        self.model.classes_ = inputs.encoded(known)[0]
+        self.model.classes_ = encoded(known)[0]
         if self.model.classes_.size < 2:
             raise ValueError(f"a fold holds 1 class only, {known.tolist()[0]!r}: at least two are needed")
         self.ready = ready or self.model.rows_for_parts(X, self.model.classes_.size)

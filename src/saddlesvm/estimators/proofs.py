@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import checker
 from saddlesvm.data import inputs
-from saddlesvm.data.columns_of_labels import has_columns
+from saddlesvm.data.labels import has_columns
 from saddlesvm.multiclass.splits import SPLITS, each_class
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, best_scale, evaluate

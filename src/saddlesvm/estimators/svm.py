@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_targets, check_weights
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.landmarks import feature_fits
@@ -110,7 +110,7 @@ class SVM(KernelMachine, SVMOptions):
 
     def _fit_one(self, X: Any, y: np.ndarray, sample_weight: Any, loss: Loss) -> None:
         """Solve a single problem over checked rows, and keep it."""
-        weights = inputs.check_weights(sample_weight, X.shape[0])
+        weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
         [result] = self._results(X, [SubProblem(0, "", y)], loss, weights, self._machine())
         self._keep_one(result, result.coef)
@@ -198,7 +198,7 @@ class Regressor(RegressorMixin, SVM):
         """
         loss = self.check_options()
         X = self._check_design(X, reset=True)
-        self._fit_one(X, inputs.check_targets(y, X.shape[0]), sample_weight, loss)
+        self._fit_one(X, check_targets(y, X.shape[0]), sample_weight, loss)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -427,7 +427,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
 
     def _fit_weights(self, X: Any, sample_weight: Any) -> None:
         """Solve the problem of the linear kernel over the weights of the features, which many rows do not slow down."""
-        weights = inputs.check_weights(sample_weight, X.shape[0])
+        weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
         one = [SubProblem(0, "", np.zeros(X.shape[0]))]
         demand_room_for_weights(X.shape[1] + 1)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels, check_targets
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.kernel import make_kernel_problem
@@ -198,16 +199,16 @@ def make_dataset(
         Labels that do not fit the rows or the task, or an image shape that does not fit the features.
     """
     design = inputs.as_floats(inputs.as_design(X))
-    labels = inputs.check_labels(y, design.shape[0])
+    labels = check_labels(y, design.shape[0])
     held_out = None if test is None else inputs.as_floats(inputs.as_design(test[0]))
     if held_out is not None and held_out.shape[1] != design.shape[1]:
         raise ValueError(f"the test data have {held_out.shape[1]} features; the training data have {design.shape[1]}")
     if image_shape is not None and image_shape[0] * image_shape[1] != design.shape[1]:
         raise ValueError(f"images of {image_shape[0]} x {image_shape[1]} do not have {design.shape[1]} features")
-    test_labels = None if test is None or held_out is None else inputs.check_labels(test[1], held_out.shape[0])
+    test_labels = None if test is None or held_out is None else check_labels(test[1], held_out.shape[0])
     if task == "regression":
-        targets = inputs.check_targets(labels, design.shape[0])
-        held = None if test_labels is None or held_out is None else inputs.check_targets(test_labels, held_out.shape[0])
+        targets = check_targets(labels, design.shape[0])
+        held = None if test_labels is None or held_out is None else check_targets(test_labels, held_out.shape[0])
         return Dataset(name, design, targets, task, (), held_out, held, image_shape)
     chosen, classes = choose_positive(labels, positive)
     if test_labels is not None and (strange := np.setdiff1d(test_labels, labels)).size:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.data import inputs
+from saddlesvm.data.labels import check_labels
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab.step_plane import OPTIMAL, Plane, intercept_name, made_plane, plane_rows
 from saddlesvm.lab.step_record import Recorder, short
@@ -48,7 +49,7 @@ def classes_plane(
         There are fewer than two classes among the rows drawn, or more than six.
     """
     design = inputs.as_floats(inputs.as_design(X))
-    labels = inputs.check_labels(y, design.shape[0])
+    labels = check_labels(y, design.shape[0])
     drawn = plane_rows(design, rows, seed)
     found, codes = np.unique(labels[drawn.chosen], return_inverse=True)
     if not 2 <= found.size <= COLOURS:
