@@ -45,24 +45,12 @@ if TYPE_CHECKING:
     from saddlesvm.losses import register_loss as register_loss
     from saddlesvm.problem.certificate import Certificate as Certificate
     from saddlesvm.rows.small_types import bfloat16 as bfloat16
-    from saddlesvm.solvers import (
-        DCD as DCD,
-    )
-    from saddlesvm.solvers import (
-        SDCA as SDCA,
-    )
-    from saddlesvm.solvers import (
-        Auto as Auto,
-    )
-    from saddlesvm.solvers import (
-        Newton as Newton,
-    )
-    from saddlesvm.solvers import (
-        Pegasos as Pegasos,
-    )
-    from saddlesvm.solvers import (
-        register_solver as register_solver,
-    )
+    from saddlesvm.solvers import DCD as DCD
+    from saddlesvm.solvers import SDCA as SDCA
+    from saddlesvm.solvers import Auto as Auto
+    from saddlesvm.solvers import Newton as Newton
+    from saddlesvm.solvers import Pegasos as Pegasos
+    from saddlesvm.solvers import register_solver as register_solver
     from saddlesvm.solvers.kernel.decomposition import KernelDecomposition as KernelDecomposition
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos as KernelPegasos
     from saddlesvm.solvers.kernel.stochastic import KernelSDCA as KernelSDCA

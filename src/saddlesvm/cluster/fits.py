@@ -23,13 +23,7 @@ import numpy as np
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_lost_rows
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
-from saddlesvm.cluster.part import (
-    count_right,
-    labels_of,
-    make_part,
-    rows_of_problems,
-    with_factors,
-)
+from saddlesvm.cluster.part import count_right, labels_of, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
 from saddlesvm.cluster.splits import Split

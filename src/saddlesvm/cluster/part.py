@@ -17,17 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster.splits import Split, best_class, folds_of
-from saddlesvm.cluster.tasks import (
-    Answer,
-    Vectors,
-    added,
-    bytes_of,
-    combined,
-    measured,
-    touched,
-    whole,
-    without_zeros,
-)
+from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
 from saddlesvm.data import inputs
 from saddlesvm.data.door import naming_columns
 from saddlesvm.data.labels import check_targets

@@ -11,15 +11,9 @@ if TYPE_CHECKING:
     from saddlesvm.data.conversion import convert as convert
     from saddlesvm.data.errors import BUNDLED as BUNDLED
     from saddlesvm.data.errors import DataError as DataError
-    from saddlesvm.data.liblinear import (
-        LiblinearModel as LiblinearModel,
-    )
-    from saddlesvm.data.liblinear import (
-        read_liblinear as read_liblinear,
-    )
-    from saddlesvm.data.liblinear import (
-        write_liblinear as write_liblinear,
-    )
+    from saddlesvm.data.liblinear import LiblinearModel as LiblinearModel
+    from saddlesvm.data.liblinear import read_liblinear as read_liblinear
+    from saddlesvm.data.liblinear import write_liblinear as write_liblinear
     from saddlesvm.data.models import load_model as load_model
     from saddlesvm.data.models import save_model as save_model
     from saddlesvm.data.readers import load_bundled as load_bundled

@@ -20,14 +20,7 @@ from saddlesvm.problem.loss import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import (
-    UNIT,
-    MarginErrors,
-    RowSizes,
-    paid_rounding,
-    point_sizes,
-    row_sizes,
-)
+from saddlesvm.problem.rounding import UNIT, MarginErrors, RowSizes, paid_rounding, point_sizes, row_sizes
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows

@@ -18,17 +18,7 @@ import numpy as np
 
 from saddlesvm.problem import array_losses
 from saddlesvm.problem.array_losses import methods_of
-from saddlesvm.problem.loss import (
-    Loss,
-    bounds,
-    conjugate,
-    curvature,
-    dual_step,
-    is_smooth,
-    slopes,
-    subgradient,
-    value,
-)
+from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, is_smooth, slopes, subgradient, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.layouts import U, as_dense_row, axpy, combine_few, dot, is_small

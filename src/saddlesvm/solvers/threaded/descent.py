@@ -22,29 +22,13 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.durable import Workspace, demand
-from saddlesvm.solvers.base import (
-    EPOCH_METERS,
-    Budget,
-    DualAscent,
-    DualState,
-    Place,
-    nothing,
-)
+from saddlesvm.solvers.base import EPOCH_METERS, Budget, DualAscent, DualState, Place, nothing
 from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, check_pass, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.threaded.phases import apart, new_gate, side_by_side
-from saddlesvm.solvers.threaded.rounds import (
-    CHUNK,
-    COUNT,
-    NUMBERS,
-    SAID,
-    STANDING,
-    WIDE_VALUES,
-    Team,
-    descend_together,
-)
+from saddlesvm.solvers.threaded.rounds import CHUNK, COUNT, NUMBERS, SAID, STANDING, WIDE_VALUES, Team, descend_together
 
 OFTEN = 128  # features that are brought together after every round, where there are many more features
 LEAST_SECONDS = 3.3e-3  # seconds of a pass per thread: in shorter passes the meetings cost what the threads gain
