@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
-from saddlesvm import SVC
+from saddlesvm import SVC, SVR, KernelSVC, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.fits import drive_all
 from saddlesvm.multiclass.kernel_fit import KernelFits
 from saddlesvm.multiclass.small_pairs import SmallPairs, certificate_of
-from saddlesvm.multiclass.sub_problems import Pairs
+from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.kernel import shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
 from saddlesvm.problem.losses import make_loss
+from saddlesvm.problem.nu import PLAIN, Novelty, NuClassification, NuRegression
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 
@@ -53,7 +54,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
         moved = batch.advance(left, threading.Event())
         for k in range(3):
             plain = evaluate_kernel(fits.problem(fits.problems[k]), KernelPoint(batch.beta[batch.rows(k)].copy()))
-            own, _ = certificate_of(batch.task, int(batch.laid_out.starts[k, 2]), batch.numbers[k])
+            own, _ = certificate_of(batch.task, [0.0], int(batch.laid_out.starts[k, 2]), batch.numbers[k])
             near = plain.certificate.rounding + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
             assert own.dual == pytest.approx(plain.certificate.dual, abs=near)
@@ -80,6 +81,84 @@ def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(da
         near = plain.rounding + 1e-11 * abs(plain.primal)
         assert result.certificate.primal == pytest.approx(plain.primal, abs=near)
         assert result.certificate.dual == pytest.approx(plain.dual, abs=near)
+
+
+MACHINES = {
+    "novelty": (Novelty(0.3), "hinge"),
+    "nu classification": (NuClassification(0.4), "hinge"),
+    "nu regression": (NuRegression(0.4), "hinge"),
+    "regression": (PLAIN, "epsilon_insensitive:epsilon=0.1"),
+    "smooth regression": (PLAIN, "huber:delta=0.5"),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("name", MACHINES)
+def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, weighted):
+    """One or two groups of rows with an offset each, of one or two parts, and a tube."""
+    (X, y), (machine, loss) = data, MACHINES[name]
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size) if weighted else None
+    target = X[:, 0] - X[:, 1] ** 2 / 9.0
+    fits = fits_of(data, kernel, "hinge", weights)
+    fits.loss, fits.machine = make_loss(loss), machine
+    fits.problems = fits.problems if name == "nu classification" else [SubProblem(0, "", target)]
+    if fits.has_short_rows():
+        return
+    [batch] = fits.batches()
+    assert isinstance(batch, SmallPairs)
+    batch.begin()
+    assert machine is PLAIN or (np.abs(batch.laid_out.totals) > 0.0).all()
+    left = list(batch.problems)
+    while left and batch.rest is None:
+        moved = batch.advance(left, threading.Event())
+        for k in batch.problems:
+            problem = fits.problem(fits.problems[k])
+            beta = batch.beta[batch.rows(k)].copy()
+            if name == "nu classification":  # here the later class comes first; there the rows are in their order
+                later = np.argsort(-problem.views.signs, kind="stable")
+                beta[later] = batch.beta[batch.rows(k)]
+            plain = evaluate_kernel(problem, KernelPoint(beta))
+            totals = batch.laid_out.totals[k].tolist()
+            own, offsets = certificate_of(batch.task, totals, beta.size, batch.numbers[k])
+            near = max(own.rounding, plain.certificate.rounding) + 1e-11 * abs(own.primal)
+            assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
+            assert own.dual == pytest.approx(plain.certificate.dual, abs=near)
+            most = 4.0 if beta.size > problem.X.shape[0] else 1.05  # both rows of a point count, and do not cancel
+            assert 0.95 <= own.rounding / plain.certificate.rounding <= most
+            assert np.ravel(offsets) == pytest.approx(np.ravel(plain.intercept), rel=1e-6, abs=1e-9)
+        left = [k for k in left if k not in [one.index for one in moved]]
+    assert not left
+
+
+@pytest.mark.parametrize(
+    "model",
+    [NuSVC(nu=0.3), NuSVR(nu=0.3), OneClassSVM(nu=0.2), SVR(C=3.0), KernelSVC(), NuSVC(nu=0.2, kernel="poly")],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_of_other_machines_are_those_that_are_watched(data, model):
+    """The bundle and a fit of its own prove bounds of one optimum, and their scores are as near as these say."""
+    X, y = data
+    y = X[:, 0] - X[:, 1] if isinstance(model, (SVR, NuSVR)) else y
+    quick = type(model)(**model.get_params()).set_params(tol=1e-8).fit(X, y)
+    watched = type(model)(**model.get_params()).set_params(tol=1e-8, callbacks=[lambda record: False]).fit(X, y)
+    assert quick.outcome_ is watched.outcome_ is Outcome.CERTIFIED
+    for one, other in zip(quick.certificates_, watched.certificates_, strict=True):
+        assert one.dual <= other.primal and other.dual <= one.primal
+    ovo = {"decision_function_shape": "ovo"} if isinstance(model, NuSVC) else {}
+    scores = [
+        one.set_params(**ovo).decision_function(X) if hasattr(one, "decision_function") else one.predict(X)
+        for one in (quick, watched)
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-2 * np.abs(scores[1]).max())
+
+
+def test_nu_that_is_infeasible_or_leaves_no_margin(data):
+    X, y = data
+    with pytest.raises(ValueError, match="infeasible: the smaller class allows at most"):
+        NuSVC(nu=0.9).fit(X[: y.size // 2], y[: y.size // 2])
+    with pytest.warns(UserWarning, match="nu is too small"):
+        NuSVC(nu=1.0, kernel="linear").fit(np.tile(X[:40], (2, 1)), np.repeat([0, 1], 40))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -13,13 +13,13 @@ import numpy as np
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
-from saddlesvm.multiclass.small_pairs import SmallPairs, Task
+from saddlesvm.multiclass.small_pairs import MOST_STEPS, STEPS_ALONE, SmallPairs, Task
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.kernel import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.nu import PLAIN, Machine, Model
+from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts, NuClassification
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.rows.kernel_errors import kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix
@@ -73,6 +73,47 @@ class Coefficients(NamedTuple):
     values: np.ndarray
 
 
+class SmallProblems(NamedTuple):
+    """The sub-problems of a model as :class:`~saddlesvm.multiclass.small_pairs.SmallPairs` has them.
+
+    Attributes
+    ----------
+    rows : sequence of int ndarray
+        The points of each class.
+    sorted : bool
+        Whether they stand class by class.
+    classes : ndarray of shape (problems, parts)
+        The classes of points of the parts of each.
+    labels : sequence of str
+    targets : ndarray of shape (n,), optional
+    layout : Layout
+    """
+
+    rows: Sequence[np.ndarray]
+    sorted: bool
+    classes: np.ndarray
+    labels: Sequence[str]
+    targets: np.ndarray | None
+    layout: Layout
+
+    @classmethod
+    def of_pairs(cls, pairs: Pairs, machine: Machine, loss: Loss) -> SmallProblems:
+        """Pairs of classes."""
+        classes, labels = np.array(pairs.pairs), [pairs.label(k) for k in range(len(pairs))]
+        if isinstance(machine, NuClassification):
+            classes = classes[:, ::-1]
+        return cls(pairs.rows, pairs.sorted, classes, labels, None, machine.layout(loss, 2))
+
+    @classmethod
+    def of_points(cls, sub: SubProblem, machine: Machine, loss: Loss) -> SmallProblems | None:
+        """A single problem over all points; None where they have weights of its own."""
+        if sub.members is not None or sub.weights is not None or sub.factor != 1.0:
+            return None
+        layout = machine.layout(loss, 1)
+        classes = np.zeros((1, len(layout.signs)), dtype=np.int64)
+        return cls([np.arange(sub.y.size)], True, classes, [sub.label], sub.y.astype(np.float64), layout)
+
+
 @dataclass(kw_only=True)
 class KernelFits(Fits):
     """The fits of a kernel machine's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
@@ -110,37 +151,46 @@ class KernelFits(Fits):
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
         several = len(self.problems) > 1
-        if self.facts is None and (several or (self.X.shape[0] <= FEW and self.plain_pairs() is not None)):
+        if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems() is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         return super().solve()
 
-    def plain_pairs(self) -> Pairs | None:
-        """The sub-problems, where they are pairs of classes, and small, and nobody looks on as they are solved:
-        :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
+    def small_problems(self) -> SmallProblems | None:
+        """The sub-problems, where they are small, pairs of classes or a single one, and nobody looks on as they are
+        solved: :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
         pairs, given, solver = self.problems, self.options, self.solver
-        usual = self.machine is PLAIN and is_classification(self.loss) and given.get("lam") is None
-        usual = usual and self.unwatched and self.starts is None and self.limits.gap == 0.0
-        if not usual or not isinstance(pairs, Pairs) or type(solver) is not KernelDecomposition:
+        usual = self.unwatched and self.starts is None and self.limits.gap == 0.0 and given.get("lam") is None
+        if not usual or type(solver) is not KernelDecomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained
-        positive = given["weights"] is None or bool((given["weights"] > 0.0).all())
-        small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
-        return pairs if free and positive and small else None
+        if not free or not (given["weights"] is None or bool((given["weights"] > 0.0).all())):
+            return None
+        if isinstance(pairs, Pairs):
+            small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
+            return SmallProblems.of_pairs(pairs, self.machine, self.loss) if small else None
+        single = len(pairs) == 1 and self.X.shape[0] <= FEW and not self.has_short_rows()
+        return SmallProblems.of_points(pairs[0], self.machine, self.loss) if single else None
+
+    def has_short_rows(self) -> bool:
+        """Whether a plain problem of the linear kernel ends by a linear problem over the rows themselves."""
+        return self.machine is PLAIN and self.kernel.metric == "linear" and self.X.shape[1] < self.X.shape[0]
 
     def batches(self) -> Sequence[Any]:
-        """One per sub-problem, or one for many small pairs of classes."""
-        pairs, given, facts = self.plain_pairs(), self.options, self.facts
+        """One per sub-problem, or one for many small ones."""
+        small, given, facts, count = self.small_problems(), self.options, self.facts, len(self.problems)
         alone = facts is None
-        if pairs is None or not (len(pairs) > 1 and has_maker(self.kernel, self.X) if alone else pairs.sorted):
+        if small is None or not (count > 1 and has_maker(self.kernel, self.X) if alone else small.sorted):
             return super().batches()
         gram, errors = (None, kernel_errors(self.kernel, self.X)) if facts is None else facts
-        task = Task(gram, errors, self.X, pairs.rows, self.loss, float(given["C"]), self.limits.tol, given["weights"],
-                    self.solver.name)  # fmt: skip
-        bundles = bundles_of(range(len(pairs)), TOGETHER, self.jobs)
+        shrinks = alone or (count == 1 and self.machine is PLAIN)
+        task = Task(gram, errors, self.X, small.rows, small.targets, self.machine, small.layout, float(given["C"]),
+                    self.limits.tol, given["weights"], self.solver.name,
+                    STEPS_ALONE if shrinks else MOST_STEPS)  # fmt: skip
+        bundles = bundles_of(range(count), TOGETHER, self.jobs)
         if alone:
-            bundles = [range(k, k + 1) for k in range(len(pairs))]
+            bundles = [range(k, k + 1) for k in range(count)]
         return [
-            SmallPairs(bundle, task, np.array([pairs.pairs[k] for k in bundle]), [pairs.label(k) for k in bundle],
+            SmallPairs(bundle, task, small.classes[bundle], [small.labels[k] for k in bundle],
                        lambda left: self.in_turn([left])[0], self.kept)  # type: ignore[arg-type,return-value]
             for bundle in bundles
         ]  # fmt: skip
@@ -184,7 +234,8 @@ class KernelFits(Fits):
         result, members = super().finished(fit), self.members.pop(fit.index)
         model = Model(np.zeros(members.size), 0.0, result.certificate)
         if result.alpha.size == fit.problem.y.size == result.coef.size:
-            model = self.machine.model(fit.problem, result.coef, result.intercept, result.certificate)  # type: ignore[arg-type]
+            facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]
+            model = self.machine.model(facts, result.coef, result.intercept, result.certificate)
         result = result.recertified(model.certificate, "the quotient by rho")
         support = np.flatnonzero(model.coef)
         coef: Any = Coefficients(members[support], model.coef[support])

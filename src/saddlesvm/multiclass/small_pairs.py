@@ -1,18 +1,20 @@
-"""Many pairs of classes: solved and certified in compiled code, small ones over one kernel matrix many at a time.
+"""Small kernel problems, such as the pairs of many classes: solved and certified in compiled code, many at a time.
 
-A pair of some hundred rows takes the solver less time than Python takes to pose its problem. Here the pairs of a bundle
+A problem of some hundred rows takes the solver less time than Python takes to pose it. Here the problems of a bundle
 are laid out one after the other, the kernel matrix is that of all points, and two compiled loops take turns: pair steps
 to some accuracy, and the sums of certificates. Where the matrix of all points is too large, a bundle is one pair, which
-computes the kernel rows that it needs. The formulas are those of a single fit. A pair that this does not certify,
+computes the kernel rows that it needs. The formulas are those of a single fit. A problem that this does not certify,
 because rounding, a hard problem or an interrupt is in the way, is left to the fit of its own that it would otherwise
 have had.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,20 @@ from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel_certificate import PointErrors, with_rounding
-from saddlesvm.problem.kernel_sums import SUMS, PairProblems, certificate_sums
-from saddlesvm.problem.loss import Loss, Shape, traits_of
+from saddlesvm.problem.kernel_sums import (
+    COMMON,
+    OF_GROUP,
+    SUMS,
+    BoxedLoss,
+    Programs,
+    best_offsets,
+    certificate_sums,
+    expand_each,
+)
+from saddlesvm.problem.nu import Layout, Machine, Model, ModelFacts
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import UNIT, PointSizes, RowSizes, gamma, unbalance
+from saddlesvm.problem.rounding import UNIT, Move, PointSizes, RowSizes, gamma, stretching, unbalance
 from saddlesvm.rows.kernel_errors import KernelErrors
 from saddlesvm.rows.kernels import leaf_of
 from saddlesvm.rows.row_table import HELD, RowTable, whole_table
@@ -34,18 +45,20 @@ from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
 from saddlesvm.solvers.kernel.ascent import Small
 from saddlesvm.solvers.kernel.pairs import pair_steps
+from saddlesvm.solvers.kernel.state import SAMPLE
+from saddlesvm.solvers.second_order.first_point import NOTHING
 
 FIRST_ACCURACY = 1.5  # violation, relative to the gap asked for, that often proves it where margins are about 1
-FINER = (0.1, 0.5)  # the least and the largest share of an accuracy that the next one is
+FINER = (0.01, 0.5)  # the least and the largest share of an accuracy that the next one is
 AIM = 0.5  # share of the gap asked for that the next accuracy aims at
 MOST_STEPS = 100_000  # pair steps of a round
-STEPS_ALONE = 5_000  # of a round of a pair with a matrix of its own: a fit of its own shrinks, which pays for hard ones
+STEPS_ALONE = 5_000  # of a round of a problem with a matrix of its own, where a fit shrinks: that pays for hard ones
 ROUNDS = 8  # after which a pair has a fit of its own
 
 
 @dataclass(frozen=True)
 class Task:
-    """The common part of all pairs of a model.
+    """The common part of all problems of a model.
 
     Attributes
     ----------
@@ -56,49 +69,69 @@ class Task:
     X : array of shape (n, d)
     rows : sequence of int ndarray
         The points of each class.
-    loss : Loss
+    targets : ndarray of shape (n,), optional
+        Of the points, where the layout has no labels.
+    machine : Machine
+    layout : Layout
     C, tol : float
     weights : ndarray of shape (n,), optional
         Positive.
     solver : str
         The name of the solver, for the times of the phases.
+    most : int
+        Pair steps of a round at most.
     """
 
     gram: np.ndarray | None
     errors: KernelErrors
     X: np.ndarray
     rows: Sequence[np.ndarray]
-    loss: Loss
+    targets: np.ndarray | None
+    machine: Machine
+    layout: Layout
     C: float
     tol: float
     weights: np.ndarray | None
     solver: str
+    most: int = MOST_STEPS
 
-    def laid_out(self, pairs: np.ndarray) -> tuple[PairProblems, np.ndarray]:
-        """The problems of pairs of classes, shape (k, 2), of one pair without a kernel matrix of all points; and the
-        point of each row."""
-        sizes = np.array([rows.size for rows in self.rows])[pairs]
-        totals = sizes.sum(axis=1)
+    @cached_property
+    def loss(self) -> BoxedLoss:
+        """The loss, as compiled code takes it."""
+        return BoxedLoss.of(self.layout.loss)
+
+    def laid_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
+        """The problems over the classes of each part, shape (k, parts), of one problem without a kernel matrix of all
+        points; and the point of each row."""
+        count, parts = classes.shape
+        sizes = np.array([rows.size for rows in self.rows])[classes]
+        starts = np.zeros((count, parts + 1), dtype=np.int64)
+        np.cumsum(sizes, axis=1, out=starts[:, 1:])
+        totals = starts[:, -1]
         begins = np.concatenate([[0], np.cumsum(totals)])
-        points = np.concatenate([self.rows[c] for c in pairs.ravel()])
+        points = np.concatenate([self.rows[c] for c in classes.ravel()])
         if self.gram is None:
-            table, columns = RowTable(self.errors.kernel, self.X[points]).table, np.array([[0, sizes[0, 0]]])
+            table, columns = RowTable(self.errors.kernel, self.X[points]).table, starts[:, :-1]
         else:
-            table, columns = whole_table(self.gram), np.array([rows[0] for rows in self.rows])[pairs]
-        y = np.repeat(np.tile([-1.0, 1.0], len(pairs)), sizes.ravel())
+            table, columns = whole_table(self.gram), np.array([rows[0] for rows in self.rows])[classes]
         s = np.ones(points.size) if self.weights is None else self.weights[points]
-        (least, most), (low, high) = self.loss.bounds(-1.0, 1.0), self.loss.bounds(1.0, 1.0)
-        ahead, loss, errors = y > 0.0, self.loss, self.errors
-        ridge: float = loss.ridge()  # type: ignore[attr-defined]
+        loss = self.loss
+        y = self.labels_of(points, sizes)
+        low, high = self.box_of(y, s)
+        ridge, errors = loss.ridge, self.errors
         different, which = np.unique(totals, return_inverse=True)
-        return PairProblems(
+        return Programs(
             table=table,
             begins=begins,
-            starts=np.column_stack([np.zeros(len(pairs), dtype=np.int64), sizes[:, 0], totals]),
+            starts=starts,
             columns=columns,
+            signs=np.array(self.layout.signs),
+            groups=np.array(self.layout.groups),
+            totals=self.machine.totals(self.heavy(classes)),
+            tube=loss.tube,
             y=y,
-            low=self.C * np.where(ahead, low, least) * s,
-            high=self.C * np.where(ahead, high, most) * s,
+            low=low,
+            high=high,
             ridge=ridge / (self.C * s) if ridge else np.zeros(y.size),
             lengths=errors.lengths[points],
             weights=np.empty(0) if self.weights is None else s,
@@ -108,10 +141,49 @@ class Task:
             C=self.C,
         ), points
 
+    def heavy(self, classes: np.ndarray) -> np.ndarray:
+        """The sums of the weights of classes, in the same shape."""
+        return np.array([rows.size if self.weights is None else self.weights[rows].sum() for rows in self.rows],
+                        dtype=np.float64)[classes]  # fmt: skip
+
+    def labels_of(self, points: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Labels or targets of the rows, whose parts have these sizes, shape (k, parts)."""
+        labels = self.layout.signs if self.layout.labels is None else self.layout.labels
+        found = np.repeat(np.tile(labels, len(sizes)), sizes.ravel())
+        return found if self.layout.labels is not None or self.targets is None else found * self.targets[points]
+
+    def box_of(self, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of beta of rows with these labels and weights."""
+        loss, ahead = self.loss, y > 0.0
+        low, high = np.where(ahead, loss.low, loss.least), np.where(ahead, loss.high, loss.most)
+        return self.C * low * s, self.C * high * s
+
+    def model_of(self, programs: Programs, k: int, beta: np.ndarray, certified: tuple[Certificate, Any]) -> Model:
+        """The model of problem k, with the coefficients of its points."""
+        own, offsets = slice(int(programs.begins[k]), int(programs.begins[k + 1])), certified[1]
+
+        def of_points(beta: np.ndarray) -> np.ndarray:
+            parts = np.split(beta, programs.starts[k, 1:-1])
+            signed = [sign * part for sign, part in zip(self.layout.signs, parts, strict=True)]
+            twice = len(signed) == 2 and programs.columns[k, 0] == programs.columns[k, 1]
+            return signed[0] + signed[1] if twice else np.concatenate(signed)
+
+        weights = programs.weights[own]
+        heavy = float(weights.sum()) if weights.size else float(beta.size)
+        facts = ModelFacts(of_points, float(programs.lengths[own].max()), self.C * heavy)
+        return self.machine.model(facts, beta, offsets, certified[0])
+
+
+def program_of(programs: Programs, k: int, first: int, end: int) -> Small:
+    """The quadratic program of problem k, with the rows from `first` to `end`."""
+    return Small(programs.table, programs.ridge[first:end], programs.low[first:end], programs.high[first:end],
+                 programs.tube, programs.starts[k], programs.columns[k], programs.signs, programs.groups,
+                 0.0)  # fmt: skip
+
 
 @searching_kernel
-def solve_each(pairs: PairProblems, live: np.ndarray, point: tuple[np.ndarray, np.ndarray], room: np.ndarray,
-               accuracy: np.ndarray, steps: np.ndarray, one: tuple[np.ndarray, ...], most: int) -> None:  # fmt: skip
+def solve_each(programs: Programs, live: np.ndarray, point: tuple[np.ndarray, np.ndarray], room: np.ndarray,
+               extremes: np.ndarray, accuracy: np.ndarray, steps: np.ndarray, most: int) -> None:  # fmt: skip
     """Pair steps on each of the problems `live`, `most` at most, to its own accuracy.
 
     Parameters
@@ -120,89 +192,157 @@ def solve_each(pairs: PairProblems, live: np.ndarray, point: tuple[np.ndarray, n
         The gradients and the coefficients, changed in place.
     room : ndarray of shape (3, m)
         Overwritten; m rows are the most that a problem has.
-    accuracy : ndarray of shape (pairs,)
-    steps : int ndarray of shape (pairs,)
+    extremes : ndarray of shape (groups, 2)
+        Overwritten.
+    accuracy : ndarray of shape (problems,)
+    steps : int ndarray of shape (problems,)
         The steps made are added.
-    one : tuple of ndarrays
-        The signs and the groups of a program with one group of two parts, and room for its extremes.
     """
-    signs, groups, extremes = one
     g, beta = point
     for k in live:
-        first, end = pairs.begins[k], pairs.begins[k + 1]
-        small = Small(pairs.table, pairs.ridge[first:end], pairs.low[first:end], pairs.high[first:end], 0.0,
-                      pairs.starts[k], pairs.columns[k], signs, groups, 0.0)  # fmt: skip
+        first, end = programs.begins[k], programs.begins[k + 1]
+        small = Small(programs.table, programs.ridge[first:end], programs.low[first:end], programs.high[first:end],
+                      programs.tube, programs.starts[k], programs.columns[k], programs.signs, programs.groups,
+                      0.0)  # fmt: skip
         steps[k] += pair_steps(small, g[first:end], beta[first:end], room, extremes, accuracy[k], most)
 
 
-def certificate_of(task: Task, rows: int, numbers: np.ndarray) -> tuple[Certificate, float]:
-    """The certificate of a pair, and its offset.
+def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: np.ndarray) -> tuple[Certificate, Any]:
+    """The certificate of a problem, and the offsets of its groups; the offset of a single group is a number.
 
     Parameters
     ----------
+    totals : sequence of float
+        Of the groups.
     rows : int
-        Of the pair.
+        Of the problem.
     numbers : ndarray of shape (sums,)
         As :func:`~saddlesvm.problem.kernel_sums.certificate_sums` has found them.
     """
-    found = dict(zip(SUMS, numbers.tolist(), strict=True))
+    found = dict(zip(SUMS, numbers[:COMMON].tolist(), strict=True))
+    parts = [dict(zip(OF_GROUP, own, strict=True)) for own in numbers[COMMON:].reshape(-1, len(OF_GROUP)).tolist()]
     n, C, half = float(rows), task.C, 0.5 * found["paired_norm"]
-    sizes = PointSizes(0.0, 0.0, 0.0, found["positive"] + found["negative"], found["positive"], found["negative"])
+    positive, negative = sum(one["positive"] for one in parts), sum(one["negative"] for one in parts)
+    sizes = PointSizes(0.0, 0.0, 0.0, found["paired"], positive, negative)
     errors = RowSizes(n, 0.0, 0.0, found["slip"], found["slip_squares"], found["largest_slip"])
-    share = unbalance(sizes, RowSizes(n, 0.0, 0.0, 0.0, 0.0, 0.0))
     own = 0.5 * (found["beta_slip"] + gamma(n + 4.0) * found["beta_f"])
-    shift = C * share * found["alpha_length"] + found["away_length"] + UNIT * found["beta_length"]
+    shift, recharged, asked = found["away_length"] + UNIT * found["beta_length"], 0.0, 0.0
+    for one, total in zip(parts, totals, strict=True):
+        move = to_the_sum(one, total, found["charged"])
+        shift, recharged = shift + C * move.pulled, recharged + move.charged
+        asked += total * one["offset"]
+    error = gamma(8.0) * sum(abs(total * one["offset"]) for one, total in zip(parts, totals, strict=True))
     sums = Sums(found["paid"], found["conjugates"], half, half)
-    point = PointErrors(errors, sizes, own, own, shift, share * found["charged"])
-    sums = with_rounding(task.loss, C, sums, found["charged"], point)
-    return Certificate.of(Strength(C, rows, False), sums), found["offset"]
+    point = PointErrors(errors, sizes, own, own, shift, recharged, error)
+    sums = with_rounding(task.layout.loss, C, sums, found["charged"], point)._replace(paid=found["paid"] + asked)
+    if any(totals):
+        sums = sums._replace(at_zero=-math.inf)
+    offsets = np.array([one["offset"] for one in parts])
+    return Certificate.of(Strength(C, rows, False), sums), offsets if offsets.size > 1 else float(offsets[0])
+
+
+def to_the_sum(group: dict[str, float], total: float, charged: float) -> Move:
+    """How the dual variables of a group move for their sum to be exactly the one asked for; see
+    :mod:`saddlesvm.problem.kernel_certificate`.
+
+    Parameters
+    ----------
+    group : dict of str to float
+        :data:`~saddlesvm.problem.kernel_sums.OF_GROUP`.
+    charged : float
+        Sum of the sizes of the conjugates.
+    """
+    point = PointSizes(0.0, 0.0, 0.0, 0.0, group["positive"], group["negative"])
+    if total == 0.0 or point.positive - point.negative > total:
+        share = unbalance(point, RowSizes(group["rows"], 0.0, 0.0, 0.0, 0.0, 0.0), total)
+        return Move(share * charged, share * group["alpha_length"])
+    share = stretching(point, int(group["rows"]), group["room"], total)
+    return Move(share * (charged + group["charged_at_top"]), share * group["room_length"])
 
 
 class SmallPairs:
-    """A batch of pairs, see the module.
+    """A batch of small problems, see the module.
 
     Parameters
     ----------
     problems : sequence of int
     task : Task
-    pairs : ndarray of shape (problems, 2)
-        The two classes of each.
+    classes : ndarray of shape (problems, parts)
+        The classes of points of the parts of each.
     labels : sequence of str
     rest : callable
-        Makes a batch of those pairs that need a fit of their own.
+        Makes a batch of those problems that need a fit of their own.
     kept : callable
-        Makes of the points of an ended pair, and their coefficients, what is kept of both.
+        Makes of the points of an ended problem, and their coefficients, what is kept of both.
     """
 
     def __init__(
         self,
         problems: Sequence[int],
         task: Task,
-        pairs: np.ndarray,
+        classes: np.ndarray,
         labels: Sequence[str],
         rest: Callable[[list[int]], InTurn],
         kept: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
-        self.problems, self.task, self.pairs, self.labels = problems, task, pairs, labels
+        self.problems, self.task, self.classes, self.labels = problems, task, classes, labels
         self.make_rest, self.kept = rest, kept
         self.rest: InTurn | None = None
         self.results: dict[int, FitResult] = {}
         self.begun = False
 
     def begin(self) -> None:
-        """Lay the problems out, with all coefficients zero."""
-        self.laid_out, self.points = self.task.laid_out(self.pairs)
-        count, rows = len(self.problems), self.laid_out.y.size
-        self.beta, self.g, self.f = np.zeros(rows), -self.laid_out.y, np.empty((2, rows))
-        most = int(np.diff(self.laid_out.begins).max())
-        self.room, self.members = np.empty((3, most)), np.arange(most, dtype=np.int32)
+        """Lay the problems out, with all coefficients zero, or a first point that has the sums asked for."""
+        self.laid_out, self.points = self.task.laid_out(self.classes)
+        programs, count, rows = self.laid_out, len(self.problems), self.laid_out.y.size
+        self.beta, self.g, self.f = np.zeros(rows), -programs.y, np.empty((2, rows))
+        self.totals = programs.totals.tolist()
+        most = int(np.diff(programs.begins).max())
+        self.room = np.empty((3, most))
+        self.offsets = np.zeros(programs.totals.shape)
+        self.numbers = np.empty((count, COMMON + len(OF_GROUP) * programs.totals.shape[1]))
         self.accuracy = np.full(count, FIRST_ACCURACY * self.task.tol)
-        self.steps, self.numbers = np.zeros(count, dtype=np.int64), np.empty((count, len(SUMS)))
+        self.steps = np.zeros(count, dtype=np.int64)
         self.seconds, self.traces = np.zeros((count, 2)), [Trace() for _ in self.problems]
         self.live, self.round, self.begun = np.arange(count), 0, True
+        if programs.totals.any():
+            self.take_first_point()
+
+    def take_first_point(self) -> None:
+        """Fill each group in the order of the values that a rough model has, see
+        :func:`~saddlesvm.solvers.kernel.state.first_sums`."""
+        programs, C = self.laid_out, self.task.C
+        groups = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
+        sizes, totals = np.diff(np.append(groups, self.beta.size)), C * programs.totals.ravel()
+        own = np.repeat(np.arange(sizes.size), sizes)
+        chosen = (np.arange(own.size) - groups[own]) % np.maximum(1, sizes // SAMPLE)[own] == 0
+        self.beta[chosen] = (totals / np.bincount(own[chosen]))[own[chosen]]
+        self.sum_up()
+        order = np.lexsort((self.f[0] - programs.y, own))
+        high = programs.high[order]
+        before = np.concatenate([[0.0], np.cumsum(high)])
+        filled = before[:-1] - before[groups][own]
+        self.beta[order] = np.clip(totals[own] - filled, 0.0, high)
+        self.sum_up()
+        self.g += self.f[0]
+        for k, (certificate, _) in enumerate(self.certificates()):
+            size = max(abs(certificate.primal), abs(certificate.dual))
+            self.accuracy[k] *= size / totals.reshape(len(self.totals), -1)[k].sum()
+
+    def sum_up(self) -> None:
+        """The sums of the certificates of all problems that are left."""
+        programs, loss, live = self.laid_out, self.task.loss, self.live
+        expand_each(programs, live, self.beta, self.f)
+        best_offsets(programs, loss, live, self.f[0], self.offsets)
+        certificate_sums(programs, loss, live, (self.beta, self.f[0], self.f[1]), self.offsets, self.numbers)
+
+    def certificates(self) -> list[tuple[Certificate, Any]]:
+        """The certificates of the problems that are left, and their offsets."""
+        sizes = np.diff(self.laid_out.begins).tolist()
+        return [certificate_of(self.task, self.totals[k], sizes[k], self.numbers[k]) for k in self.live.tolist()]
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
-        """Solve and certify all pairs that are left once; those that need it have a fit of their own at last."""
+        """Solve and certify all problems that are left once; those that need it have a fit of their own at last."""
         if not self.begun:
             self.begin()
         if self.live.size and self.round < ROUNDS and not stop.is_set():
@@ -214,39 +354,53 @@ class SmallPairs:
 
     def worked(self) -> list[Worked]:
         """A round: those whose gap is proven by it."""
-        began = clock()
-        one = np.ones(2), np.array([0, 2]), np.empty((1, 2))
-        most = STEPS_ALONE if self.task.gram is None else MOST_STEPS
-        point = self.g, self.beta
-        solve_each(self.laid_out, self.live, point, self.room, self.accuracy, self.steps, one, most)
+        began, before = clock(), self.steps.copy()
+        self.solve()
         solved = clock()
-        kinked = traits_of(self.task.loss).shape is Shape.KINKED
-        given = (self.laid_out, self.task.loss, kinked, self.live, self.members)
-        certificate_sums(*given, self.beta, self.f, self.numbers)
-        sizes = np.diff(self.laid_out.begins)
-        found = [certificate_of(self.task, int(sizes[k]), self.numbers[k]) for k in self.live]
+        self.sum_up()
+        found = self.certificates()
         self.round += 1
         self.seconds[self.live] += np.array([solved - began, clock() - solved]) / self.live.size
         done, left = [], []
-        for k, (certificate, offset) in zip(self.live.tolist(), found, strict=True):
-            self.note(k, certificate, offset)
-            gap = certificate.relative_gap
+        for k, certified in zip(self.live.tolist(), found, strict=True):
+            model = self.task.model_of(self.laid_out, k, self.beta[self.rows(k)], certified)
+            self.note(k, *certified)
+            certificate, gap = model.certificate, model.certificate.relative_gap
             if certificate.sound and gap <= self.task.tol:
                 done.append(Ended(self.problems[k]))
-                self.results[self.problems[k]] = self.result(k, certificate, offset)
-            elif np.isfinite(gap):
+                self.results[self.problems[k]] = self.result(k, model)
+            elif np.isfinite(gap) and not self.is_zero(k) and not self.is_hard(k, before):
                 left.append(k)
                 share = AIM * self.task.tol / gap if gap > 0.0 else FINER[0]
                 self.accuracy[k] *= min(max(share, FINER[0]), FINER[1])
         self.live = np.array(left, dtype=np.int64)
         return list(done)
 
+    def solve(self) -> None:
+        """Pair steps on the problems that are left. Those on a single one are as compiled as in a fit of its own."""
+        programs, g, beta, most = self.laid_out, self.g, self.beta, self.task.most
+        extremes = np.empty((len(self.task.layout.groups), 2))
+        if len(self.problems) == 1:
+            small = program_of(programs, 0, 0, beta.size)
+            self.steps[0] += pair_steps(small, g, beta, self.room, extremes, float(self.accuracy[0]), most)
+        else:
+            solve_each(programs, self.live, (g, beta), self.room, extremes, self.accuracy, self.steps, most)
+
+    def is_zero(self, k: int) -> bool:
+        """Whether the sums asked for leave nothing but w = 0, as far as rounding shows: a fit of its own ends then."""
+        norm, size = self.numbers[k, [SUMS.index("paired_norm"), SUMS.index("beta_length")]].tolist()
+        return any(self.totals[k]) and norm <= NOTHING * size * size
+
+    def is_hard(self, k: int, before: np.ndarray) -> bool:
+        """Whether a round took all steps that it may, of a problem whose fit of its own has other means."""
+        return self.task.gram is not None and bool(self.steps[k] - before[k] >= self.task.most)
+
     def rows(self, k: int) -> slice:
-        """The rows of the pair k of this bundle."""
+        """The rows of the problem k of this bundle."""
         return slice(int(self.laid_out.begins[k]), int(self.laid_out.begins[k + 1]))
 
-    def note(self, k: int, certificate: Certificate, offset: float) -> None:
-        """Add a certificate to the trace of a pair."""
+    def note(self, k: int, certificate: Certificate, offsets: Any) -> None:
+        """Add a certificate to the trace of a problem."""
         own = self.rows(k)
         size = own.stop - own.start
         held = min(size, int(self.laid_out.table.marks[HELD]))
@@ -254,24 +408,24 @@ class SmallPairs:
             epoch=float(self.round), rows_touched=self.round * size, seconds_solving=float(self.seconds[k, 0]),
             seconds_certifying=float(self.seconds[k, 1]), primal=certificate.primal, dual=certificate.dual,
             gap=certificate.gap, relative_gap=certificate.relative_gap, active=size, change=np.nan, remark="",
-            coef=self.beta[own], intercept=offset, problem=self.labels[k], form=certificate.form,
+            coef=self.beta[own], intercept=offsets, problem=self.labels[k], form=certificate.form,
             kernel_evaluations=size * held, primal_rounding=certificate.primal_rounding,
             dual_rounding=certificate.dual_rounding,
         ))  # fmt: skip
 
-    def result(self, k: int, certificate: Certificate, offset: float) -> FitResult:
-        """The result of a pair whose gap is proven."""
-        own, (solving, certifying) = self.rows(k), self.seconds[k].tolist()
+    def result(self, k: int, model: Model) -> FitResult:
+        """The result of a problem whose gap is proven."""
+        own, (solving, certifying), certificate = self.rows(k), self.seconds[k].tolist(), model.certificate
         return FitResult(
-            coef=self.kept(self.points[own], self.beta[own]), intercept=offset, alpha=self.f[1][own].copy(),
-            certificate=certificate, outcome=Outcome.CERTIFIED, tol=self.task.tol, epochs=float(self.round),
-            rows_touched=self.round * (own.stop - own.start), seconds_solving=solving, seconds_certifying=certifying,
-            trace=self.traces[k], reason=f"relative gap {certificate.relative_gap:.2g}",
-            phases={self.task.solver: solving},
+            coef=self.kept(self.points[own][: model.coef.size], model.coef), intercept=model.intercept,
+            alpha=self.f[1][own].copy(), certificate=certificate, outcome=Outcome.CERTIFIED, tol=self.task.tol,
+            epochs=float(self.round), rows_touched=self.round * (own.stop - own.start), seconds_solving=solving,
+            seconds_certifying=certifying, trace=self.traces[k],
+            reason=f"relative gap {certificate.relative_gap:.2g}", phases={self.task.solver: solving},
         )  # fmt: skip
 
     def finished(self, index: int) -> FitResult:
-        """Return the result of a pair."""
+        """Return the result of a problem."""
         if index in self.results:
             return self.results.pop(index)
         assert self.rest is not None

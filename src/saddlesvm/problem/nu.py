@@ -13,6 +13,7 @@ A classification divided by rho is the solution of the C form for ``C = 1 / rho`
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.kernel import Group, KernelProblem, Views
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Pinball
 from saddlesvm.problem.rounding import UNIT
 
@@ -36,13 +38,65 @@ class Model(NamedTuple):
     certificate: Certificate
 
 
+class ModelFacts(NamedTuple):
+    """What a model needs to know of its problem.
+
+    Attributes
+    ----------
+    of_points : callable
+        Turns coefficients of the rows into those of the points.
+    longest : float
+        The largest ``sqrt(k(x, x))`` of the points, or more.
+    charge : float
+        C times the sum of the weights of the rows, in the units of the objectives.
+    """
+
+    of_points: Callable[[np.ndarray], np.ndarray]
+    longest: float
+    charge: float
+
+    @classmethod
+    def of(cls, problem: KernelProblem) -> ModelFacts:
+        """Those of a problem."""
+        longest = float(problem.errors.lengths.max(initial=0.0))
+        return cls(problem.of_points, longest, problem.C * float(problem.row_weights.sum()) * problem.unit)
+
+
+class Layout(NamedTuple):
+    """How the rows of a machine stand where many small problems are laid out
+    (:class:`~saddlesvm.problem.kernel_sums.Programs`).
+
+    Attributes
+    ----------
+    signs : tuple of float
+        Of the parts.
+    groups : tuple of int
+        The first part of each group, and the number of parts.
+    loss : Loss
+    labels : tuple of float, optional
+        The label of the rows of each part; left out: each row has a target of its own, times the sign of its part.
+    """
+
+    signs: tuple[float, ...]
+    groups: tuple[int, ...]
+    loss: Loss
+    labels: tuple[float, ...] | None = None
+
+
 class Machine(Protocol):
     """How the problem of a kernel machine is posed over its rows, and what model its solution is."""
+
+    def layout(self, loss: Loss, classes: int) -> Layout:
+        """How the rows of a problem stand, of two classes of points (the later one is +1) or of one with targets."""
+
+    def totals(self, heavy: np.ndarray) -> np.ndarray:
+        """The sums of the dual variables of each group, divided by C, shape (problems, groups), for the sums of the
+        weights in each part, shape (problems, parts)."""
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """The problem, whose rows are labelled and weighed as those of a plain one."""
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """The model that coefficients of the rows and their offsets, and their certificate, are."""
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
@@ -52,11 +106,19 @@ class Machine(Protocol):
 class Plain:
     """A loss of its own, as it is."""
 
+    def layout(self, loss: Loss, classes: int) -> Layout:
+        """Two classes share an offset."""
+        return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0)) if classes == 2 else Layout((1.0,), (0, 1), loss)
+
+    def totals(self, heavy: np.ndarray) -> np.ndarray:
+        """Zeros."""
+        return np.zeros((len(heavy), 1))
+
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """The problem itself."""
         return problem
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """The given value, unchanged."""
         return Model(beta, float(offsets), proven)
 
@@ -74,12 +136,20 @@ class Novelty:
 
     nu: float
 
+    def layout(self, loss: Loss, classes: int) -> Layout:
+        """One part."""
+        return Layout((1.0,), (0, 1), SHORTFALL, (0.0,))
+
+    def totals(self, heavy: np.ndarray) -> np.ndarray:
+        """The share nu."""
+        return self.nu * heavy
+
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """One group with the sum nu."""
         total = self.nu * float(problem.row_weights.sum())
         return dataclasses.replace(problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total))
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """As they are."""
         return Model(beta, float(offsets), proven)
 
@@ -94,6 +164,25 @@ class NuClassification:
 
     nu: float
 
+    def layout(self, loss: Loss, classes: int) -> Layout:
+        """The later class is +1, and comes first."""
+        return Layout((1.0, -1.0), (0, 1, 2), SHORTFALL, (0.0, 0.0))
+
+    def totals(self, heavy: np.ndarray) -> np.ndarray:
+        """Half of the share nu in each class.
+
+        Raises
+        ------
+        ValueError
+            A class is too small for this nu.
+        """
+        half, least = 0.5 * self.nu * heavy.sum(axis=1), heavy.min(axis=1)
+        small = np.flatnonzero(half > least * (1.0 + 1e-12))
+        if small.size:
+            most = 2.0 * least[small[0]] / heavy[small[0]].sum()
+            raise ValueError(f"nu={self.nu:g} is infeasible: the smaller class allows at most {most:.6g}")
+        return np.repeat(np.minimum(half, least)[:, None], 2, axis=1)
+
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """A group for each class.
 
@@ -103,19 +192,15 @@ class NuClassification:
             A class is too small for this nu.
         """
         s = problem.row_weights
-        half = 0.5 * self.nu * float(s.sum())
         sides = [np.flatnonzero(problem.y == sign).astype(np.int32) for sign in (1.0, -1.0)]
-        least = min(float(s[side].sum()) for side in sides)
-        if half > least * (1.0 + 1e-12):
-            most = 2.0 * least / float(s.sum())
-            raise ValueError(f"nu={self.nu:g} is infeasible: the smaller class allows at most {most:.6g}")
-        groups = tuple(Group(side, Free(1.0, min(half, least))) for side in sides)
+        [totals] = self.totals(np.array([[s[side].sum() for side in sides]])).tolist()
+        groups = tuple(Group(side, Free(1.0, total)) for side, total in zip(sides, totals, strict=True))
         views = Views(np.arange(problem.n), problem.y, problem.n)
         return dataclasses.replace(
             problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0), views=views, groups=groups
         )
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """Divided by rho, so that the margin is 1, as in the C form; as they are where there is no margin.
 
         The best multiple of the quotient is certified, since rho is not published. No coefficient of the quotient is
@@ -125,8 +210,8 @@ class NuClassification:
         ahead, behind = map(float, offsets)
         rho = -0.5 * (ahead + behind)
         size = float(beta.sum())  # an optimum that is zero may be met by a multiple below zero
-        largest = size * float(problem.errors.lengths.max(initial=0.0)) ** 2
-        moved = DIVIDING * (abs(ahead) + abs(behind)) * problem.C * float(problem.row_weights.sum()) * problem.unit
+        largest = size * facts.longest**2
+        moved = DIVIDING * (abs(ahead) + abs(behind)) * facts.charge
         once_more = proven.primal_rounding + moved
         margin = proven.primal + once_more < 0.0 < rho
         unit = rho if size > 0.0 and (margin or rho > NO_MARGIN * largest) else 1.0
@@ -134,7 +219,7 @@ class NuClassification:
             primal = min(proven.primal + once_more, 0.0)
             above = proven.primal_rounding + primal - proven.primal
             proven = dataclasses.replace(proven, primal=primal, primal_rounding=above)
-        return Model(problem.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
+        return Model(facts.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """With their signs, multiplied by rho again: what they sum to is given."""
@@ -149,6 +234,14 @@ class NuRegression:
     """A regression whose tube leaves a share `nu` of the rows outside, at most."""
 
     nu: float
+
+    def layout(self, loss: Loss, classes: int) -> Layout:
+        """All points twice, with both signs."""
+        return Layout((1.0, -1.0), (0, 1, 2), SHORTFALL)
+
+    def totals(self, heavy: np.ndarray) -> np.ndarray:
+        """Half of the share nu on each side."""
+        return 0.5 * self.nu * heavy
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """Two rows for each point: one for targets above the tube, one for those below."""
@@ -165,10 +258,10 @@ class NuRegression:
             groups=tuple(Group(side, Free(1.0, half)) for side in sides),
         )
 
-    def model(self, problem: KernelProblem, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
         """The tube is in the middle between both offsets."""
         ahead, behind = offsets
-        return Model(problem.of_points(beta), 0.5 * (ahead - behind), proven)
+        return Model(facts.of_points(beta), 0.5 * (ahead - behind), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Each on the side of its sign."""
