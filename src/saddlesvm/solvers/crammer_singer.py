@@ -44,12 +44,10 @@ from saddlesvm.solvers.joint_steps import (
     Room,
     Row,
     Visits,
-    lowest,
     renew_block,
     row_slopes,
     set_aside,
-    take_rivals,
-)
+)  # fmt: skip
 from saddlesvm.solvers.listed_ascent import ListedState
 from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
 
@@ -126,10 +124,7 @@ def ascend(
                 continue
         if high - low > SAME_SLOPES:
             m.spread = max(m.spread, high - low)
-            if terms.norms[i] == 0.0:
-                take_rivals(a, own, s, lowest(terms.loss, s))
-            else:
-                renew_block(terms, Row(i, own, s, a, classes[i]), count, W, room)
+            renew_block(terms, Row(i, own, s, a, classes[i]), count, W, room)
         position += 1
     passes = 0
     if position >= active:

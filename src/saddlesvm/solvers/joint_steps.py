@@ -145,17 +145,6 @@ def loss_of_slopes(loss: Any, G: np.ndarray, classes: np.ndarray, count: int, ow
     return float(hinges[0]) if isinstance(loss, MaxHinge) else float(hinges[: loss.k].sum() / loss.k)
 
 
-@inlined
-def take_rivals(a: np.ndarray, own: int, s: float, low: float) -> None:
-    """The best variables of a row of zeros: as much against rivals as their bounds allow, at most s together."""
-    a[own] = 0.0
-    for k in range(a.size):
-        if k != own:
-            taken = min(s - a[own], -low)
-            a[k] = -taken
-            a[own] += taken
-
-
 class Room(NamedTuple):
     """Scratch arrays with one number per class."""
 
@@ -190,21 +179,36 @@ def set_aside(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own
 
 
 @inlined
+def take_rivals(row: Row, count: int, low: float) -> None:
+    """The best variables of a row of zeros: as much against rivals as their bounds allow, at most s together."""
+    _, own, s, a, classes = row
+    a[own] = 0.0
+    for q in range(count):
+        k = classes[q]
+        if k != own:
+            taken = min(s - a[own], -low)
+            a[k] = -taken
+            a[own] += taken
+
+
+@inlined
 def renew_block(terms: Terms, row: Row, count: int, W: np.ndarray, room: Room) -> float:
     """Give the first `count` classes of a row their best variables, and the weights what that changes.
 
-    Returns the threshold: the slope that all classes between their bounds have now.
+    Returns the threshold: the slope that all classes between their bounds have now. It is infinite for a row of zeros.
     """
     i, own, s, a, classes = row
-    G, B = room.G, room.B
+    G, B, low = room.G, room.B, lowest(terms.loss, s)
     A = terms.C * terms.norms[i]
+    if A == 0.0:
+        take_rivals(row, count, low)
+        return np.inf
     place = -1
     for q in range(count):
         B[q] = G[classes[q]] - A * a[classes[q]]
         if classes[q] == own:
             place = q
     beta = block_threshold(terms.loss, B, count, place, A, s, room.sorted_D)
-    low = lowest(terms.loss, s)
     least = 0.0 if low > -np.inf else low  # without a bound of their own the sum of the rivals' keeps it above zero
     for q in range(count):
         k = classes[q]

@@ -32,12 +32,10 @@ from saddlesvm.solvers.joint_steps import (
     Room,
     Row,
     Visits,
-    lowest,
     renew_block,
     row_slopes,
     set_aside,
-    take_rivals,
-)
+)  # fmt: skip
 
 NEAR = 0.25  # of the margin, by which a class that is listed at zero may be behind those with variables
 NEAR_CLASSES = 8  # so many of them, and as many again as have variables, are listed at most
@@ -171,10 +169,7 @@ def ascend_lists(
         beta = low
         if count > 1 and high - low > SAME_SLOPES:
             m.spread = max(m.spread, high - low)
-            if terms.norms[i] > 0.0:
-                beta = renew_block(terms, row, count, W, room)
-            elif every:
-                take_rivals(a, own, s, lowest(terms.loss, s))
+            beta = renew_block(terms, row, count, W, room)
         if every:
             count = listed_classes(classes, K, a, G, own, beta)
         store_list(pool, i, a, classes, count)
