@@ -179,6 +179,7 @@ def test_the_pages_of_other_problems_draw_their_models(toy, tmp_path, kind):
         driver.find_element("id", "end").click()
         border = driver.find_element("css selector", "#runs .line").get_attribute("d")
         assert border.count("L") >= 2
+        assert border.count("M") <= 6  # whole curves, or a line a pair of classes
         drawn = seen.scene["runs"][0]["frames"][-1]["rows"][0] + 1
         assert f"Row {drawn}" in driver.find_element("id", "told0").text
         heights = "return [...document.querySelectorAll('.run0 .bar')].map((one) => Number(one.getAttribute('height')))"

@@ -55,11 +55,32 @@ function plane(parent, scene, reach) {
   };
 }
 
-/* Segments as one path. */
-function pathOf(segments, picture) {
-  return segments.map(function (ends) {
-    return "M" + ends.map(function (p) { return picture.x(p[0]).toFixed(1) + " " + picture.y(p[1]).toFixed(1); }).join("L");
+/* Lines of two or more points as one path. */
+function pathOf(lines, picture) {
+  return lines.map(function (points) {
+    return "M" + points.map(function (p) { return picture.x(p[0]).toFixed(1) + " " + picture.y(p[1]).toFixed(1); }).join("L");
   }).join("");
+}
+
+/* Segments that share ends joined to lines, so that dashes run on. */
+function joined(segments) {
+  const key = function (p) { return p[0].toFixed(6) + " " + p[1].toFixed(6); }, at = new Map(), used = new Set();
+  segments.forEach(function (ends, k) {
+    ends.forEach(function (p) { at.set(key(p), (at.get(key(p)) || []).concat(k)); });
+  });
+  function extended(line) {
+    for (;;) {
+      const end = key(line[line.length - 1]), next = at.get(end).find(function (k) { return !used.has(k); });
+      if (next === undefined) return line;
+      used.add(next);
+      line.push(segments[next][key(segments[next][0]) === end ? 1 : 0]);
+    }
+  }
+  return segments.map(function (ends, k) {
+    if (used.has(k)) return null;
+    used.add(k);
+    return extended(extended(ends.slice()).reverse());
+  }).filter(Boolean);
 }
 
 const GRID = 48;  /* cells of a side, for contours */
@@ -85,7 +106,7 @@ function fieldPlane(parent, scene, reach) {
       const b = frame.scale * frame.allB[i] * scene.y[i];
       if (b) for (let k = 0; k < values.length; k++) values[k] += b * column[k];
     });
-    lines.forEach(function (line) { line.path.setAttribute("d", pathOf(contour(values, side, line.level, across, up), picture)); });
+    lines.forEach(function (line) { line.path.setAttribute("d", pathOf(joined(contour(values, side, line.level, across, up)), picture)); });
     picture.show(frame);
   };
 }
@@ -255,7 +276,8 @@ const BARS = { linear: "b of each row", kernel: "b of each row", classes: "The w
 
 function bars(parent, scene, run) {
   const n = scene.y.length, K = scene.kind === "classes" ? scene.classes.length : 1;
-  const words = /pegasos/.test(run.kind) ? "How often each row was violated when drawn" : BARS[scene.kind];
+  const often = scene.kind === "kernel" ? "The count of each row" : "How often each row was violated when drawn";
+  const words = /pegasos/.test(run.kind) ? often : BARS[scene.kind];
   const box = titled(parent, words), high = scene.kind === "linear" ? 130 : 190;
   const picture = axes(box, widthOf(box), high, [0.5, n + 0.5], [0, run.largest], { title: words, across: "row" });
   const y = picture.y, width = (picture.right - picture.left) / n, base = picture.bottom;
