@@ -161,6 +161,24 @@ def test_nu_that_is_infeasible_or_leaves_no_margin(data):
         NuSVC(nu=1.0, kernel="linear").fit(np.tile(X[:40], (2, 1)), np.repeat([0, 1], 40))
 
 
+def test_only_plain_pairs_have_kernel_rows_of_their_own(data):
+    """The first point of the machines with nu needs kernel rows before any step has come to them."""
+    X, y = data
+    fits = fits_of(data)
+    fits.facts, fits.machine = None, NuClassification(0.3)
+    assert not any(isinstance(batch, SmallPairs) for batch in fits.batches())
+    two = fits_of((np.tile(X, (4, 1)), np.tile(y > 0, 4)))  # more rows than have a matrix of all points
+    two.facts = None
+    [batch] = two.batches()
+    assert isinstance(batch, SmallPairs) and batch.task.gram is None
+    [result] = two.solve()
+    beta = np.zeros(4 * y.size)
+    beta[result.coef.rows] = result.coef.values
+    plain = evaluate_kernel(two.problem(two.problems[0]), KernelPoint(beta)).certificate
+    assert result.certificate.relative_gap <= 1e-3
+    assert result.certificate.primal == pytest.approx(plain.primal, rel=1e-9)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_a_model_is_within_its_gaps_of_the_one_that_is_watched(data, loss):
     X, y = data

@@ -56,6 +56,7 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, KERNEL_SOLVERS)
 
 
+APART = 1024  # rows of a single pair, up to which a fit of its own spends more time in Python than on its steps
 TOGETHER = 16  # small pairs that are solved together, at least, where several threads solve them
 
 
@@ -175,11 +176,17 @@ class KernelFits(Fits):
         """Whether a plain problem of the linear kernel ends by a linear problem over the rows themselves."""
         return self.machine is PLAIN and self.kernel.metric == "linear" and self.X.shape[1] < self.X.shape[0]
 
+    def has_rows_apart(self) -> bool:
+        """Whether compiled code computes the kernel rows of each pair as its steps come to them. The machines with nu
+        begin at a point that needs some at once."""
+        few = len(self.problems) > 1 or self.X.shape[0] <= APART
+        return self.machine is PLAIN and few and has_maker(self.kernel, self.X)
+
     def batches(self) -> Sequence[Any]:
         """One per sub-problem, or one for many small ones."""
         small, given, facts, count = self.small_problems(), self.options, self.facts, len(self.problems)
         alone = facts is None
-        if small is None or not (count > 1 and has_maker(self.kernel, self.X) if alone else small.sorted):
+        if small is None or not (self.has_rows_apart() if alone else small.sorted):
             return super().batches()
         gram, errors = (None, kernel_errors(self.kernel, self.X)) if facts is None else facts
         shrinks = alone or (count == 1 and self.machine is PLAIN)
