@@ -35,7 +35,7 @@ def main() -> int:
         return 0
     end, first, failed = time.monotonic() + 3600.0 * given.hours, given.first, 0
     with tempfile.TemporaryDirectory() as folder:
-        if {*CAMPAIGNS} & {*(given.only or EVERYTHING)}:
+        if {*CAMPAIGNS, "fuzzing"} & {*(given.only or EVERYTHING)}:
             prepare(Path(folder))
         while time.monotonic() < end:
             for name in given.only or EVERYTHING:

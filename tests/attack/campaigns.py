@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from . import seeds
+from . import fuzzing, seeds
 from .clocks import clocks
+from .clusters import clusters
 from .differential import differential
 from .fits import fits
 from .hunt import Findings, hunt
@@ -15,6 +16,7 @@ from .injected import injected
 from .kills import conversions, kills
 from .paths import paths
 from .resuming import resuming
+from .sharing import sharing
 from .tally import Tally
 from .workers import workers
 
@@ -50,6 +52,11 @@ def workers_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
     return workers(seed, first, count)
 
 
+def processes_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
+    """Fits on a cluster whose scheduler or client is killed."""
+    return clusters(seed, first, count)
+
+
 EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
     "fits": fits,
     "paths": proven_paths,
@@ -59,8 +66,12 @@ EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
     "resuming": resuming,
     "injected": injected,
     "differential": differential,
+    "sharing": sharing,
     "workers": workers_killed,
+    "clusters": processes_killed,
 }
+if fuzzing.THERE:
+    EVERYTHING["fuzzing"] = fuzzing.fuzzing
 
 # Cases that once did harm: seed and number. They stay in the short run.
 KEPT: dict[str, tuple[tuple[int, int], ...]] = {

@@ -15,16 +15,15 @@ EVENTS = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir")  # of `os`: 
 
 
 @contextlib.contextmanager
-def at_event(number: int, strike: Callable[[str], None], events: tuple[str, ...] = EVENTS) -> Iterator[list[int]]:
-    """Strike right before the `number`-th event, counted from 0; counts on after it."""
+def each_event(seen: Callable[[int, str], None], events: tuple[str, ...] = EVENTS) -> Iterator[list[int]]:
+    """Hand the number of each event, counted from 0, and its name to a function, right before it; count them."""
     count = [0]
     kept = {name: getattr(os, name) for name in events}
 
     def watched(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             count[0] += 1
-            if count[0] == number + 1:
-                strike(name)
+            seen(count[0] - 1, name)
             return kept[name](*arguments, **options)
 
         return call
@@ -38,14 +37,30 @@ def at_event(number: int, strike: Callable[[str], None], events: tuple[str, ...]
             setattr(os, name, function)
 
 
+@contextlib.contextmanager
+def at_event(number: int, strike: Callable[[str], None], events: tuple[str, ...] = EVENTS) -> Iterator[list[int]]:
+    """Strike right before the `number`-th event, counted from 0; counts on after it."""
+    with each_event(lambda event, name: strike(name) if event == number else None, events) as count:
+        yield count
+
+
 def killed_at(number: int, work: Callable[[], Any]) -> bool:
     """Do some work in a process of its own that is killed right before its `number`-th event; whether it was."""
+
+    def struck() -> None:
+        with at_event(number, lambda name: os.kill(os.getpid(), signal.SIGKILL)):
+            work()
+
+    return killed_in_child(struck)
+
+
+def killed_in_child(work: Callable[[], Any]) -> bool:
+    """Do some work in a process of its own; whether that was killed."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            with at_event(number, lambda name: os.kill(os.getpid(), signal.SIGKILL)):
-                work()
+            work()
             code = 0
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -84,13 +84,9 @@ def training(work: Path, name: str, random: np.random.Generator) -> tuple[int, l
 
 def conversion(work: Path, random: np.random.Generator) -> tuple[int, list[str]]:
     """The kills of a conversion, and what was wrong at its end."""
-    X, y = seeds.data()
-    rows = [
-        f"{label} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row) if x) for row, label in zip(X, y, strict=True)
-    ]
     source, target = work / "rows.libsvm", work / "out" / "rows.store"
     target.parent.mkdir()
-    source.write_text("\n".join(rows) + "\n")
+    source.write_text(seeds.libsvm_text())
     sound = contents(convert(source, work / "sound.store").path)
     with faults.at_event(-1, lambda name: None) as events:
         convert(source, work / "counted.store")

@@ -27,12 +27,17 @@ WHAT = {
     "checkpoint": "checkpoints",
     "store": "stores",
     "liblinear": "LIBLINEAR models",
+    "libsvm model": "LIBSVM models",
+    "proof": "proofs",
     "libsvm": "LIBSVM text",
     "csv": "CSV text",
     "compressed": "compressed text",
     "npz": ".npz matrices",
     "idx": "idx images",
     "parquet": "Parquet tables",
+    "arrow": "Arrow tables",
+    "npy": ".npy matrices",
+    "jsonl": "JSON lines",
     "lying": "archives that lie about sizes",
     "certificates": "certificates",
     "fits": "fits judged from outside",
@@ -41,7 +46,10 @@ WHAT = {
     "kills": "kills on the way",
     "conversions": "conversions killed",
     "workers": "workers killed",
+    "clusters": "schedulers and clients killed",
+    "sharing": "processes at one path",
     "resuming": "killed and resumed",
+    "fuzzing": "inputs chosen by coverage",
     "injected": "calls of the system that fail",
     "differential": "one problem in every way",
     "mutants": "mutants",
@@ -116,6 +124,7 @@ def written(records: Iterable[dict[str, Any]]) -> str:
     """The page, in Markdown."""
     given = list(records)
     parts = [TOP, "## Damaged files", FILES, table_of_files(given)]
+    parts += [FUZZING, table_of_inputs(given)]
     parts += ["## Fits judged from outside", JUDGED_FITS, families(given, "fits")]
     parts += ["## Certificates", PROOFS, families(given, "certificates")]
     parts += [
@@ -129,6 +138,10 @@ def written(records: Iterable[dict[str, Any]]) -> str:
         counted(given, "resuming"),
         WORKERS,
         counted(given, "workers"),
+        CLUSTERS,
+        counted(given, "clusters"),
+        SHARING,
+        counted(given, "sharing"),
         "## Calls that fail",
         INJECTED,
         counted(given, "injected"),
@@ -161,6 +174,24 @@ def table_of_files(records: list[dict[str, Any]]) -> str:
             f"| {WHAT[name]} | {cases:,} | {total['refused']:,} | {total['accepted']:,} | {failed} | {slowest:.2f} s | "
             f"{peak / 2**20:.1f} MB |"
         )
+    return "\n".join(lines)
+
+
+def table_of_inputs(records: list[dict[str, Any]]) -> str:
+    """A row for each kind of files that was fuzzed."""
+    own = [one for one in records if one["campaign"] == "fuzzing"]
+    if not own:
+        return "Not run yet."
+    lines = ["| kind | inputs | branches of sound files | of all inputs | failed |", "|---|---|---|---|---|"]
+    for name in PATTERNS:
+        found = [one for one in own if one["outcomes"].get(f"{name} inputs")]
+        inputs = sum(one["outcomes"][f"{name} inputs"] for one in found)
+        first, last = (
+            max((one["outcomes"][f"{name} branches{end}"] for one in found), default=0)
+            for end in (" of sound files", "")
+        )
+        failed = sum(f" {name}: " in failure for one in found for failure in one["failures"])
+        lines += [f"| {WHAT[name]} | {inputs:,} | {first:,} | {last:,} | {failed} |"] if found else []
     return "\n".join(lines)
 
 
@@ -264,9 +295,19 @@ the package computes both objectives of the result in 120 digits. A certificate 
 or another model of the same problem, contradict it."""
 KILLS = """Runs are killed (SIGKILL) before one of their writes, renames or removals, and started again until
 they end. The result must equal the result of an undisturbed run, to the last bit, and no other file may remain."""
-RESUMED = """Fits of every machine, place and solver are ended at each of their certificates and after random
-steps, and resumed from their checkpoints. The result must equal the result of an undisturbed run, to the last
-bit."""
+RESUMED = """Fits of every machine, place and solver write a checkpoint after each step. They are killed before the
+system calls that write it (of more than 40 such moments, some are evenly chosen), and at 20 random moments, again and
+again until they end. The result must equal the result of an undisturbed run, to the last bit, and no other file may
+remain. Kernel machines are not among them: their checkpoints promise no bits."""
+SHARING = """Two processes train with one checkpoint, save models to one file, or convert to one store, at the same
+time, five times each. Each must end as if it were alone, or with a line that says that another process is at work.
+If one removes the temporary file of the other, the other warns that its checkpoint could not be written."""
+CLUSTERS = """The scheduler of a cluster, or the process of a client, is killed (SIGKILL) at a random moment of a fit.
+Without its scheduler, a fit must end within a minute, with `ClusterLostError` and the best model so far, if there is
+one, whose certificate no model refutes. After the death of a client, the scheduler must forget its tasks, and the same
+fit of another client must end certified. (On clusters, there are no checkpoints.)"""
+FUZZING = """Atheris mutates the files, in half of the cases by their kind as above, and continues from those that reach
+new branches of the readers' Python text (of a store, its header). The same limits hold."""
 INJECTED = """Calls of the C library that write, read, sync, rename, open or map a file fail in turn, with each
 possible error (no space, input/output error, too many open files, no memory, interrupted by a signal, or fewer
 bytes than asked for). Every allocation above 1 MB fails in turn, too. The tasks write models, checkpoints,
@@ -293,11 +334,9 @@ CLOCKS = """The figures are processor seconds without the compilation of kernels
 at most a tenth and 0.1 seconds more. Other work on the machine takes processor time away within the limit, so a
 fit may take less than it was given. A compilation during the limit is subtracted, which can leave nothing to
 report."""
-END = """The campaigns do not cover: kills of the scheduler and of the client of a cluster; faults of the disk
-below the C library (a loss of power, a disk that reports writes it has not made); failing calls in the reports,
-in Dask's processes and in the kernel cache; failures of small allocations; fuzzing by coverage; mutants of other
-files than the certificate's; all kernels with checked bounds, or as plain Python (single tests run so); processors
-other than x86-64 with compiled kernels; macOS and Windows."""
+END = """The campaigns do not cover: faults of the disk below the C library (a loss of power, a disk that reports
+writes it has not made); failing calls in the reports, in Dask's processes and in the kernel cache; failures of small
+allocations; processors other than x86-64 with compiled kernels; macOS and Windows."""
 
 
 def write(page: Path, records: Path = RECORDS) -> None:

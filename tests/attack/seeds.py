@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import shutil
 import struct
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm import KernelSVC, LinearSVC, LinearSVR
+from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
+from saddlesvm.estimators.libsvm import save_libsvm
 from saddlesvm.estimators.persistence import save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
@@ -84,23 +86,34 @@ def models(folder: Path) -> None:
         save_liblinear(LinearSVC(random_state=0).fit(X, y), folder / "two.liblinear")
         codes = (y > 0).astype(int) + (np.arange(N) % 3 == 0)
         save_liblinear(LinearSVC(random_state=0).fit(X, codes), folder / "three.liblinear")
+        save_libsvm(SVC(probability=True, random_state=0).fit(X, codes), folder / "three.libsvm-model")
+        save_libsvm(SVR(kernel="poly").fit(sparse.csr_matrix(X), X[:, 0]), folder / "targets.libsvm-model")
+        proof = LinearSVC(random_state=0).fit(X, y).proof(X, y, read={"zero_based": False})
+        (folder / "two.proof").write_text(json.dumps(proof))
+
+
+def libsvm_text() -> str:
+    """The data as LIBSVM text."""
+    return "".join(
+        f"{label} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row) if x) + "\n"
+        for row, label in zip(*data(), strict=True)
+    )
 
 
 def texts(folder: Path) -> None:
     """Text files, plain and compressed."""
     X, y = data()
-    rows = [
-        f"{label} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row) if x) for row, label in zip(X, y, strict=True)
-    ]
     lines = [
         "a,b,c,d,e,label",
         *(",".join(map(str, row)) + f",{'yes' if k > 0 else 'no'}" for row, k in zip(X, y, strict=True)),
     ]
-    for name, text in (("rows.libsvm", "\n".join(rows)), ("table.csv", "\n".join(lines))):
-        whole = f"{text}\n".encode()
+    for name, text in (("rows.libsvm", libsvm_text()), ("table.csv", "".join(f"{line}\n" for line in lines))):
+        whole = text.encode()
         (folder / name).write_bytes(whole)
         for ending, pack in PACKERS.items():
             (folder / f"{name}.{ending}").write_bytes(pack(whole))
+    named = ({**dict(zip("abcde", row, strict=True)), "label": int(k)} for row, k in zip(X.tolist(), y, strict=True))
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in named))
 
 
 def binaries(folder: Path) -> None:
@@ -108,6 +121,7 @@ def binaries(folder: Path) -> None:
     X, y = data()
     for name, write in (("plain", np.savez), ("packed", np.savez_compressed)):
         write(folder / f"{name}.npz", X=X, y=y)  # type: ignore[operator]
+    np.save(folder / "rows.npy", X)
     csr = sparse.csr_matrix(X)
     parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": np.array(csr.shape)}
     np.savez(folder / "csr.npz", **parts, format=np.array(b"csr"), y=y)
@@ -124,9 +138,12 @@ def binaries(folder: Path) -> None:
         import pyarrow.parquet as pq
     except ImportError:
         return
+    table = pa.table({**{f"f{j}": X[:, j] for j in range(D)}, "label": y})
     buffer = io.BytesIO()
-    pq.write_table(pa.table({**{f"f{j}": X[:, j] for j in range(D)}, "label": y}), buffer)
+    pq.write_table(table, buffer)
     (folder / "table.parquet").write_bytes(buffer.getvalue())
+    with pa.OSFile(str(folder / "table.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
 
 
 def stores(folder: Path) -> None:
@@ -150,12 +167,17 @@ PATTERNS = {
     "checkpoint": ("*.checkpoint",),
     "store": ("*.store",),
     "liblinear": ("*.liblinear",),
+    "libsvm model": ("*.libsvm-model",),
+    "proof": ("*.proof",),
     "libsvm": ("rows.libsvm",),
     "csv": ("table.csv",),
     "compressed": ("*.gz", "*.bz2", "*.xz"),
     "npz": ("*.npz",),
     "idx": ("t-images*",),
     "parquet": ("*.parquet",),
+    "arrow": ("*.arrow",),
+    "npy": ("rows.npy",),
+    "jsonl": ("*.jsonl",),
     "lying": ("*.npz", "*.model", "*.checkpoint", "*.gz"),
 }
 

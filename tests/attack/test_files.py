@@ -11,7 +11,7 @@ from .hunt import Findings, hunt_all
 
 CASES = 40
 SOLVERS = ("dcd", "sdca", "joint")  # whose kernels other tests compile too
-KINDS = [kind for kind in CAMPAIGNS if kind != "parquet" or importlib.util.find_spec("pyarrow")]
+KINDS = [kind for kind in CAMPAIGNS if kind not in ("parquet", "arrow") or importlib.util.find_spec("pyarrow")]
 
 
 @pytest.fixture(scope="module")

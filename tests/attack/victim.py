@@ -31,14 +31,15 @@ ADDRESS_SPACE = 6 << 30  # bytes beyond which a bomb is a MemoryError, and not t
 ALLOWED_PEAK = 64 << 20
 
 
-def of_command(path: Path) -> str:
-    """What ``saddlesvm info`` makes of a file: facts, or one line and exit code 2."""
+def of_command(*words: str) -> str:
+    """What a command makes of a file: facts, or one line and exit code 2."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(["info", str(path)])
+        code = main(list(words))
     said = err.getvalue().replace(f"{WORDS}\n", "")  # a kernel's first use is told of, too
     shown = out.getvalue()
-    if code not in (0, 2) or (code == 2) != (said.count("\n") == 1) or "Traceback" in said:
+    known = (0, 2, 3) if words[0] == "verify" else (0, 2)  # 3: the proof does not hold
+    if code not in known or (code == 2) != (said.count("\n") == 1) or "Traceback" in said:
         raise AssertionError(f"exit code {code}, standard error {said[:300]!r}")
     if any(mark in shown + said for mark in ("\x1b", "\u202e", "\0")):
         raise AssertionError("a character that steers a terminal was shown")
@@ -47,7 +48,7 @@ def of_command(path: Path) -> str:
 
 def of_model(path: Path) -> str:
     """Load, describe and use a model."""
-    outcome = of_command(path)
+    outcome = of_command("info", str(path))
     with contextlib.suppress(DataError):
         model = persistence.load(path)
         X = np.zeros((2, min(model.n_features_in_, 1000)))
@@ -58,7 +59,7 @@ def of_model(path: Path) -> str:
 
 def of_data(path: Path) -> str:
     """Describe data; read and convert them."""
-    outcome = of_command(path)
+    outcome = of_command("info", str(path))
     with contextlib.suppress(DataError):
         read(path, label=False if path.suffix == ".libsvm" else None)
     if outcome == "accepted" or path.stat().st_size % 4 == 0:
@@ -69,7 +70,7 @@ def of_data(path: Path) -> str:
 
 def of_store(path: Path) -> str:
     """Open, describe, verify and train on a store."""
-    outcome = of_command(path)
+    outcome = of_command("info", str(path))
     with contextlib.suppress(DataError):
         Store(path).verify()
     try:
@@ -106,6 +107,25 @@ def of_liblinear(path: Path) -> str:
     return outcome
 
 
+def of_npy(path: Path) -> str:
+    """Describe, read and convert rows whose labels are in another file."""
+    labels = path.with_name("labels.npy")
+    np.save(labels, seeds.data()[1])
+    outcome = of_command("info", str(path), "--label", str(labels))
+    with contextlib.suppress(DataError):
+        read(path, label=False)
+    with contextlib.suppress(DataError):
+        convert(path, path.with_name("converted.store"), label=str(labels), overwrite=True)
+    return outcome
+
+
+def of_proof(path: Path) -> str:
+    """Verify a proof over the data that it was made for."""
+    data = path.with_name("rows.libsvm")
+    data.write_text(seeds.libsvm_text())
+    return of_command("verify", str(path), str(data))
+
+
 def of_archive(path: Path) -> str:
     """What is done with a packed file of its name."""
     return {".model": of_model, ".checkpoint": of_checkpoint}.get(path.suffix, of_data)(path)
@@ -116,6 +136,9 @@ USES = {
     "checkpoint": of_checkpoint,
     "store": of_store,
     "liblinear": of_liblinear,
+    "libsvm model": of_model,
+    "npy": of_npy,
+    "proof": of_proof,
     "lying": of_archive,
 }
 

@@ -31,6 +31,25 @@ def test_npz_of_images_is_flattened_and_scaled(tmp_path: Path) -> None:
     assert table.y is not None and table.y.tolist() == [3, 1]
 
 
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", ">i4", "u4", "i8", "u8", "f2", "f4", ">f4", "f8", "?"])
+def test_numbers_of_every_type_are_read_as_they_are(kind: str, tmp_path: Path) -> None:
+    for width in (4, 5):
+        values = (np.arange(12 * width).reshape(12, width) % 7).astype(kind)
+        np.save(tmp_path / "X.npy", values)
+        np.savez(tmp_path / "X.npz", X=values)
+        for name in ("X.npy", "X.npz"):
+            np.testing.assert_array_equal(read(tmp_path / name, label=False).X, values)
+
+
+def test_damaged_headers_of_npy_are_refused_in_one_line(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    np.save(tmp_path / "X.npy", X)
+    whole = (tmp_path / "X.npy").read_bytes()
+    fails_on(tmp_path, "o.npy", whole.replace(b", }", b",  "), "not a readable .npy", "header")
+    fails_on(tmp_path, "l.npy", whole.replace(f"{X.shape}".encode(), b"(9**99, 3)"[: len(f"{X.shape}")]), "readable")
+    fails_on(tmp_path, "s.npy", whole[:-1], "ends before its last value")
+    assert not recwarn.list
+
+
 def test_npz_sums_duplicates_and_sorts(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", data=[1.0, 2.0, 4.0], indices=[2, 0, 2], indptr=[0, 3], shape=(1, 3), y=[1])
     table = read(tmp_path / "t.npz")

@@ -30,7 +30,7 @@ import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_lost_rows  # noqa: E402
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_losses  # noqa: E402
 
 N, D = 400, 5
 
@@ -273,7 +273,7 @@ def test_a_task_that_kills_its_workers_is_not_asked_again(client: Any) -> None:
     killer = distributed.KilledWorker("task", SimpleNamespace(address="tcp://nowhere:1"), 3)
     with pytest.raises(ClusterLostError, match="a task ends every worker"):
         DaskEngine(client, [], 1).survive(killer)
-    with pytest.raises(ClusterLostError, match="a task ends every worker"), naming_lost_rows():
+    with pytest.raises(ClusterLostError, match="a task ends every worker"), naming_losses(client):
         raise killer
 
 

@@ -77,15 +77,26 @@ def workers_lost(loss: KilledWorker) -> ClusterLostError:
     return ClusterLostError(f"a task ends every worker that runs it, perhaps for lack of memory: {loss}")
 
 
+def check_scheduler(client: Client, cause: BaseException) -> None:
+    """Raise ClusterLostError where the scheduler of a client is gone."""
+    if client.status != "running":
+        raise ClusterLostError(f"the Dask scheduler is lost (the client is {client.status})") from cause
+
+
 @contextlib.contextmanager
-def naming_lost_rows() -> Iterator[None]:
-    """Raise ClusterLostError where Dask gives up tasks on rows that it cannot compute again."""
+def naming_losses(client: Client) -> Iterator[None]:
+    """Raise ClusterLostError where the scheduler is gone, or rows that Dask cannot compute again."""
     try:
         yield
-    except CancelledError as loss:
-        raise rows_lost("of a partition") from loss
     except KilledWorker as loss:
         raise workers_lost(loss) from loss
+    except Exception as loss:
+        if not is_loss(loss):
+            raise
+        check_scheduler(client, loss)
+        if isinstance(loss, CancelledError):
+            raise rows_lost("of a partition") from loss
+        raise
 
 
 class Persisted:
@@ -290,7 +301,7 @@ class DaskEngine(Engine):
 
         Dask raises KilledWorker where one task was on several workers that died: asked again, it would kill the next.
         """
-        self.check_cluster(loss)
+        check_scheduler(self.client, loss)
         if isinstance(loss, KilledWorker):
             raise workers_lost(loss) from loss
         if not is_loss(loss):
@@ -324,7 +335,7 @@ class DaskEngine(Engine):
                 return future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
             except TimeoutError as slow:
                 self.give_up_in_time(listens, slow)
-                self.check_cluster(slow)
+                check_scheduler(self.client, slow)
                 alone_since = None if self.workers() else alone_since or time.monotonic()
                 if alone_since and time.monotonic() - alone_since > PATIENCE:
                     raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
@@ -357,8 +368,3 @@ class DaskEngine(Engine):
     def workers(self) -> int:
         """Number of workers, as far as the client knows."""
         return len(self.client.scheduler_info()["workers"])
-
-    def check_cluster(self, cause: BaseException) -> None:
-        """Raise ClusterLostError where the scheduler is gone."""
-        if self.client.status != "running":
-            raise ClusterLostError(f"the Dask scheduler is lost (the client is {self.client.status})") from cause

@@ -20,7 +20,7 @@ except ImportError as error:
 
 import numpy as np
 
-from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_lost_rows
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_losses
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.part import count_right, labels_of, make_part, rows_of_problems, with_factors
@@ -39,7 +39,7 @@ __all__ = [
     "Partitions",
     "classes_and_weights",
     "client_in_force",
-    "naming_lost_rows",
+    "naming_losses",
 ]
 
 
@@ -203,7 +203,8 @@ class ClusterFits:
         """The result of a method on the partitions."""
         client, parts, plan = self.partitions.client, self.partitions.parts, self.plan
         if getattr(choice, "func", choice) is Rounds:
-            parts = _mixed_where_alike(client, parts, plan.seed)
+            with naming_losses(client):
+                parts = _mixed_where_alike(client, parts, plan.seed)
         engine = DaskEngine(client, parts, plan.problems, self.partitions.kept)
         run = choice(plan, engine, self.watch)
         try:

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.archives import DAMAGE, Archive, ArrayHeader, open_archive, short
+from saddlesvm.data.archives import DAMAGE, Archive, ArrayHeader, open_archive, read_header, short
 from saddlesvm.data.blocks import Block, Reading, Source, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
@@ -84,10 +84,15 @@ def _mapped(path: Path) -> np.ndarray[Any, Any]:
         if is_compressed(path):
             raise DataError(f"{path}: is a compressed .npy; decompress it first: it is mapped, not read")
         try:
-            mapped: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, SyntaxError, EOFError) as error:
-            raise DataError(f"{path}: is not a readable .npy of plain numbers or text: {error}") from None
-    return mapped
+            with path.open("rb") as file:
+                header = read_header(file)
+                place = file.tell()
+            if place + header.n_bytes > path.stat().st_size:
+                raise ValueError("it ends before its last value")
+            return np.memmap(path, header.dtype, "r", place, header.shape, "F" if header.fortran else "C")
+        except DAMAGE as error:
+            found = " ".join(str(error).split())
+            raise DataError(f"{path}: is not a readable .npy of plain numbers or text: {found}") from None
 
 
 def _refuse_unreadable(path: Path, label: Label) -> None:

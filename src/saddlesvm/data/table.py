@@ -162,8 +162,10 @@ def ready_matrix(
 
 def _ready_array(X: Any, dtype: np.dtype[Any]) -> Any:
     """A dense matrix in C order, of a type that is kept."""
-    kept = dtype == kept_type(X.dtype)
-    return np.ascontiguousarray(X.view(dtype) if kept and X.dtype != dtype else X if kept else widened(X, dtype))
+    kept = kept_type(X.dtype)
+    if kept is None or kept != dtype:  # None is equal to the type float64, as NumPy compares
+        return np.ascontiguousarray(widened(X, dtype))
+    return np.ascontiguousarray(X if X.dtype == dtype else X.view(dtype))
 
 
 def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:

@@ -102,13 +102,13 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
     blocks, client = sources.part_tasks(X, y, sample_weight), fits.client_in_force()
     labels = None
     if is_classifier(model):
-        with fits.naming_lost_rows():
+        with fits.naming_losses(client):
             found = fits.classes_and_weights(client, blocks)
         labels = _learned(model, *found)
     kind, seed = model._intercept_kind(), seed_of(model.random_state)
     scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(model.intercept_scaling)
     split = splits.Split(0 if labels is None else labels[0].size, multi_class, folds)
-    with fits.naming_lost_rows():
+    with fits.naming_losses(client):
         partitions = fits.Partitions.made(
             client, blocks, split, labels, (kind, scale), same_lambda=model.lam is not None, seed=seed
         )
@@ -213,9 +213,10 @@ def fit_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any, given: dict[s
     try:
         solution = fits.solution()
     except ClusterLostError as lost:
-        lost.model = _kept(copy(model), fits, lost.solution)
-        gap = lost.model.certificate_.relative_gap
-        lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
+        if lost.solution is not None:
+            lost.model = _kept(copy(model), fits, lost.solution)
+            gap = lost.model.certificate_.relative_gap
+            lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
         raise
     return _kept(model, fits, solution, stacklevel=7)
 

@@ -193,8 +193,8 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
 
 @operation(_pick_axpy)
 def axpy(X: Rows, i: int, c: float, w: np.ndarray) -> None:
-    """``w += c x_i``, in the precision of `w`; the virtual feature is included."""
-    w += c * as_dense_row(X, i)
+    """``w += c x_i``, in the precision of `w`; the virtual feature is included, if it is not zero."""
+    w += c * as_dense_row(X, i)[: w.size]  # without the feature, w need not have a place for it
 
 
 def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:

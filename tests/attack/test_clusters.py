@@ -1,0 +1,66 @@
+"""Processes of a cluster that are killed: no fit hangs, the best model is kept, and nothing stays behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm import LinearSVC
+from saddlesvm.fit.outcome import Outcome
+
+from .workers import FORMS, TOL, agree
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, and of sockets that its processes leave behind
+
+from saddlesvm.dask import ClusterLostError  # noqa: E402
+
+from . import clusters  # noqa: E402
+
+FORM = FORMS[3]  # takes some rounds
+
+
+@pytest.fixture
+def running() -> Iterator[tuple[Any, Any]]:
+    with (
+        clusters.cluster() as (scheduler, address),
+        clusters.silent().Client(address, timeout="5s", set_as_default=True) as client,
+    ):
+        yield scheduler, client
+
+
+def posed() -> tuple[np.ndarray, np.ndarray]:
+    return clusters.posed(FORM, np.random.default_rng(0))
+
+
+def test_a_killed_scheduler_leaves_the_best_model(running: tuple[Any, Any]) -> None:
+    X, y = posed()
+
+    def kill(row: dict[str, Any]) -> None:
+        if row["round"] == 2:
+            running[0].kill()
+            running[0].join()
+
+    with pytest.raises(ClusterLostError, match="best model so far") as caught:
+        clusters.fitted(FORM, X, y, callbacks=[kill])
+    assert agree(caught.value.model, LinearSVC(**FORM | {"solver": "auto"}, tol=TOL).fit(X, y))
+
+
+def test_a_scheduler_that_is_killed_before_a_fit_is_named(running: tuple[Any, Any]) -> None:
+    running[0].kill()
+    running[0].join()
+    with pytest.raises(ClusterLostError, match="scheduler is lost"):
+        clusters.fitted(FORM, *posed())
+
+
+def test_a_killed_client_leaves_nothing_behind(running: tuple[Any, Any]) -> None:
+    client = running[1]
+    X, y = posed()
+    with clusters.process(clusters.fitting, client.scheduler.address, FORM, X, y) as (_, hears):
+        while hears() < 2:  # the process is killed after its second round
+            pass
+    assert clusters.fitted(FORM, X, y).outcome_ is Outcome.CERTIFIED
+    assert clusters.tasks_in_the_end(client) == 0
