@@ -23,13 +23,16 @@ from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Dense, as_rows
 from saddlesvm.solvers import SOLVERS, Auto, Newton
 from saddlesvm.solvers.threaded.descent import ParallelDCD
-from support import distance_bound, labels, matrix, named
+from support import csr, distance_bound, labels, matrix, named
+from support.mapped import mapped
+from support.own_descent import TwoPointDescent
 from support.own_place import Packed, packed
 
 LIMITS = Limits(tol=1e-6, max_epochs=300.0)
 EVERY = {**{name: kind() for name, kind in SOLVERS.items()}, "threads": ParallelDCD(2)}
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2)]
 OVER_PASSES = {"auto", "newton"}
+LARGE = 18_000  # rows of 60 features, which take more than half of the least memory
 
 
 def problems(loss: Loss, **options: Any) -> tuple[Problem, Problem]:
@@ -64,6 +67,23 @@ def test_own_rows_are_certified_or_refused_in_words(name: str, loss: Loss, inter
     known = fit(plain, EVERY[name], LIMITS)
     away = distance_bound(result.certificate.gap, known.certificate.gap)
     assert np.linalg.norm(result.coef - known.coef) <= away
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("place", ["memory", "sparse", "files", "own"])
+def test_one_text_of_a_solver_over_passes_serves_every_place(place: str, classes: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(LARGE, 60) if place == "files" else (400, 6))
+    y = np.digitize(X[:, 0] + random.normal(size=len(X)), [0.0, 0.7][: classes - 1])
+    given: dict[str, Any] = {"tol": 1e-3, "C": 1e-3, "random_state": 0}
+    known = LinearSVC(**given).fit(X, y)
+    rows: Any = {"sparse": csr, "own": own_rows, "files": lambda X: mapped(X, tmp_path)}.get(place, np.asarray)(X)
+    memory = "16M" if place == "files" else None
+    made = LinearSVC(solver=TwoPointDescent(), memory=memory, **given).fit(rows, y)
+    assert made.reads_blocks is (place == "files")
+    assert made.outcome_ is Outcome.CERTIFIED
+    for k, (one, other) in enumerate(zip(made.certificates_, known.certificates_, strict=True)):
+        assert np.linalg.norm(made.coef_[k] - known.coef_[k]) <= distance_bound(one.gap, other.gap)
 
 
 @pytest.mark.parametrize("penalty", [L1(), ElasticNet(0.5)], ids=named)

@@ -37,9 +37,9 @@ from saddlesvm.runtime.internal import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.small import Most
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
-from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.second_order.held_out import LeftOut
 from saddlesvm.solvers.second_order.newton import Newton
+from saddlesvm.solvers.sweeps import OverFiles
 
 Top = dict[Any, list[tuple[Any, ...]]]
 
@@ -383,7 +383,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
             return False
         solver = solver or self._made_solver()
         memory = None if self.memory is None else memory_bytes(self.memory)
-        asked = isinstance(solver, Blocks)
+        asked = isinstance(solver, OverFiles)
         fits = memory is None and X.size <= Most.values  # few values
         if not asked and (fits or not does_not_fit(X, memory)):
             return False
@@ -398,7 +398,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         if split in splits.JOINT:
             return ""
         newton = isinstance(solver, Newton)
-        if not isinstance(solver, (Auto, Blocks)) and not (newton and is_smooth(self.check_options())):
+        anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
+        if not anywhere and not (newton and is_smooth(self.check_options())):
             return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"
         if newton and not penalty.identity():
             return f"takes penalty={self.penalty!r} with solver='auto' or 'blocks', not 'newton'"

@@ -38,6 +38,7 @@ from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads
 
 
@@ -316,7 +317,7 @@ class LinearFits(Fits):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = len(self.problems)
-        self.side_by_side = self.rows.in_files and count > 1 and self.may_share
+        self.side_by_side = self.rows.in_files and count > 1 and self.may_share and isinstance(self.solver, OverFiles)
         self.together = 1
         self.shared: SharedStart | None = None
         if self.may_start_together and count > 1 and not self.rows.in_files and self.rows.place is None:

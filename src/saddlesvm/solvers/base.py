@@ -224,6 +224,7 @@ class SolverBase:
     without_square: ClassVar[bool] = False  # whether it takes those that hold no square, such as the l1 norm
     begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
     by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
+    over_passes: ClassVar[bool] = False  # whether it reads by ``problem.passes`` alone, wherever the rows are
 
     @property
     def ends_itself(self) -> bool:
@@ -236,7 +237,7 @@ class SolverBase:
 
     def needs_rows(self, problem: Any) -> bool:
         """Whether a run visits rows of ``problem.X``, and does not leave all reading to ``problem.passes``."""
-        return True
+        return not self.over_passes
 
     def begins_at_weights(self, problem: Any) -> bool:
         """Whether the weights of a start are all that a run takes of it, and it begins at them."""
