@@ -80,11 +80,37 @@ def test_rows_are_forgotten_one_after_the_other_and_every_model_is_certified(los
     assert model.training_data().X.shape == (left.size, X.shape[1])
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, csr], ids=["dense", "csr"])
+def test_rows_are_learned_and_forgotten_in_turn(loss: str, layout: Any) -> None:
+    X, y = rows_of()
+    X, weights = layout(X), np.linspace(0.5, 1.5, len(y))
+    model = LinearSVC(loss=loss, random_state=0).fit(X[:2000], y[:2000], sample_weight=weights[:2000])
+    known = np.arange(2000)
+    for last in (2001, 2002, 2030, 2300):
+        more = np.arange(known.max() + 1, last)
+        model.update(X[more], y[more], sample_weight=weights[more]).forget(range(0, 60, 20))
+        known = np.delete(np.append(known, more), range(0, 60, 20))
+        own = model.certificate_
+        judged = certify_model(model, X[known], y[known], sample_weight=weights[known], refine=50)[0]
+        assert own.relative_gap <= model.tol
+        assert own.primal == pytest.approx(judged.primal, rel=1e-9)
+        assert own.dual <= judged.primal
+        assert judged.dual <= own.primal
+        assert model.dual_coef_.shape == (1, known.size)
+    np.testing.assert_array_equal(model.training_data().y, y[known])
+    whole = LinearSVC(loss=loss, random_state=0, tol=1e-6).fit(X[known], y[known], sample_weight=weights[known])
+    away = np.linalg.norm(np.append(model.coef_ - whole.coef_, model.intercept_ - whole.intercept_))
+    assert away <= sum(np.sqrt(2.0 * one.certificate_.gap) for one in (model, whole))
+    assert LinearSVC(loss=loss).fit(X, y).update(X[:3], np.array([0, 1, 2])).classes_.tolist() == [0, 1, 2]
+
+
 def test_a_regression_and_labels_forget_rows_too() -> None:
     X, y = rows_of()
     targets = X @ np.linspace(-1.0, 1.0, X.shape[1]) + 0.1 * np.random.default_rng(2).normal(size=len(y))
     for loss in ("squared", "epsilon_insensitive"):
-        model = LinearSVR(loss=loss, random_state=0).fit(X, targets).forget(range(20))
+        model = LinearSVR(loss=loss, random_state=0).fit(X[:-9], targets[:-9]).forget(range(20))
+        model.update(X[-9:], targets[-9:])
         assert model.certificate_.primal == pytest.approx(
             certify_model(model, X[20:], targets[20:])[0].primal, rel=1e-9
         )

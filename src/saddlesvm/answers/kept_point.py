@@ -23,14 +23,15 @@ from saddlesvm.answers.steps import FACTORS, SURE, steps_from
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Subtracted, evaluate, from_known
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import radii
-from saddlesvm.problem.sums import dual_weights, margins
-from saddlesvm.rows.layouts import add_rows
+from saddlesvm.problem.sums import dual_of_margins, dual_weights, loss_sums, margins
+from saddlesvm.rows.layouts import add_rows, dot_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 
 MOST_EPOCHS = 60.0  # of a descent: a fit, which chooses among solvers, goes on from there
 AIM = 0.5  # share of the wanted gap that a descent's estimate is to reach before a certificate
+NONE = np.empty(0, dtype=np.int32)
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -91,28 +92,58 @@ class KeptPoint:
         """
         lost = gone[self.problem.members]
         left = replace(self, problem=self.problem.among(self.problem.members[~lost]))
-        descends = self.alpha is not None and not self.problem.is_small
-        if (
-            self.alpha is not None
-            and self.known is None
-            and descends
-            and (growth := self._growth(lost, self.alpha)) > tol
-        ):
+        if self.alpha is not None and self.known is None and self._descends:
+            growth = self._growth(lost, self.alpha)
             left.alpha = np.where(gone, 0.0, self.alpha)
-            return left._by_descent(tol, growth)
-        left.known = self._fewer(self.known or _known(self.problem, self.w, self.alpha), lost)
-        if self.alpha is None and self._share(self.w - left.known.pull) > tol:
-            return left._by_steps(tol)
-        left.alpha = None if self.alpha is None else left.known.alpha
-        found = left.certified()
-        gap = found.certificate.relative_gap
-        if gap > tol and descends:
-            return left._by_descent(tol, gap)
-        return replace(left, certificate=found.certificate), found
+            if growth > tol:
+                return left._by_descent(tol, growth)
+        return left._judged(self._fewer(self._all_known(), lost), tol)
+
+    def within(self, problem: Problem, added: int, tol: float) -> tuple[KeptPoint, Evaluation]:
+        """The same in a problem with more rows, whose last `added` members are new; its first rows are those of the
+        present problem."""
+        new = problem.members[problem.members.size - added :]
+        z, alpha = np.empty(added), np.zeros(problem.y.size)
+        dot_rows(problem.X, new, self.w, z)
+        more = replace(self, problem=problem, equations=self._extended(problem))
+        if self.alpha is not None and self.known is None and self._descends:
+            more.alpha = np.append(self.alpha, alpha[self.alpha.size :])
+            paid = problem.C * float(loss_sums(problem.pointwise, new, z, 0.0, alpha)[0])
+            growth = paid * problem.unit / max(abs(self.certificate.primal), TINY)
+            if growth > tol:
+                return more._by_descent(tol, growth, new)
+        now, pulled = self._all_known(), np.zeros(self.w.size)
+        alpha[: now.alpha.size] = now.alpha
+        if self.alpha is None:
+            dual_of_margins(problem.pointwise, new, z, 0.0, alpha)
+            add_rows(problem.X, new, alpha, pulled)
+        subtracted = now.subtracted._replace(rows=now.subtracted.rows + 1.0)
+        known = Known(alpha, np.append(now.z, z), now.pull + problem.C * pulled, subtracted)
+        return more._judged(known, tol, new)
+
+    @property
+    def _descends(self) -> bool:
+        """Whether a descent leads on: small problems are left to a fit, which needs no compiled code."""
+        return self.alpha is not None and not self.problem.is_small
+
+    def _all_known(self) -> Known:
+        """What is known, or what passes over the rows find."""
+        return self.known or _known(self.problem, self.w, self.alpha)
+
+    def _judged(self, known: Known, tol: float, new: np.ndarray = NONE) -> tuple[KeptPoint, Evaluation]:
+        """The point with what is known of it in its problem, or one that steps lead to; `new` are new rows."""
+        self.known = known
+        if self.alpha is None and self._share(self.w - known.pull) > tol:
+            return self._by_steps(tol)
+        self.alpha = None if self.alpha is None else known.alpha
+        found = self.certified()
+        if found.certificate.relative_gap > tol and self._descends:
+            return self._by_descent(tol, found.certificate.relative_gap, new)
+        return replace(self, certificate=found.certificate), found
 
     def certified(self) -> Evaluation:
         """The model of these weights, certified by what is known."""
-        now = self.known or _known(self.problem, self.w, self.alpha)
+        now = self._all_known()
         return from_known(self.problem, Point(self.w, now.alpha), now.z, now.pull, now.subtracted)
 
     def _growth(self, lost: np.ndarray, alpha: np.ndarray) -> float:
@@ -147,13 +178,21 @@ class KeptPoint:
         found = point.certified()
         return replace(point, certificate=found.certificate), found
 
-    def _by_descent(self, tol: float, gap: float) -> tuple[KeptPoint, Evaluation]:
-        """By dual coordinate descent, over the rows strictly between their bounds at first; `gap` is the relative gap
-        that it begins at."""
+    def _extended(self, problem: Problem) -> NewtonEquations | None:
+        """The equations of a problem whose first rows are those of the present one."""
+        if self.equations is None:
+            return None
+        equations = NewtonEquations(problem, FACTORS)
+        equations.features = self.equations.features.extended(problem.X, problem.y.size)
+        return equations
+
+    def _by_descent(self, tol: float, gap: float, new: np.ndarray = NONE) -> tuple[KeptPoint, Evaluation]:
+        """By dual coordinate descent, over `new` rows and those strictly between their bounds at first; `gap` is the
+        relative gap that it begins at."""
         problem, solver = self.problem, DCD()
         assert self.alpha is not None
         state = solver.init(problem, 0, Point(alpha=self.alpha))
-        free = _between_bounds(problem, self.alpha)
+        free = np.concatenate([_between_bounds(problem, self.alpha), new]).astype(problem.members.dtype)
         state.order[: free.size], state.active = free, free.size or state.active
         state.meters["known"], state.meters["scale"] = gap, abs(self.certificate.primal) / (problem.unit * problem.C)
         found = None

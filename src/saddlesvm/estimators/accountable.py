@@ -27,7 +27,7 @@ from saddlesvm.data.labels import encoded, has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proofs import Proof, prove
 from saddlesvm.estimators.proven import Data, checked_data, closer, problems_of, weights_of
-from saddlesvm.estimators.remaining import Remaining, part, remaining_of, without
+from saddlesvm.estimators.remaining import Change, Remaining, joined, part, remaining_of, with_more, without
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
@@ -177,17 +177,6 @@ def chosen(rows: Any, n: int) -> np.ndarray:
     return found
 
 
-def joined(first: Data, second: Data) -> Data:
-    """The rows of both, one below the other; a weight that is not given is 1 where the others are."""
-    either = sparse.issparse(first.X) or sparse.issparse(second.X)
-    X = sparse.vstack([first.X, second.X], format="csr") if either else np.concatenate([first.X, second.X])
-    y = np.concatenate([np.asarray(first.y), np.asarray(second.y)])
-    if first.sample_weight is None and second.sample_weight is None:
-        return Data(X, y, None)
-    own = [np.ones(one.X.shape[0]) if one.sample_weight is None else one.sample_weight for one in (first, second)]
-    return Data(X, y, np.concatenate(own))
-
-
 def fit_on(
     model: Any,
     data: Data,
@@ -210,21 +199,17 @@ def fit_on(
     start : dict, optional
         Arguments of the fit: where it begins, if not where the model stands.
     """
-    before, start = list(getattr(model, "log_", ())), start or _start(model, data, kept, added)
-    if not (start and added and _follow(model, data, start)):
-        model.fit(data.X, data.y, sample_weight=data.sample_weight, **start)
+    before, begin = list(getattr(model, "log_", ())), start or _start(model, data, kept, added)
+    if start is not None or not (begin and _follow(model, data, begin)):
+        model.fit(data.X, data.y, sample_weight=data.sample_weight, **begin)
     _write_down(model, before, data.X.shape[0], entry)
 
 
-def fit_without(model: Any, left: Remaining, gone: np.ndarray, entry: dict[str, Any]) -> None:
-    """Let a model forget those of its rows that a mask selects: by steps from where it stands, or by a fit; see
-    :func:`fit_on`."""
-    found = without(left, gone, model.tol)
-    if found is None or not found.holds(model.tol):
-        fit_on(model, part(left.data, left.rows[~gone]), ~gone, 0, entry, found.start() if found else None)
-        return
-    before, (left, models) = list(getattr(model, "log_", ())), found
+def take_change(model: Any, change: Change, entry: dict[str, Any]) -> None:
+    """Let a model have the rows of a change, and its certified models of them."""
+    before, (left, models) = list(getattr(model, "log_", ())), change
     model.take_over(models, [point.problem for point in left.points], sorted(vars(model).get("phases_", {})))
+    vars(model).pop("_stream", None)
     model.keep_rows(left)
     if model.canonical is not None:
         make_canonical(model, model.training_data())
@@ -433,14 +418,16 @@ class Accountable:
         True
         """
         model: Any = self
-        check_is_fitted(self)
-        left = model.rows_left() if X is None else None
-        if left is None:
-            data = self._data_of(X, y, sample_weight)
-            left = remaining_of(self, data, X is None) or Remaining(data, np.arange(data.X.shape[0]), [])
+        left = self._left_of(X, y, sample_weight)
         gone = chosen(rows, left.rows.size)
         lost = part(left.data, left.rows[gone])
-        fit_without(self, left, gone, {"what": "forgot", "rows": len(lost.y), "sha256": fingerprint(lost)})
+        what = {"what": "forgot", "rows": int(gone.sum()), "sha256": fingerprint(lost)}
+        change = without(left, gone, model.tol)
+        if change is not None and change.holds(model.tol):
+            take_change(self, change, what)
+        else:
+            data = part(left.data, left.rows[~gone])
+            fit_on(self, data, ~gone, 0, what, None if change is None else change.start())
         return self
 
     def update(self, X: Any, y: Any, sample_weight: Any = None, *, former: tuple[Any, ...] | None = None) -> Self:
@@ -476,11 +463,16 @@ class Accountable:
         >>> model.digest_ == LinearSVC(canonical=20).fit(notes.X, notes.y).digest_
         True
         """
+        model: Any = self
         given: Any = former or (None, None)
-        data = self._data_of(*given)
-        more = checked_data(self, X, y, sample_weight)
+        left, more = self._left_of(*given), checked_data(self, X, y, sample_weight)
         what = {"what": "added", "rows": int(more.X.shape[0]), "sha256": fingerprint(more)}
-        fit_on(self, joined(data, more), slice(None), more.X.shape[0], what)
+        change = with_more(self, left, more)
+        if change is not None and change.holds(model.tol):
+            take_change(self, change, what)
+        else:
+            data = joined(left.part(), more)
+            fit_on(self, data, slice(None), more.X.shape[0], what, None if change is None else change.start())
         return self
 
     def card(self, X: Any = None, y: Any = None, *, format: Literal["markdown", "json"] = "markdown") -> str:
@@ -516,7 +508,12 @@ class Accountable:
             raise ValueError(f"format must be 'markdown' or 'json'; got {format!r}")
         return markdown(card_of(self, X, y), format == "json")
 
-    def _data_of(self, X: Any, y: Any, sample_weight: Any = None) -> Data:
-        """The training data: those given, checked, or those of the last fit."""
+    def _left_of(self, X: Any, y: Any, sample_weight: Any = None) -> Remaining:
+        """The rows that the model has: those given, checked, or those of the last fit."""
+        model: Any = self
         check_is_fitted(self)
-        return self.training_data() if X is None else checked_data(self, X, y, sample_weight)  # type: ignore[attr-defined]
+        left: Remaining | None = model.rows_left() if X is None else None
+        if left is None:
+            data = model.training_data() if X is None else checked_data(self, X, y, sample_weight)
+            left = remaining_of(self, data, X is None) or Remaining(data, np.arange(data.X.shape[0]), [])
+        return left

@@ -1,4 +1,4 @@
-"""The rows that a model has left after it forgot some: the data of the fit as they are, and the numbers of the rows.
+"""The rows that a model has after it forgot some, or learned more: the data as they are, and the numbers of the rows.
 
 Rows are forgotten without a copy of the others. A model in memory keeps its problems over all rows of the fit, whose
 members become fewer, and what passes over them have found (:mod:`saddlesvm.answers.kept_point`). The remaining rows are
@@ -15,13 +15,15 @@ from scipy import sparse
 
 from saddlesvm.answers.kept_point import KeptPoint
 from saddlesvm.answers.steps import can_come_nearer
+from saddlesvm.data.labels import has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proven import Data, problems_of, weights_of
-from saddlesvm.multiclass.linear_fit import End
+from saddlesvm.multiclass.linear_fit import End, MemoryRows
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Evaluation
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 
@@ -47,14 +49,25 @@ class Remaining:
     points: list[KeptPoint]
 
     def part(self) -> Data:
-        """The remaining rows: a copy."""
-        return part(self.data, self.rows)
+        """The remaining rows: a copy, where some are gone."""
+        return self.data if self.rows.size == self.data.X.shape[0] else part(self.data, self.rows)
 
 
 def part(data: Data, rows: np.ndarray) -> Data:
     """Some of the rows, in memory."""
     weights = None if data.sample_weight is None else np.asarray(data.sample_weight)[rows]
     return Data(data.X[rows], np.asarray(data.y)[rows], weights)
+
+
+def joined(first: Data, second: Data) -> Data:
+    """The rows of both, one below the other; a weight that is not given is 1 where the others are."""
+    either = sparse.issparse(first.X) or sparse.issparse(second.X)
+    X = sparse.vstack([first.X, second.X], format="csr") if either else np.concatenate([first.X, second.X])
+    y = np.concatenate([np.asarray(first.y), np.asarray(second.y)])
+    if first.sample_weight is None and second.sample_weight is None:
+        return Data(X, y, None)
+    own = [np.ones(one.X.shape[0]) if one.sample_weight is None else one.sample_weight for one in (first, second)]
+    return Data(X, y, np.concatenate(own))
 
 
 def remaining_of(model: Any, data: Data, ended: bool) -> Remaining | None:
@@ -133,3 +146,24 @@ def without(left: Remaining, gone: np.ndarray, tol: float) -> Change | None:
     points, found = zip(*(point.without(everywhere, tol) for point in left.points), strict=True)
     rows = left.rows[~gone]
     return Change(Remaining(left.data, rows, [*points]), [replace(one, alpha=one.alpha[rows]) for one in found])
+
+
+def with_more(model: Any, left: Remaining, more: Data) -> Change | None:
+    """The rows with further ones behind them, and models of all; None where there are no points, or for labels of
+    another class."""
+    classes = getattr(model, "classes_", None)
+    if not left.points or has_columns(more.y) or not (classes is None or np.isin(more.y, classes).all()):
+        return None
+    data, n = joined(left.data, more), left.data.X.shape[0]
+    posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    first, new = left.points[0].problem, model.rows_for_parts(more.X, 1)
+    ready = MemoryRows(as_rows(data.X, first.scale), np.concatenate([first.norms, new.norms]), first.threads)
+    points, found = [], []
+    for sub, point in zip(posed.problems, left.points, strict=True):
+        problem = model.part_problem(sub, posed, ready)
+        added = problem.members[np.searchsorted(problem.members, n) :]
+        point, one = point.within(problem.among(np.concatenate([point.problem.members, added])), added.size, model.tol)
+        points.append(point)
+        found.append(one)
+    rows = np.concatenate([left.rows, np.arange(n, data.X.shape[0])])
+    return Change(Remaining(data, rows, points), [replace(one, alpha=one.alpha[rows]) for one in found])
