@@ -174,12 +174,7 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
     kind: Any = StratifiedKFold if is_classifier(model) else KFold
     folds = kind(options.cv, shuffle=True, random_state=options.seed)
     if type(model) is LinearSVC and table.frame is None:
-        Cs: list[Any] = list(options.C) if isinstance(options.C, tuple) else [model.C]
-        search: Any = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(table.X, y, table.sample_weight)
-        found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
-        points = [{"C": C} for C in search.Cs_.tolist()]
-        best = search.best_estimator_
-        return best, choice_facts(options.cv, points, called, found, {"C": float(best.C)})
+        return best_C(model, options, folds, table.X, y, table.sample_weight)
     given = model.get_params(deep=False)
     grid = {name: [given[name]] for name in ("C",) if name in given}
     grid |= {
@@ -202,6 +197,17 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
     chosen = {name.removeprefix(step): float(one) for name, one in search.best_params_.items()}
     best = search.best_estimator_[-1] if step else search.best_estimator_
     return best, choice_facts(options.cv, points, called, found, chosen)
+
+
+def best_C(
+    model: Any, options: argparse.Namespace, folds: Any, X: Any, y: Any, weights: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Choose C among those of the options by the accuracy of folds; the fitted model, and a row of facts for each C."""
+    Cs = list(options.C) if isinstance(options.C, tuple) else [model.C]
+    search = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(X, y, weights)
+    found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
+    points = [{"C": C} for C in search.Cs_.tolist()]
+    return search.best_estimator_, choice_facts(options.cv, points, "accuracy", found, {"C": search.C_})
 
 
 def choice_facts(

@@ -13,12 +13,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from saddlesvm.cli.asked import choice_facts
+from saddlesvm.cli.asked import best_C
 from saddlesvm.cli.reading import check_stores_asked
 from saddlesvm.data import DataError, Store
 from saddlesvm.data.readers import stores_of
 from saddlesvm.estimators import register
-from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.on_cluster import TakesClusters, checked
 from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
 
@@ -164,23 +163,12 @@ def fit_on_cluster(
         if options.cv is None:
             fitted = asked.fit(rows, y, weights)
         else:
-            fitted, facts["cross-validation"] = chosen_on_cluster(asked, options, rows, y, weights)
+            fitted, facts["cross-validation"] = best_C(asked, options, options.cv, rows, y, weights)
         facts["done"] = {
             "cluster": f"{options.dask}, {len(client.nthreads())} workers, {threads} threads, {parts} partitions",
             **facts_of_rounds(fitted),
         }
     return fitted, facts
-
-
-def chosen_on_cluster(
-    asked: Any, options: argparse.Namespace, rows: Any, y: Any, weights: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Choose C among those of the options by cross-validation; the fitted model, and a row of facts for each C."""
-    Cs = list(options.C) if isinstance(options.C, tuple) else [asked.C]
-    search = LinearSVCCV(asked, Cs=Cs, cv=options.cv).fit(rows, y, weights)
-    found = search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1)
-    points = [{"C": C} for C in search.Cs_.tolist()]
-    return search.best_estimator_, choice_facts(options.cv, points, "accuracy", found, {"C": search.C_})
 
 
 def facts_of_rounds(fitted: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.leave_one_out import OwnRows
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.estimators.scikit_learn import TakesSparse
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.runtime.allowed import SHARE, check
@@ -28,17 +29,12 @@ REFITTED = 1e-9  # relative gap of the models that are trained again
 OPEN = 1e-3  # share of the rows that may stay uncompared (ties) before a model is trained again
 
 
-class _Conformal(MetaEstimatorMixin, BaseEstimator):
+class _Conformal(TakesSparse, MetaEstimatorMixin, BaseEstimator):
     """The common part of both estimators: the model that they wrap."""
 
     estimator: Any
     estimator_: Any
     classes_: np.ndarray
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _fit(self, template: Any, X: Any, y: Any) -> OwnRows:
         """Fit the model, and return it beside its rows."""

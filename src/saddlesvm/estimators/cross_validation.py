@@ -23,6 +23,7 @@ from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.estimators.path import check_Cs, check_model
+from saddlesvm.estimators.scikit_learn import TakesSparse
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, check
@@ -66,7 +67,7 @@ def _has(name: str) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
     All rows are fitted along the grid of C. Each fit starts at the solution for the previous C. The fit of a fold
@@ -134,11 +135,6 @@ class LinearSVCCV(TakesClusters, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     n_jobs: int | None = None
     drop: float | None = None
     verbose: int = 0
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @internal
     def template(self) -> LinearSVC:

@@ -17,7 +17,7 @@ from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
-from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
+from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks, TakesSparse
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits
@@ -94,7 +94,7 @@ def outweighs(posed: Training, n: int) -> bool:
     return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
 
 
-class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
+class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, LinearOptions):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     training_problems: Callable[[Any, Any, int], Training]
@@ -152,11 +152,6 @@ class LinearModel(ProvesAnswers, CallbackSupport, Estimator, LinearOptions):
         """
         check_is_fitted(self)
         return strongest(self, n, names, bounds)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _intercept_kind(self) -> InterceptName:
         if not self.fit_intercept:

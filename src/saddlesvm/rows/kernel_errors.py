@@ -27,10 +27,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 
-from saddlesvm.rows.kernels import Kernel, Matrix, expand, in_float64, leaf_of
+from saddlesvm.rows.kernels import Kernel, Matrix, expand, in_float64, leaf_of, squares_of
 
 SLACK = 1.01  # the bounds are rounded too
 DIAGONAL = 32  # rows of which a function's own values are asked for at once
@@ -132,7 +131,7 @@ def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:
     if callable(kernel.metric):
         lengths = np.sqrt(np.abs(_own_values(kernel, X)))
         return KernelErrors(kernel, d, lengths, lengths)
-    radii = SLACK * np.sqrt(np.concatenate([_squares(part) for part in in_float64(X)]) + 1e-290)
+    radii = SLACK * np.sqrt(np.concatenate([squares_of(part) for part in in_float64(X)]) + 1e-290)
     return KernelErrors(kernel, d, radii, _lengths(kernel, d, radii))
 
 
@@ -146,12 +145,6 @@ def _lengths(kernel: Kernel, d: int, r: np.ndarray) -> np.ndarray:
             return np.sqrt(2.0 * np.sqrt(d) * r)
         case _:
             return np.ones(r.size)
-
-
-def _squares(part: Matrix) -> np.ndarray:
-    if sparse.issparse(part):
-        return np.asarray(part.multiply(part).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", part, part)
 
 
 def _own_values(kernel: Kernel, X: Matrix) -> np.ndarray:
