@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,10 +153,11 @@ class KernelFits(Fits):
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
         several = len(self.problems) > 1
-        if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems() is not None)):
+        if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         return super().solve()
 
+    @cached_property
     def small_problems(self) -> SmallProblems | None:
         """The sub-problems, where they are small, pairs of classes or a single one, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
@@ -184,7 +186,7 @@ class KernelFits(Fits):
 
     def batches(self) -> Sequence[Any]:
         """One per sub-problem, or one for many small ones."""
-        small, given, facts, count = self.small_problems(), self.options, self.facts, len(self.problems)
+        small, given, facts, count = self.small_problems, self.options, self.facts, len(self.problems)
         alone = facts is None
         if small is None or not (self.has_rows_apart() if alone else small.sorted):
             return super().batches()

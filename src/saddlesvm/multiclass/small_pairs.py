@@ -34,7 +34,7 @@ from saddlesvm.problem.kernel_sums import (
     certificate_sums,
     expand_each,
 )
-from saddlesvm.problem.nu import Layout, Machine, Model, ModelFacts
+from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import UNIT, Move, PointSizes, RowSizes, gamma, stretching, unbalance
@@ -160,6 +160,8 @@ class Task:
 
     def model_of(self, programs: Programs, k: int, beta: np.ndarray, certified: tuple[Certificate, Any]) -> Model:
         """The model of problem k, with the coefficients of its points."""
+        if self.machine is PLAIN:
+            return Model(beta, certified[1], certified[0])
         own, offsets = slice(int(programs.begins[k]), int(programs.begins[k + 1])), certified[1]
 
         def of_points(beta: np.ndarray) -> np.ndarray:

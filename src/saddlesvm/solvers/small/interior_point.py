@@ -161,22 +161,27 @@ def renewed(small: Small, box: Box) -> np.ndarray:
         return dw, (weight * gain - signed * box.of_variables(products(dw, small.Z.T)))[:, None]
 
     relative = step(-slope)[1] / ways
-    length, slack_length = reach(relative.min(axis=(1, 2))), reach(-1.0 - relative.max(axis=(1, 2)))
+    length, slack_length = reach(flat(relative).min(axis=1)), reach(-1.0 - flat(relative).max(axis=1))
     first = pairs * relative
-    total, one, two = (each.sum(axis=(1, 2)) for each in (pairs, first, first * relative))
+    total, one, two = (flat(each).sum(axis=1) for each in (pairs, first, first * relative))
     rest = 1.0 - slack_length
     left = rest * total + (rest * length - slack_length) * one - slack_length * length * two
     mu = total / (2.0 * box.upper.shape[1]) * (left / total) ** 3
     aim = mu[:, None, None] / ways + slacks * (relative + relative * relative)
     dw, dt = step(aim[:, 0] + aim[:, 1] - slope)
     dslacks = aim - slacks - quotients * dt
-    least = np.minimum((dt / ways).min(axis=(1, 2)), (dslacks / slacks).min(axis=(1, 2)))
+    least = np.minimum(flat(dt / ways).min(axis=1), flat(dslacks / slacks).min(axis=1))
     length = np.minimum(1.0, INSIDE * reach(least))
     box.w = box.w + length[:, None] * dw
     length = length[:, None, None]
     box.ways, box.slacks = ways + length * dt, slacks + length * dslacks
-    gaps: np.ndarray = small.C * (box.slacks * box.ways).sum(axis=(1, 2))
+    gaps: np.ndarray = small.C * flat(box.slacks * box.ways).sum(axis=1)
     return gaps
+
+
+def flat(values: np.ndarray) -> np.ndarray:
+    """All values of each run in a row: NumPy reduces one axis in less time than two."""
+    return values.reshape(len(values), -1)
 
 
 def reach(least: np.ndarray) -> np.ndarray:
