@@ -199,9 +199,9 @@ class KernelFits(Fits):
         if alone:
             bundles = [range(k, k + 1) for k in range(count)]
         return [
-            SmallPairs(bundle, task, small.classes[bundle], [small.labels[k] for k in bundle],
+            SmallPairs(bundle, task, small.classes[part], small.labels[part],
                        lambda left: self.in_turn([left])[0], self.kept)  # type: ignore[arg-type,return-value]
-            for bundle in bundles
+            for bundle in bundles for part in [slice(bundle.start, bundle.stop)]
         ]  # fmt: skip
 
     def kept(self, points: np.ndarray, beta: np.ndarray) -> Coefficients:

@@ -26,9 +26,10 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel_certificate import PointErrors, with_rounding
 from saddlesvm.problem.kernel_sums import (
     COMMON,
-    OF_GROUP,
+    PLACES,
     SUMS,
     BoxedLoss,
+    OfGroup,
     Programs,
     best_offsets,
     certificate_sums,
@@ -56,7 +57,7 @@ STEPS_ALONE = 5_000  # of a round of a problem with a matrix of its own, where a
 ROUNDS = 8  # after which a pair has a fit of its own
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Task:
     """The common part of all problems of a model.
 
@@ -115,11 +116,14 @@ class Task:
         else:
             table, columns = whole_table(self.gram), np.array([rows[0] for rows in self.rows])[classes]
         s = np.ones(points.size) if self.weights is None else self.weights[points]
-        loss = self.loss
+        loss, heavy = self.loss, sizes
+        if self.weights is not None:
+            heavy = np.array([self.weights[rows].sum() for rows in self.rows])[classes]
         y = self.labels_of(points, sizes)
         low, high = self.box_of(y, s)
         ridge, errors = loss.ridge, self.errors
-        different, which = np.unique(totals, return_inverse=True)
+        counts = totals.tolist()
+        mixing = {m: errors.mixing(m, UNIT) for m in set(counts)}
         return Programs(
             table=table,
             begins=begins,
@@ -127,7 +131,7 @@ class Task:
             columns=columns,
             signs=np.array(self.layout.signs),
             groups=np.array(self.layout.groups),
-            totals=self.machine.totals(self.heavy(classes)),
+            totals=self.machine.totals(heavy.astype(np.float64)),
             tube=loss.tube,
             y=y,
             low=low,
@@ -136,15 +140,10 @@ class Task:
             lengths=errors.lengths[points],
             weights=np.empty(0) if self.weights is None else s,
             bases=errors.bases[:, points],
-            mixing=np.array([errors.mixing(m, UNIT) for m in different.tolist()])[which],
-            leaves=np.array([leaf_of(m) for m in different.tolist()])[which],
+            mixing=np.array([mixing[m] for m in counts]),
+            leaves=np.array([leaf_of(m) for m in counts]),
             C=self.C,
         ), points
-
-    def heavy(self, classes: np.ndarray) -> np.ndarray:
-        """The sums of the weights of classes, in the same shape."""
-        return np.array([rows.size if self.weights is None else self.weights[rows].sum() for rows in self.rows],
-                        dtype=np.float64)[classes]  # fmt: skip
 
     def labels_of(self, points: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Labels or targets of the rows, whose parts have these sizes, shape (k, parts)."""
@@ -209,7 +208,7 @@ def solve_each(programs: Programs, live: np.ndarray, point: tuple[np.ndarray, np
         steps[k] += pair_steps(small, g[first:end], beta[first:end], room, extremes, accuracy[k], most)
 
 
-def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: np.ndarray) -> tuple[Certificate, Any]:
+def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: Sequence[float]) -> tuple[Certificate, Any]:
     """The certificate of a problem, and the offsets of its groups; the offset of a single group is a number.
 
     Parameters
@@ -218,48 +217,45 @@ def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: np.n
         Of the groups.
     rows : int
         Of the problem.
-    numbers : ndarray of shape (sums,)
+    numbers : sequence of float
         As :func:`~saddlesvm.problem.kernel_sums.certificate_sums` has found them.
     """
-    found = dict(zip(SUMS, numbers[:COMMON].tolist(), strict=True))
-    parts = [dict(zip(OF_GROUP, own, strict=True)) for own in numbers[COMMON:].reshape(-1, len(OF_GROUP)).tolist()]
-    n, C, half = float(rows), task.C, 0.5 * found["paired_norm"]
-    positive, negative = sum(one["positive"] for one in parts), sum(one["negative"] for one in parts)
-    sizes = PointSizes(0.0, 0.0, 0.0, found["paired"], positive, negative)
-    errors = RowSizes(n, 0.0, 0.0, found["slip"], found["slip_squares"], found["largest_slip"])
-    own = 0.5 * (found["beta_slip"] + gamma(n + 4.0) * found["beta_f"])
-    shift, recharged, asked = found["away_length"] + UNIT * found["beta_length"], 0.0, 0.0
-    for one, total in zip(parts, totals, strict=True):
-        move = to_the_sum(one, total, found["charged"])
+    paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = numbers[:COMMON]
+    n, C, half, positive, negative, asked, error = float(rows), task.C, 0.5 * norm, 0.0, 0.0, 0.0, 0.0
+    shift, recharged, offsets = away + UNIT * length, 0.0, []
+    for k, total in enumerate(totals):
+        group = OfGroup(*numbers[COMMON + k * PLACES : COMMON + (k + 1) * PLACES])
+        move = to_the_sum(group, total, charged)
         shift, recharged = shift + C * move.pulled, recharged + move.charged
-        asked += total * one["offset"]
-    error = gamma(8.0) * sum(abs(total * one["offset"]) for one, total in zip(parts, totals, strict=True))
-    sums = Sums(found["paid"], found["conjugates"], half, half)
-    point = PointErrors(errors, sizes, own, own, shift, recharged, error)
-    sums = with_rounding(task.layout.loss, C, sums, found["charged"], point)._replace(paid=found["paid"] + asked)
+        asked, error = asked + total * group.offset, error + gamma(8.0) * abs(total * group.offset)
+        positive, negative = positive + group.positive, negative + group.negative
+        offsets.append(group.offset)
+    own = 0.5 * (own + gamma(n + 4.0) * beta_f)
+    errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
+    point = PointErrors(
+        errors, PointSizes(0.0, 0.0, 0.0, paired, positive, negative), own, own, shift, recharged, error
+    )
+    sums = with_rounding(task.layout.loss, C, Sums(paid, conjugates, half, half), charged, point)
     if any(totals):
-        sums = sums._replace(at_zero=-math.inf)
-    offsets = np.array([one["offset"] for one in parts])
-    return Certificate.of(Strength(C, rows, False), sums), offsets if offsets.size > 1 else float(offsets[0])
+        sums = sums._replace(paid=paid + asked, at_zero=-math.inf)
+    return Certificate.of(Strength(C, rows, False), sums), np.array(offsets) if len(offsets) > 1 else offsets[0]
 
 
-def to_the_sum(group: dict[str, float], total: float, charged: float) -> Move:
+def to_the_sum(group: OfGroup, total: float, charged: float) -> Move:
     """How the dual variables of a group move for their sum to be exactly the one asked for; see
     :mod:`saddlesvm.problem.kernel_certificate`.
 
     Parameters
     ----------
-    group : dict of str to float
-        :data:`~saddlesvm.problem.kernel_sums.OF_GROUP`.
     charged : float
         Sum of the sizes of the conjugates.
     """
-    point = PointSizes(0.0, 0.0, 0.0, 0.0, group["positive"], group["negative"])
+    point = PointSizes(0.0, 0.0, 0.0, 0.0, group.positive, group.negative)
     if total == 0.0 or point.positive - point.negative > total:
-        share = unbalance(point, RowSizes(group["rows"], 0.0, 0.0, 0.0, 0.0, 0.0), total)
-        return Move(share * charged, share * group["alpha_length"])
-    share = stretching(point, int(group["rows"]), group["room"], total)
-    return Move(share * (charged + group["charged_at_top"]), share * group["room_length"])
+        share = unbalance(point, RowSizes(group.rows, 0.0, 0.0, 0.0, 0.0, 0.0), total)
+        return Move(share * charged, share * group.alpha_length)
+    share = stretching(point, int(group.rows), group.room, total)
+    return Move(share * (charged + group.charged_at_top), share * group.room_length)
 
 
 class SmallPairs:
@@ -302,7 +298,7 @@ class SmallPairs:
         most = int(np.diff(programs.begins).max())
         self.room = np.empty((3, most))
         self.offsets = np.zeros(programs.totals.shape)
-        self.numbers = np.empty((count, COMMON + len(OF_GROUP) * programs.totals.shape[1]))
+        self.numbers = np.empty((count, COMMON + PLACES * programs.totals.shape[1]))
         self.accuracy = np.full(count, FIRST_ACCURACY * self.task.tol)
         self.steps = np.zeros(count, dtype=np.int64)
         self.seconds, self.traces = np.zeros((count, 2)), [Trace() for _ in self.problems]
@@ -341,7 +337,8 @@ class SmallPairs:
     def certificates(self) -> list[tuple[Certificate, Any]]:
         """The certificates of the problems that are left, and their offsets."""
         sizes = np.diff(self.laid_out.begins).tolist()
-        return [certificate_of(self.task, self.totals[k], sizes[k], self.numbers[k]) for k in self.live.tolist()]
+        numbers = self.numbers.tolist()
+        return [certificate_of(self.task, self.totals[k], sizes[k], numbers[k]) for k in self.live.tolist()]
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
         """Solve and certify all problems that are left once; those that need it have a fit of their own at last."""

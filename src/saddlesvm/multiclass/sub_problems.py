@@ -9,6 +9,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Self, overload
 
@@ -268,7 +269,7 @@ class Pairs(Problems):
         self.starts = np.concatenate([[0], ends, [codes.size]])  # of the classes, where rows stand class by class
         super().__init__(self._made, len(self.pairs), 2.0 / len(self.rows))
 
-    @property
+    @cached_property
     def sorted(self) -> bool:
         """Whether the rows stand class by class."""
         return bool((np.diff(self.codes) >= 0).all())

@@ -24,9 +24,35 @@ SUMS = (
     "paid", "conjugates", "charged", "paired_norm", "paired", "slip", "slip_squares", "largest_slip", "beta_slip",
     "beta_f", "away_length", "beta_length",
 )  # fmt: skip
-OF_GROUP = ("offset", "rows", "positive", "negative", "alpha_length", "room", "room_length", "charged_at_top")
-COMMON, PLACES = len(SUMS), len(OF_GROUP)
 ROUNDING = 1e-15  # relative, of an offset
+
+
+class OfGroup(NamedTuple):
+    """The sums of a group of rows, and its offset.
+
+    Attributes
+    ----------
+    offset, rows : float
+    positive, negative : float
+        Of the sizes of the positive and of the negative alpha.
+    alpha_length : float
+        Of ``|alpha_i| sqrt(k(x_i, x_i))``.
+    room, room_length, charged_at_top : float
+        Of the ways of alpha to their upper bounds, the same times the lengths, and the sizes of the conjugates there;
+        zero where the total is zero.
+    """
+
+    offset: float
+    rows: float
+    positive: float
+    negative: float
+    alpha_length: float
+    room: float
+    room_length: float
+    charged_at_top: float
+
+
+COMMON, PLACES = len(SUMS), len(OfGroup._fields)
 
 
 class Programs(NamedTuple):
@@ -256,7 +282,7 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
         beta, f and alpha.
     offsets : ndarray of shape (problems, groups)
     found : ndarray of shape (problems, sums)
-        Overwritten for those that are live: :data:`SUMS`, and :data:`OF_GROUP` for each group.
+        Overwritten for those that are live: :data:`SUMS`, and those of :class:`OfGroup` for each group.
     """
     for k in live:
         begin, mix, sums = programs.begins[k], programs.mixing[k], found[k]
