@@ -41,8 +41,9 @@ def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
     """A saved linear model, and the data."""
     model, scaler = parted(persistence.load(options.model))
     if not isinstance(model, Accountable) or scaler is not None:
-        kind = type(model).__name__ if scaler is None else "model behind a scaler"
-        raise DataError(f"{options.model}: is a {kind}; linear models on the numbers of the data are needed")
+        kind = type(model).__name__ if scaler is None else "linear model behind a scaler"
+        advice = "" if scaler is None else ": scale the data first, and train on the scaled numbers"
+        raise DataError(f"{options.model}: is a {kind}; a linear model on the numbers of the data is needed{advice}")
     return model, training_table(options, model)
 
 

@@ -124,9 +124,12 @@ def labels_of(y: Any, text: bool) -> list[Any]:
 def _refuse(model: Any, y: Any) -> None:
     split = getattr(model, "multi_class", "ovr")
     if split not in (*SPLITS, "multinomial"):
-        raise ValueError(f"there are no proofs for multi_class={split!r}; only for 'ovr', 'ovo' and 'multinomial'")
+        raise ValueError(
+            f"there are no proof files for multi_class={split!r}: fit with 'ovr', 'ovo' or 'multinomial', or certify "
+            "this model with saddlesvm.certify or `saddlesvm certify`"
+        )
     if getattr(model, "multilabel_", False) or has_columns(y):
-        raise ValueError("there are no proofs for several columns of labels: fit and prove one column at a time")
+        raise ValueError("there are no proof files for several columns of labels: fit and prove one column at a time")
 
 
 def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
