@@ -156,6 +156,15 @@ def all_or_nothing(
     return whole
 
 
+class TakesSparse:
+    """An estimator that takes sparse rows."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
+
 class Estimator(PublicDir, BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 

@@ -15,10 +15,10 @@ from saddlesvm.answers.changed import with_feature
 from saddlesvm.answers.conformal import Conformal, Counts, counts_of_bounds, intervals
 from saddlesvm.answers.neighbourhood import neighbourhood_of
 from saddlesvm.data import inputs
+from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.leave_one_out import OwnRows
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.linear_svr import LinearSVR
-from saddlesvm.estimators.scikit_learn import TakesSparse
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.runtime.allowed import SHARE, check

@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.data.labels import check_labels, check_weights
+from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, FoldSearchOnFiles, Table
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.estimators.path import check_Cs, check_model
-from saddlesvm.estimators.scikit_learn import TakesSparse
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, check

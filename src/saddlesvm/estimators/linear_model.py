@@ -13,11 +13,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Estimator
+from saddlesvm.estimators.base import Estimator, TakesSparse
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
-from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks, TakesSparse
+from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits

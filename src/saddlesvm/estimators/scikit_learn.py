@@ -54,15 +54,6 @@ else:
     from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 
 
-class TakesSparse:
-    """An estimator that takes sparse rows."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
-        return tags
-
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
