@@ -46,7 +46,13 @@ from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import epoch_cost, lead
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.first_point import sample_shares
-from saddlesvm.solvers.second_order.newton import Newton, NewtonState, bending, needs_no_proximity
+from saddlesvm.solvers.second_order.newton import (
+    Newton,
+    NewtonState,
+    bending,
+    learns_from_steps,
+    needs_no_proximity,
+)
 from saddlesvm.solvers.small.dense import SmallSolver, fits
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton
@@ -183,11 +189,14 @@ class Auto(Choosing):
         """The prediction of `epochs_from_samples`, with the run's own equations."""
         if not is_smooth(problem.loss) or not sample_shares(problem):
             return np.inf
-        descent, passes = descent_epochs(problem, target), passes_cost(problem)
-        if sampled_epochs(problem, target, passes) >= descent:
+        descent = descent_epochs(problem, target)
+        if sampled_epochs(problem, target, 0.0) >= descent:
             return np.inf
-        share = BEND[is_cornerless(problem.loss)]
-        epochs = sampled_epochs(problem, target, passes + share * self._solving_cost(problem, state))
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        learns, share = learns_from_steps(problem), BEND[is_cornerless(problem.loss)]
+        first = state.equations.expected_at_first(problem.members.size, steepness(problem), learns=learns)
+        epochs = sampled_epochs(problem, target, share * first / lead(problem))
         return epochs if epochs < descent else np.inf
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:

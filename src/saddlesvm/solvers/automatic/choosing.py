@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.loss import Loss, Shape, traits_of
+from saddlesvm.problem.loss import Loss, Shape, is_cornerless, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import Group, demand, growing, part_of
 from saddlesvm.solvers.base import Budget, SolverBase, State
@@ -35,8 +35,9 @@ STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.
 # the least number of epochs, epochs per power of ten of the gap, and epochs per power of ten and unit of curvature.
 EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
 # For Newton's method begun on samples of the rows: the least number of steps and steps per power of ten of the gap;
-# epochs that the samples and the first look at all rows take; seconds of the calls.
-FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.5, 2e-3
+# epochs that the samples and the first look at all rows take; seconds of the calls. True: a loss whose derivative has
+# no corner. It needs one solution of the equations, and the steps are passes.
+FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), {True: 2.0, False: 2.5}, 2e-3
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
@@ -269,10 +270,13 @@ def descent_epochs(problem: Problem, target: float) -> float:
     return EPOCHS + _powers_of_ten(target) * (EACH_POWER + EACH_CURVATURE * steepness(problem))
 
 
-def sampled_epochs(problem: Problem, target: float, a_step: float) -> float:
-    """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `a_step` is seconds per step."""
+def sampled_epochs(problem: Problem, target: float, solving: float) -> float:
+    """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `solving` is seconds of the
+    equations of a step."""
+    cornerless, passes = is_cornerless(problem.loss), passes_cost(problem)
     steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers_of_ten(target)
-    return SAMPLING + (SAMPLING_CALLS + steps * a_step) / epoch_cost(problem)
+    seconds = solving + steps * passes if cornerless else steps * (passes + solving)
+    return SAMPLING[cornerless] + (SAMPLING_CALLS + seconds) / epoch_cost(problem)
 
 
 def _powers_of_ten(target: float) -> float:

@@ -5,7 +5,8 @@ random sample of the rows. With few active rows: Cholesky of ``X_J R^-1 X_J' + B
 cost much more than products with the matrix: conjugate gradients. An exact factor over features solves the equations
 alone; with any other factor as the preconditioner, conjugate gradients solve them on the exact matrix (Nocedal and
 Wright 2006, algorithm 5.3). A factor over rows takes one iteration, or two where rounding asks for refinement; the
-factor of a sample, or of an earlier matrix, takes a few.
+factor of a sample, or of an earlier matrix, takes a few. Losses without corners take the factor of a
+large sample as it is, corrected by the last steps (:mod:`saddlesvm.solvers.second_order.secants`).
 
 A sample of k rows per feature brings the condition of any matrix down to about ``((1 + r) / (1 - r))^2`` with
 ``r = k^-1/2`` (Avron, Maymounkov and Toledo 2010, "Blendenpik: supercharging LAPACK's least-squares solver").
@@ -17,8 +18,10 @@ Memory: blocks of rows in float64, the factors within a stated number of bytes, 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -34,9 +37,10 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.costs import SPARSE_COST
 from saddlesvm.solvers.second_order.conjugate import Map, conjugate_gradients
 from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
-from saddlesvm.solvers.second_order.first_point import ranks
+from saddlesvm.solvers.second_order.first_point import ranks, some_of
 from saddlesvm.solvers.second_order.kernels import NEGLIGIBLE, hessian_diagonal, hessian_product
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads, factor_cost, squares_cost
+from saddlesvm.solvers.second_order.secants import Secants
 
 BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
@@ -50,7 +54,10 @@ NOTHING = 2e-5  # seconds: a factor over features that takes less is used withou
 DENSE_PRODUCT = {np.dtype(np.float32): 2.5e-10, np.dtype(np.float64): 5e-10}
 TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
 DIGITS = 4.0  # log of the factor by which they reduce the error; each reduces it by the root of the rows per feature
-SAMPLE, LARGER = 4.0, 2.0  # rows per feature of the smallest sample; growth of this number from one sample to the next
+# Rows per feature of the smallest sample; growth of this number from one sample to the next; samples to choose from (as
+# many as there are where the last steps correct the factor, which then need not be made again).
+SAMPLE, LARGER, SAMPLES = 4.0, 2.0, 3
+PER_FEATURE = 12.0  # rows per feature of a sample, at least, whose factor does without products
 HEAVIEST = 2.0  # active rows, per row of a factor of the heaviest ones, up to which that factor helps
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
 
@@ -87,11 +94,14 @@ class NewtonEquations(Group):
     ----------
     below : float
         The equations are about the rows whose rank is below this; 1 for all rows, less for a sample.
+    secants : Secants
+        The last steps, which correct a factor that is not exact.
     """
 
     __stored__ = stored(
         "seed", "way", "iterations", "stiff", "cost", "sample", "below",
         features={"prefix": "features_"}, sampled={"prefix": "sampled_"}, rows={"prefix": "rows_"},
+        secants={"prefix": "secants_"},
     )  # fmt: skip
     problem: Problem
     memory: float
@@ -114,6 +124,7 @@ class NewtonEquations(Group):
         self.features = FeatureFactor(problem.X, self.penalty, count, threads=threads)
         self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32, threads)
         self.rows = RowFactor(problem.X, self.penalty, count)
+        self.secants = Secants()
 
     def renew(self) -> None:
         """Make again what a checkpoint does not hold."""
@@ -121,14 +132,20 @@ class NewtonEquations(Group):
         for factor in (self.features, self.sampled):
             demand(factor.sum.shape in ((0, 0), 2 * (self.penalty.size,)), "its matrix is of other features")
             factor.sum = np.asfortranarray(factor.sum)
+        self.secants.check_restored(self.penalty.size)
+        if self.secants.serves:
+            self.sampled.renew()
 
     @cached_property
     def rank(self) -> np.ndarray:
         """The rank of each row, by which samples are drawn."""
         return ranks(self.problem.y.size, self.seed)
 
-    def solve(self, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
+    def solve(self, bend: np.ndarray, rhs: np.ndarray, forcing: float, *, learns: bool = False) -> np.ndarray:
         """The direction d; its residual is at most `forcing` times the right hand side, in the preconditioner's norm.
+
+        Where the caller `learns`, by telling :attr:`secants` of its steps, and the factor is that of a sample, the
+        direction is that of the factor and the last steps, as long as such steps gain enough.
 
         Parameters
         ----------
@@ -138,23 +155,49 @@ class NewtonEquations(Group):
         forcing : float
         """
         self.iterations, self.cost = 0, 0.0
+        if learns and self.secants.serves:
+            again = self.secants.direction(rhs, self.sampled.solve)
+            if again is not None:
+                return again
         active = np.flatnonzero(bend * self.problem.norms > NEGLIGIBLE)
         if not active.size:
             self.way = "no active row"
             return rhs / self.penalty
-        way = self.cheapest(active, bend)
+        way = self.cheapest(active, bend, learns=learns)
         with blas_for(way.cost):
-            direction = self._solve(way, active, bend, rhs, forcing)
-        self.cost = self.iterations * self._product_cost(active) if self.way == PLAIN else way.cost
+            found = self._corrected(way, active, bend, rhs) if learns else None
+            direction = self._solve(way, active, bend, rhs, forcing) if found is None else found
+        self.cost = self.iterations * self._product_cost(active.size) if self.way == PLAIN else way.cost
         return direction
+
+    def _corrected(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray) -> np.ndarray | None:
+        """The direction by the factor of a sample and the last steps; None where the factor is too coarse for it."""
+        found = None
+        enough = way.plan is not None and way.plan.active.size >= PER_FEATURE * self.penalty.size
+        if way.name == SAMPLED and enough and not self._tries_plain(way, active):
+            self.way, precondition = way.name, self._factor(way, active, bend)
+            if precondition == self.sampled.solve:  # else the factor has failed
+                found = self.secants.direction(rhs, precondition)
+            if found is None:
+                self.sample *= LARGER
+        if found is None:
+            self.secants.pause()
+        return found
+
+    def _tries_plain(self, way: Way, active: np.ndarray) -> bool:
+        """Whether plain conjugate gradients may be so much cheaper than the factor that they are tried before it."""
+        return not self.stiff and self._affordable(way, active) >= PATIENCE
+
+    def _affordable(self, way: Way, active: np.ndarray) -> int:
+        """Iterations of plain conjugate gradients that may precede the factor."""
+        return min(int(PLAIN_SHARE * way.cost / self._product_cost(active.size)), MOST_ITERATIONS)
 
     def _solve(self, way: Way, active: np.ndarray, bend: np.ndarray, rhs: np.ndarray, forcing: float) -> np.ndarray:
         """Try plain conjugate gradients while they may be cheaper than the factor, then use the factor."""
         matrix, direction, solved = self.products(active, bend), np.zeros_like(rhs), False
         plain = way.name == PLAIN
-        affordable = min(int(PLAIN_SHARE * way.cost / self._product_cost(active)), MOST_ITERATIONS)
-        patience = MOST_ITERATIONS if plain else affordable
-        if plain or (patience >= PATIENCE and not self.stiff):
+        patience = MOST_ITERATIONS if plain else self._affordable(way, active)
+        if plain or self._tries_plain(way, active):
             self.way = PLAIN
             direction, self.iterations, solved = conjugate_gradients(
                 matrix, self.diagonal(active, bend), rhs, direction, forcing, patience
@@ -176,17 +219,33 @@ class NewtonEquations(Group):
         """Rough seconds of :meth:`solve` without a proximal term: those of the cheapest way, or of plain conjugate
         gradients where these are likely to be cheaper still.
         """
-        cost = self.cheapest(active, bend).cost
-        condition = float(np.median(bend[active] * self.problem.norms[active]))
-        iterations = min(FIRST_ITERATIONS + PER_ROOT * math.sqrt(condition), TYPICAL_ITERATIONS)
-        return cost if self.stiff else min(cost, iterations * self._product_cost(active))
+        few = some_of(active)
+        condition = float(np.median(bend[few] * self.problem.norms[few]))
+        return self._or_plain(self.cheapest(active, bend).cost, active.size, condition)
 
-    def cheapest(self, active: np.ndarray, bend: np.ndarray) -> Way:
-        """The cheapest way that fits into the memory.
+    def expected_at_first(self, count: int, condition: float, *, learns: bool = False) -> float:
+        """The same for the first equations, of `count` rows with equal second derivatives, many more than features;
+        `condition` is the median of these times the squared norm."""
+        size, per_row, product = self.penalty.size, self.problem.values_per_row, self._product_cost(count)
+        cost, times = TYPICAL_ITERATIONS * product, self.sampled.factor.itemsize / self.features.factor.itemsize
+        if size <= self.most_features:
+            cost = squares_cost(self.problem.X, count, per_row) + factor_cost(size)
+            for share, products in self._samples(count, product, cost, learns):
+                rows = squares_cost(self.problem.X, int(share * count), per_row, times)
+                cost = min(cost, rows + factor_cost(size, times) + products)
+        return self._or_plain(cost, count, condition)
+
+    def _or_plain(self, cost: float, count: int, condition: float) -> float:
+        """The cost of a way, or that of plain conjugate gradients where it is likely to be less."""
+        iterations = min(FIRST_ITERATIONS + PER_ROOT * math.sqrt(condition), TYPICAL_ITERATIONS)
+        return cost if self.stiff else min(cost, iterations * self._product_cost(count))
+
+    def cheapest(self, active: np.ndarray, bend: np.ndarray, *, learns: bool = False) -> Way:
+        """The cheapest way that fits into the memory; larger samples count for a caller that `learns`.
 
         Where no factor fits, that is conjugate gradients with the diagonal as the preconditioner.
         """
-        ways = self._over_features(active, bend)
+        ways = self._over_features(active, bend, learns)
         if ways and ways[0].cost < NOTHING:
             return ways[0]
         if active.size <= self.most_rows and not (ways and active.size > FEW * self.penalty.size):
@@ -194,31 +253,41 @@ class NewtonEquations(Group):
         if not ways and active.size <= HEAVIEST * self.most_rows:
             ways.append(Way("heaviest rows", self.most_rows**3 / (3.0 * BLAS_SPEED)))
         if not ways:
-            ways.append(Way(PLAIN, TYPICAL_ITERATIONS * self._product_cost(active)))
+            ways.append(Way(PLAIN, TYPICAL_ITERATIONS * self._product_cost(active.size)))
         return min(ways, key=lambda way: way.cost)
 
-    def _over_features(self, active: np.ndarray, bend: np.ndarray) -> list[Way]:
-        """The ways over features that fit into the memory: with all active rows, and with samples of them."""
+    def _over_features(self, active: np.ndarray, bend: np.ndarray, learns: bool) -> list[Way]:
+        """The ways over features that fit into the memory: with all active rows, and with samples of some sizes."""
         if self.penalty.size > self.most_features:
             return []
-        per_row, product = self.problem.values_per_row, self._product_cost(active)
+        per_row, product = self.problem.values_per_row, self._product_cost(active.size)
         plan = self.features.plan(active, bend[active])
         ways = [Way("features", self.features.cost(plan, per_row), plan)]
-        for per_feature in (self.sample, LARGER * self.sample, LARGER**2 * self.sample):
-            share = per_feature * self.penalty.size / active.size
-            products = 2.0 * DIGITS / math.log(per_feature) * product
-            if share <= 0.5 and ways[0].cost > products:
-                share = 2.0 ** round(math.log2(share))
-                few = active[self.rank[active] < share * self.below]
-                plan = self.sampled.plan(few, bend[few] / share)
-                ways.append(Way(SAMPLED, self.sampled.cost(plan, per_row) + products, plan))
+        for share, products in self._samples(active.size, product, ways[0].cost, learns):
+            few = active[(self.rank if active.size == self.rank.size else self.rank[active]) < share * self.below]
+            plan = self.sampled.plan(few, bend[few] / share)
+            way = Way(SAMPLED, self.sampled.cost(plan, per_row) + products, plan)
+            if learns and ways[-1].name == SAMPLED and way.cost > ways[-1].cost:
+                break
+            ways.append(way)
         return ways
 
-    def _product_cost(self, active: np.ndarray) -> float:
-        """Rough seconds of a product with the matrix."""
+    def _samples(self, count: int, product: float, most: float, learns: bool) -> Iterator[tuple[float, float]]:
+        """The shares of `count` rows that samples may have, up to half, and what products with the matrix then cost:
+        less than `most`."""
+        for k in itertools.count() if learns else range(SAMPLES):
+            per_feature = LARGER**k * self.sample
+            share, products = per_feature * self.penalty.size / count, 2.0 * DIGITS / math.log(per_feature) * product
+            if share > 0.5:
+                return
+            if products < most:
+                yield 2.0 ** round(math.log2(share)), products
+
+    def _product_cost(self, count: int) -> float:
+        """Rough seconds of a product with the matrix of so many rows."""
         X = self.problem.X
         each = SPARSE_COST if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
-        return active.size * self.problem.values_per_row * each
+        return count * self.problem.values_per_row * each
 
     def products(self, active: np.ndarray, bend: np.ndarray) -> Map:
         """The function that multiplies with the matrix."""

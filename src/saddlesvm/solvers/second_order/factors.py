@@ -129,6 +129,10 @@ class FeatureFactor(Group):
         self._add(plan.rows, plan.shares - self.share[plan.rows])
         self.share[plan.rows] = plan.shares
         self.inside, self.unit = plan.active, plan.unit
+        self.renew()
+
+    def renew(self) -> None:
+        """Factor the matrix of the present sum."""
         matrix = self.factor.dtype.type(self.unit) * self.sum
         diagonal = np.arange(self.penalty.size)
         matrix[diagonal, diagonal] += self.penalty

@@ -40,9 +40,11 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
+from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import demand
@@ -77,6 +79,7 @@ SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses wi
 SPANNING = 0.8  # bending rows per feature below which such losses need that proximity
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 MOST_STEPS, LEFT_OF_FALL = 400, 0.03  # of a run for another method: Newton steps; gap, relative to the fall so far
+ROUGH_LINE = 0.5  # LINE_TOLERANCE of steps that the next ones correct
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
 
 
@@ -89,6 +92,12 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float =
     if not is_smooth(problem.loss) or is_cornerless(problem.loss):
         return is_smooth(problem.loss)
     return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
+
+
+def learns_from_steps(problem: Problem) -> bool:
+    """Whether the last steps may correct the factor of a sample: where the Hessian changes smoothly, and a product with
+    it takes as long as an evaluation. Sparse rows have cheap exact factors."""
+    return is_cornerless(problem.loss) and isinstance(problem.X, Dense)
 
 
 def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
@@ -254,9 +263,15 @@ class Newton(SolverBase):
 
     @staticmethod
     def _primal_at_zero(problem: Problem) -> float:
-        """The objective of w = 0."""
-        nowhere, zeros = np.zeros(problem.members.size), np.zeros(problem.y.size)
-        paid = loss_sums(problem.pointwise, problem.members, nowhere, 0.0, zeros)[0]
+        """The objective of w = 0, where rows of one label all have the same loss."""
+        loss, y, s, small = problem.of_members
+        few, weights = y[:0], s
+        if is_classification(loss):
+            few = np.array([1.0, -1.0])
+            weights = np.array([float((s[y == one] if s.size else y == one).sum()) for one in few])
+        y = few if few.size else y
+        every, nowhere = np.arange(y.size, dtype=problem.members.dtype), np.zeros(y.size)
+        paid = loss_sums(Pointwise(loss, y, weights, small), every, nowhere, 0.0, nowhere)[0]
         return objectives(problem.C, Sums(float(paid), 0.0, 0.0, 0.0))[0]
 
     @staticmethod
@@ -326,9 +341,13 @@ class Newton(SolverBase):
         """Do one Newton step, and move the centre as far as the step allows."""
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
-        direction = state.equations.solve(state.bend, -state.gradient, FORCING)
-        there = self._respond(problem, state, state.w + direction) if state.full else None
-        dz = margins(problem, direction) if there is None or _cancel(there.z, state.z) else there.z - state.z
+        equations, before = state.equations, state.gradient
+        learns = state.q == 0.0 and learns_from_steps(problem) and equations.below == 1.0
+        direction = equations.solve(state.bend, -before, FORCING, learns=learns)
+        there = self._respond(problem, state, state.w + direction) if state.full or equations.secants.serves else None
+        dz = nothing() if there is None else there.z - state.z
+        if there is None or _cancel(dz, there.z):
+            dz = margins(problem, direction)
         ahead, asked = problem.intercept.penalised(direction), problem.C * problem.intercept.asked
         slope = problem.regularizer.slope(state.w, direction) + asked * float(direction[-1])
         tau = search(
@@ -337,14 +356,14 @@ class Newton(SolverBase):
             problem.gathered(state.alpha),
             problem.gathered(state.bend),
             nothing() if there is None else problem.gathered(there.alpha),
-            LINE_TOLERANCE,
+            ROUGH_LINE if equations.secants.serves else LINE_TOLERANCE,
         )
         state.w += tau * direction
         state.count_step(stuck=tau == 0.0)
         n = problem.members.size
-        state.rows_touched += 2 * n + state.equations.iterations * state.active
+        state.rows_touched += 2 * n + equations.iterations * state.active
         state.epochs += 1.0
-        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {state.equations.way}"
+        state.remark = f"Newton step {state.steps}: {state.active} rows bend, solved by {equations.way}"
         state.full = abs(tau - 1.0) <= LINE_TOLERANCE
         if there is not None and tau == 1.0:
             self._evaluate(problem, state, there)
@@ -352,6 +371,8 @@ class Newton(SolverBase):
             state.z += tau * dz
             state.rows_touched += n
             self._evaluate_at(problem, state)
+        if learns:
+            equations.secants.learn(tau * direction, state.gradient - before)
         if self._needs_proximity(problem, state):
             state.q, state.inner = SMALL * coordinate_curvature(problem), 0
             state.centre[:] = state.best.alpha
@@ -463,9 +484,14 @@ class Newton(SolverBase):
         return Point(state.w if problem.intercept.homogeneous else None, state.alpha)
 
 
-def _cancel(z: np.ndarray, before: np.ndarray) -> bool:
-    """Whether margins are so close to earlier ones that rounding shows in their difference."""
-    return bool(np.abs(z - before).max() <= CANCELLED * np.abs(z).max())
+def _cancel(change: np.ndarray, z: np.ndarray) -> bool:
+    """Whether margins z are so close to earlier ones that rounding shows in the change."""
+    return bool(_largest(change) <= CANCELLED * _largest(z))
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest size of a value."""
+    return float(np.maximum(values.max(), -values.min()))
 
 
 def _smoothed(problem: Problem, state: NewtonState) -> SmoothedTerms:
