@@ -37,7 +37,7 @@ def test_lists_of_arrow_are_rows_without_a_copy() -> None:
         model = LinearSVC(random_state=0).fit(given, Y)
         np.testing.assert_array_equal(model.coef_, expected)
         assert model.predict(given).tolist() == model.predict(X).tolist()
-    for bad, words in (([[1.0, 2.0], [3.0]], "lists of 2 and, in row 2, 1 numbers"), ([[1.0, None]], "1 gaps"),
+    for bad, words in (([[1.0, 2.0], [3.0]], "lists of 2 and, in row 2, 1 numbers"), ([[1.0, None]], "1 missing"),
                        ([[1.0], None], "row 2: the list is missing"), ([["a"]], "lists of string")):  # fmt: skip
         with pytest.raises(DataError, match=words):
             opened(pa.table({"v": pa.array(bad)}))

@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
-from saddlesvm.cluster import one_worker, over_passes
+from saddlesvm.cluster import dask_engine, one_worker, over_passes
 from saddlesvm.cluster.tasks import event_of
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Squared
@@ -275,6 +275,17 @@ def test_a_task_that_kills_its_workers_is_not_asked_again(client: Any) -> None:
         DaskEngine(client, [], 1).survive(killer)
     with pytest.raises(ClusterLostError, match="a task ends every worker"), naming_losses(client):
         raise killer
+
+
+def test_partitions_are_not_waited_for_where_no_worker_is_left(monkeypatch: Any) -> None:
+    monkeypatch.setattr(dask_engine, "PATIENCE", 0.1)
+    options = {"n_workers": 0, "processes": False, "dashboard_address": None, "silence_logs": 50}
+    X, y = data([0.0])
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as none, none.as_current():
+        with pytest.raises(ClusterLostError, match="the cluster has had no worker"):
+            LinearSVC().fit(*split(X, y))
+        with pytest.raises(ClusterLostError, match="the cluster has had no worker"):
+            LinearSVR().fit(*split(X, np.arange(len(X)) * 1.0))
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process

@@ -368,3 +368,15 @@ class DaskEngine(Engine):
     def workers(self) -> int:
         """Number of workers, as far as the client knows."""
         return len(self.client.scheduler_info()["workers"])
+
+
+def gathered(client: Client, results: list[Any]) -> list[Any]:
+    """The results of tasks, waited for as long as there is a cluster that can compute them.
+
+    Raises
+    ------
+    ClusterLostError
+        There is no worker, or the scheduler is lost.
+    """
+    engine = DaskEngine(client, results, 1)
+    return list(engine.result(engine.run(list, results)))

@@ -20,7 +20,7 @@ except ImportError as error:
 
 import numpy as np
 
-from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_losses
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, gathered, naming_losses
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.part import count_right, labels_of, make_part, rows_of_problems, with_factors
@@ -62,7 +62,7 @@ def client_in_force() -> Client:
 
 def classes_and_weights(client: Client, blocks: list[PartTasks]) -> tuple[np.ndarray, np.ndarray]:
     """The distinct labels of all partitions, ascending, and the sum of the row weights of each."""
-    found = client.gather(client.compute([dask.delayed(labels_of)(labels, s) for _, labels, s in blocks]))
+    found = gathered(client, client.compute([dask.delayed(labels_of)(labels, s) for _, labels, s in blocks]))
     classes = np.unique(np.concatenate([labels for labels, _ in found if labels.size] or [np.empty(0)]))
     sums = np.zeros(classes.size)
     for labels, weights in found:
@@ -125,6 +125,8 @@ class Partitions:
         ------
         ValueError
             They do not have the same features, or hold bad data.
+        ClusterLostError
+            There is no worker, or the scheduler is lost.
         """
         classes, factors = labels or (None, None)
         how = {"multi_class": split.multi_class, "folds": split.folds, "seed": seed}
@@ -133,7 +135,7 @@ class Partitions:
         tasks = [make(X, y, s, classes, scale, kind, factors, place=place) for place, (X, y, s) in enumerate(blocks)]
         parts = client.compute(tasks)
         try:
-            shapes = np.array(client.gather([client.submit(shape_of, part) for part in parts]))
+            shapes = np.array(gathered(client, [client.submit(shape_of, part) for part in parts]))
         except BadRowError as error:
             raise among_all_rows(client, blocks, error) from None
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
@@ -244,7 +246,7 @@ class ClusterFits:
 
 def _mixed_where_alike(client: Client, parts: list[Any], seed: int) -> list[Any]:
     """The partitions, mixed where each holds rows that are all alike."""
-    censuses = client.gather([client.submit(classes_and_census, part) for part in parts])
+    censuses = gathered(client, [client.submit(classes_and_census, part) for part in parts])
     if not alike(np.array([found for _, found in censuses]), max(classes for classes, _ in censuses)):
         return parts
     return mixed(parts, seed, functools.partial(client.submit, pure=False))
@@ -257,7 +259,7 @@ def classes_and_census(part: Any) -> tuple[int, np.ndarray]:
 
 def with_same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
     """The partitions with factors for which the C of all n rows means the same lambda for problems over fewer rows."""
-    counts = np.sum(client.gather([client.submit(rows_of_problems, part) for part in parts]), axis=0)
+    counts = np.sum(gathered(client, [client.submit(rows_of_problems, part) for part in parts]), axis=0)
     return [client.submit(with_factors, part, n / np.maximum(counts, 1), pure=False) for part in parts]
 
 

@@ -74,6 +74,14 @@ def _is_data_frame(X: Any) -> bool:
     return hasattr(X, "dtypes") and hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_pandas"))
 
 
+def names_of_frame(X: Any) -> list[str] | None:
+    """The names of the columns of a data frame other than pandas', which not every scikit-learn notes; else None."""
+    if not _is_data_frame(X) or hasattr(X, "iloc"):
+        return None
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
 def _has_lists(X: Any) -> bool:
     """Whether a column of a data frame holds lists."""
     for name, kind in zip(X.columns, X.dtypes, strict=True):

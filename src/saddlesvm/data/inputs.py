@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from saddlesvm.data.blocks import check_names
-from saddlesvm.data.door import are_dicts, by_rows, naming_columns, opened, rows_of_dicts
+from saddlesvm.data.door import are_dicts, by_rows, names_of_frame, naming_columns, opened, rows_of_dicts
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_source import are_stores, joined
 from saddlesvm.rows import layouts as rows
@@ -84,6 +84,8 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
             return check_named(estimator, X, names, reset=reset)
         if are_dicts(X):
             return check_dicts(estimator, X, reset=reset)
+        if (columns := names_of_frame(X)) is not None:
+            return check_named(estimator, as_design(X), columns, reset=reset)
     if isinstance(X, Passes):
         return check_place(estimator, X, reset=reset)
     kept = usable(X, getattr(estimator, "memory", None))
@@ -132,7 +134,7 @@ def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
 
 
 def check_named(estimator: Any, X: Any, names: list[str], *, reset: bool) -> Any:
-    """Rows of Arrow columns, whose names are noted, or compared with those that were noted.
+    """Rows of columns whose names are noted, or compared with those that were noted.
 
     Raises
     ------
