@@ -1,5 +1,6 @@
-"""``python -m tests.attack --hours 1``: all campaigns in turn, a thousand cases each time, until the time is over.
+"""``python -m tests.attack --hours 1``: all campaigns in turn, some cases each time, until the time is over.
 
+The seed says which campaign is the first, so that each has its turn on some night.
 ``--record`` keeps what each campaign came to; ``--page`` writes the page about it from all that was kept.
 """
 
@@ -11,10 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from .campaigns import CAMPAIGNS, EVERYTHING, prepare
+from .campaigns import AT_A_TIME, CAMPAIGNS, EVERYTHING, prepare
 from .page import RECORDS, keep, record_of, write
 
-AT_A_TIME = 1000  # cases
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "what-held.md"
 
 
@@ -33,22 +33,26 @@ def main() -> int:
     if given.page:
         write(PAGE)
         return 0
-    end, first, failed = time.monotonic() + 3600.0 * given.hours, given.first, 0
+    end, turn, failed = time.monotonic() + 3600.0 * given.hours, 0, 0
+    names = given.only or list(EVERYTHING)
+    names = names[given.seed % len(names) :] + names[: given.seed % len(names)]
     with tempfile.TemporaryDirectory() as folder:
-        if {*CAMPAIGNS, "fuzzing"} & {*(given.only or EVERYTHING)}:
+        if {*CAMPAIGNS, "fuzzing"} & {*names}:
             prepare(Path(folder))
-        while time.monotonic() < end:
-            for name in given.only or EVERYTHING:
+        while time.monotonic() < end and not (given.count and turn):
+            for name in names:
                 began = time.monotonic()
+                if began >= end:
+                    break
+                size = given.count or AT_A_TIME.get(name, 1000)
+                first = given.first + turn * size
                 chosen = {"way": given.way} if given.way and name == "fits" else {}
-                found = EVERYTHING[name](Path(folder), given.seed, first, given.count or AT_A_TIME, **chosen)
-                if given.record:
+                found = EVERYTHING[name](Path(folder), given.seed, first, size, **chosen)
+                if given.record and found.cases:
                     keep(record_of(found, given.seed, first, time.monotonic() - began), RECORDS)
                 print(found, *found.failures, sep="\n  ", flush=True)
                 failed += len(found.failures)
-            first += given.count or AT_A_TIME
-            if given.count:
-                break
+            turn += 1
     return int(failed > 0)
 
 

@@ -73,6 +73,21 @@ EVERYTHING: dict[str, Campaign] = CAMPAIGNS | {
 if fuzzing.THERE:
     EVERYTHING["fuzzing"] = fuzzing.fuzzing
 
+# Cases of a turn, of campaigns whose cases take longer than a moment; of others a thousand.
+AT_A_TIME = {
+    "paths": 20,
+    "clocks": 20,
+    "kills": 12,
+    "conversions": 20,
+    "resuming": 11,
+    "injected": 200,
+    "differential": 10,
+    "sharing": 30,
+    "workers": 10,
+    "clusters": 10,
+    "fuzzing": 500,
+}
+
 # Cases that once did harm: seed and number. They stay in the short run.
 KEPT: dict[str, tuple[tuple[int, int], ...]] = {
     "model": ((21, 1138),),

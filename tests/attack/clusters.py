@@ -31,6 +31,9 @@ from .workers import FEATURES, FORMS, ROWS, ROWS_OF_A_PART, TOL, agree, told_apa
 WORKERS = 2
 SOON = 60.0  # seconds after the loss of the scheduler, in which a fit is to end
 PATIENCE = 240.0  # seconds for a process to begin
+RECONNECTING = (
+    3.0  # seconds for which a client looks for a lost scheduler; to connect at first it has ten times as long
+)
 AT_A_TIME = 0.05  # seconds between two looks
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__, "distributed", "dask.array", "saddlesvm.dask"])
@@ -88,7 +91,7 @@ def scheduling(speaks: Any) -> None:
     distributed = silent()
 
     async def schedule() -> None:
-        async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard_address=":0") as scheduler:
             speaks.send(scheduler.address)
             await scheduler.finished()
 
@@ -102,7 +105,7 @@ def working(speaks: Any, address: str) -> None:
     async def work() -> None:
         async with contextlib.AsyncExitStack() as stack:
             made = [
-                await stack.enter_async_context(distributed.Worker(address, nthreads=1, dashboard=False))
+                await stack.enter_async_context(distributed.Worker(address, nthreads=1, dashboard_address=":0"))
                 for _ in range(WORKERS)
             ]
             speaks.send(len(made))
@@ -154,8 +157,9 @@ def without_scheduler(form: dict[str, Any], random: np.random.Generator) -> tupl
 
     distributed = silent()
     X, y = posed(form, random)
-    with cluster() as (scheduler, address), distributed.Client(address, timeout="5s"), warnings.catch_warnings():
+    with cluster() as (scheduler, address), distributed.Client(address) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        client._timeout = RECONNECTING
         moment, done, killed = random.uniform(0.0, seconds_of(form, X, y)), threading.Event(), []
 
         def strike() -> None:

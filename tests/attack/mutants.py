@@ -40,7 +40,7 @@ from .excused import EXCUSED
 from .tally import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBLEM = ROOT / "src" / "saddlesvm" / "problem"
+SOURCE = ROOT / "src" / "saddlesvm"
 TESTS = tuple(
     f"tests/problem/test_{name}.py"
     for name in ("certified_points", "exact_certificates", "certificate", "rounding", "intercepts")
@@ -50,7 +50,22 @@ FILES: dict[str, tuple[str, ...]] = {
     "sums": TESTS,
     "proven_sums": (*TESTS, "tests/problem/test_short_sums.py"),
     "rounding": (*TESTS, "tests/problem/test_short_sums.py"),
+    "rows/memory_plan": ("tests/rows/test_memory_plan.py",),
+    "rows/passes": ("tests/rows/test_passes.py", "tests/rows/test_files.py"),
+    "rows/small_types": ("tests/rows/test_layouts.py", "tests/laws/test_small_types.py"),
 }
+
+
+def path_of(file: str) -> Path:
+    """The path of a file in :data:`FILES`; those that name no room are in problem/."""
+    return SOURCE / (f"{file}.py" if "/" in file else f"problem/{file}.py")
+
+
+def module_of(file: str) -> str:
+    """The name of its module."""
+    return ".".join(path_of(file).relative_to(SOURCE.parent).with_suffix("").parts)
+
+
 # Of the changes that a mutation tool knows those that a slip of the pen makes; `|` is in annotations only.
 OPERATORS = (
     r"NumberReplacer|AddNot|RemoveDecorator|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceTrueWithFalse|ReplaceFalseWithTrue"
@@ -124,7 +139,7 @@ class Tests:
 def mutants(file: str) -> Iterator[tuple[Mutant, str]]:
     """Each mutant of a file, with its text; those whose text means the same are left out."""
     ways, positions = import_module("cosmic_ray.plugins"), import_module("cosmic_ray.ast")
-    whole = (PROBLEM / f"{file}.py").read_text()
+    whole = path_of(file).read_text()
     tree, seen = positions.get_ast(whole), {ast.dump(ast.parse(whole))}
     nodes = list(positions.ast_nodes(tree))
     for name in sorted(ways.operator_names()):
@@ -220,13 +235,13 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 def loaded(file: str) -> list[FunctionType]:
     """The functions of a loaded module, those of its classes included."""
-    path = str(PROBLEM / f"{file}.py")
+    path = str(path_of(file))
     return [one for one in gc.get_objects() if isinstance(one, FunctionType) and one.__code__.co_filename == path]
 
 
 def change_loaded(functions: list[FunctionType], file: str, text: str) -> None:
     """Give functions the bodies that they have in another text of their file."""
-    compiled = compile(text, str(PROBLEM / f"{file}.py"), "exec")
+    compiled = compile(text, str(path_of(file)), "exec")
     new = {(one.co_qualname, one.co_firstlineno): one for one in codes(compiled)}
     for one in functions:
         one.__code__ = new[one.__code__.co_qualname, one.__code__.co_firstlineno]
@@ -249,7 +264,7 @@ class Campaign:
 
     def run(self) -> None:
         """Test the mutants."""
-        within = bodies((PROBLEM / f"{self.file}.py").read_text())
+        within = bodies(path_of(self.file).read_text())
         inside = [pair for pair in self.found if any(pair[0].line in lines for lines in within)]
         if in_child(lambda: with_tests(self.file, lambda tests: self.change_bodies(tests, inside)), silent=False):
             raise RuntimeError(f"the campaign of {self.file}.py failed, or its tests without any change")
@@ -280,9 +295,9 @@ class Campaign:
 
     def anew(self, text: str) -> int:
         """Load another text of the file, and test it; 1 where a test notices it."""
-        if f"saddlesvm.problem.{self.file}" in sys.modules:
+        if module_of(self.file) in sys.modules:
             raise RuntimeError(f"{self.file}.py is loaded already, so another text of it cannot be")
-        sys.meta_path.insert(0, Changed(f"saddlesvm.problem.{self.file}", PROBLEM / f"{self.file}.py", text))
+        sys.meta_path.insert(0, Changed(module_of(self.file), path_of(self.file), text))
         codes: list[int] = []
         code = with_tests(self.file, lambda tests: codes.append(self.code_of(tests)))
         return codes[0] if codes else code
@@ -324,7 +339,12 @@ def outcomes_kept(kept: Path) -> dict[Mutant, str]:
 def main() -> int:
     """Run the campaign; 1 where a mutant survives that is not excused."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.mutants", description=__doc__)
-    parser.add_argument("files", nargs="*", choices=[*FILES, []], help="files of the room problem; all by default")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        choices=[*FILES, []],
+        help="files, those of the room problem by their names alone; all by default",
+    )
     parser.add_argument(
         "--kept",
         type=Path,
@@ -348,7 +368,7 @@ def main() -> int:
             before = outcomes_kept(given.kept)
             left = [pair for pair in found if unsettled(pair[0], before)]
             left.sort(key=lambda pair: pair[0] in before)  # those not run yet first
-            course = given.kept.with_suffix(f".{file}.course").resolve()
+            course = given.kept.with_suffix(f".{Path(file).name}.course").resolve()
             course.unlink(missing_ok=True) if not before else None
             Campaign(file, left, given.kept.resolve(), course).run()
         tallies.append(came_to(file, [mutant for mutant, _ in found], outcomes_kept(given.kept)))

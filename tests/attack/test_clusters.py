@@ -27,8 +27,9 @@ FORM = FORMS[3]  # takes some rounds
 def running() -> Iterator[tuple[Any, Any]]:
     with (
         clusters.cluster() as (scheduler, address),
-        clusters.silent().Client(address, timeout="5s", set_as_default=True) as client,
+        clusters.silent().Client(address, set_as_default=True) as client,
     ):
+        client._timeout = clusters.RECONNECTING
         yield scheduler, client
 
 

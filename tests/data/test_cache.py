@@ -16,7 +16,7 @@ from saddlesvm.cli import main
 from saddlesvm.data import Store, StoreWriter, conversion, read
 from saddlesvm.data.blocks import Reading
 from saddlesvm.data.conversion import CACHE, cached, from_cache
-from saddlesvm.data.errors import BeingWritten
+from saddlesvm.data.errors import BeingWritten, DataError
 from saddlesvm.data.store_format import PARTIAL
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
@@ -118,3 +118,21 @@ def test_training_with_a_cache_beside_another_process(table: Path) -> None:
         assert main(["train", str(table), "--cache", "--json"]) == 0
         _, said = other.communicate()
     assert other.returncode == 0, said
+
+
+def test_a_converted_store_that_is_replaced_as_it_is_opened_is_opened_again(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, opened = tmp_path / "rows.store", []
+
+    def replaced(path: Path) -> Store:
+        opened.append(path)
+        if len(opened) == 1:  # as another process would, between the header and the arrays
+            write([str(table)], target, Reading(scale=2.0), "error", 1 << 20, True, None)
+            raise DataError("labels.npy: holds int64; store.json says int32")
+        return Store(path)
+
+    write = conversion._write_store
+    monkeypatch.setattr(conversion, "Store", replaced)
+    assert np.array_equal(np.array(conversion.convert(table, target).X), 2.0 * ROWS)
+    assert len(opened) == 2

@@ -106,7 +106,7 @@ def convert(
     if not names:
         raise DataError("no data file was given; at least one is needed")
     _write_store(names, target, how, missing, memory // _BLOCKS_IN_MEMORY, overwrite, advance)
-    return Store(target)
+    return _opened(Path(target))
 
 
 def _write_store(
@@ -270,7 +270,7 @@ def from_cache(
     """
     while True:
         store = cached(path, how, advance)
-        before = _change(store)  # the header alone may be that of a second store like the first
+        before = _change(store.path)  # the header alone may be that of a second store like the first
         try:
             made = use(store)
         except DataError:
@@ -281,16 +281,27 @@ def from_cache(
                 return made
 
 
-def _change(store: Store) -> tuple[int, int] | None:
+def _opened(path: Path) -> Store:
+    """The store at a path, opened anew where another process replaces it meanwhile."""
+    while True:
+        before = _change(path)
+        try:
+            return Store(path)
+        except DataError:
+            if _change(path) == before:
+                raise
+
+
+def _change(path: Path) -> tuple[int, int] | None:
     with suppress(OSError):
-        facts = store.path.stat()
+        facts = path.stat()
         return facts.st_ino, facts.st_ctime_ns
     return None
 
 
 def _is_unchanged(store: Store, before: tuple[int, int] | None) -> bool:
     try:
-        return _change(store) == before and read_store_header(store.path) == store.header
+        return _change(store.path) == before and read_store_header(store.path) == store.header
     except DataError:
         return False
 
