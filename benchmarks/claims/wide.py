@@ -25,9 +25,10 @@ from saddlesvm.data import read
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem.losses import Logistic, SquaredHinge
-from saddlesvm.problem.on_files import Rooms, make_streamed_problem
+from saddlesvm.problem.problem import Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.passes import FromFiles
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
@@ -57,7 +58,7 @@ def sweeps(X: Any, y: np.ndarray, loss: Any, C: float, solver: Any, options: arg
     edges = np.linspace(0, n, CHUNKS * options.blocks + 1).astype(np.int64)
     with BlockReader(rows, edges, CHUNKS, np.zeros(n)) as reader:
         rooms = Rooms(np.zeros(n), np.zeros(n), np.zeros(n))
-        problem = make_streamed_problem(rows, y, loss, reader, rooms, C=C)
+        problem = make_problem(FromFiles(reader, np.arange(n)), y, loss, rooms=rooms, C=C)
         found = fit(problem, solver, Limits(tol=options.tol, max_epochs=options.most, max_time=options.seconds))
     return said(found.epochs, found.certificate.relative_gap, options)
 

@@ -20,8 +20,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, SquaredHinge
-from saddlesvm.problem.on_files import StreamedProblem
-from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import Blocks
@@ -35,7 +34,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return large_store(tmp_path_factory.mktemp("stores"))
 
 
-def resumable(X: Any, y: np.ndarray, kept: int = 0) -> tuple[StreamedProblem, Limits]:
+def resumable(X: Any, y: np.ndarray, kept: int = 0) -> tuple[Problem, Limits]:
     """A problem of some sweeps."""
     return streamed(X, y, Hinge(), C=0.05, intercept="regularized", kept_bytes=kept), Limits(tol=1e-3)
 
@@ -93,7 +92,7 @@ def test_what_a_falsified_checkpoint_claims_is_not_believed(solver: Any, more: f
     file, y, path = mapped(X, tmp_path), labels(X, Hinge()), tmp_path / "run"
     begun = Limits(tol=1e-12, certify_every=1)
 
-    def problem() -> StreamedProblem:
+    def problem() -> Problem:
         return streamed(file, y, loss, C=1.0, intercept="regularized")
 
     with pytest.raises(KeyboardInterrupt):

@@ -13,8 +13,10 @@ from sklearn.svm import LinearSVC as Liblinear
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.crammer_singer import joint_weights, make_joint_problem
+from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.losses import Hinge, SquaredHinge
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows import class_rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
@@ -82,7 +84,7 @@ def test_weak_duality_of_the_joint_problem(seed):
     assert other.certificate.gap >= 0.0
     assert own.certificate.dual == pytest.approx(other.certificate.dual)
     assert other.certificate.primal == pytest.approx(joint_primal(X, y, W[:, :-1], W[:, -1], problem.C, weights))
-    np.testing.assert_allclose(joint_weights(problem, alpha)[:, :-1], problem.C * alpha.T @ X, atol=1e-12)
+    np.testing.assert_allclose(dual_weights(problem, alpha)[:, :-1], problem.C * alpha.T @ X, atol=1e-12)
     np.testing.assert_allclose(problem.feasible(alpha), alpha, atol=1e-14)
 
 
@@ -133,10 +135,12 @@ def test_a_certificate_holds_the_scores_of_some_rows_at_a_time(sparse, some, mon
     members = {"members": np.arange(0, 400, 2)} if some else {}
     problem = joint(csr(X) if sparse else X, y, **members)
     alpha = feasible(np.random.default_rng(0), problem)
-    W = joint_weights(problem, alpha)
+    W = dual_weights(problem, alpha)
     points = [Point(None, alpha), Point(W, None), Point(W, alpha), Point(W, alpha, tracks=True)]
     whole = [evaluate(problem, point, exact=not point.tracks).certificate for point in points]
     monkeypatch.setattr(crammer_singer, "SIZED_VALUES", 1_000)
+    monkeypatch.setattr(class_rows, "BLOCK_VALUES", 1_000)
+    monkeypatch.setattr(class_rows, "FEWEST", 1)
     for point, expected in zip(points, whole, strict=True):
         tracemalloc.start()
         found = evaluate(problem, point, exact=not point.tracks).certificate

@@ -12,9 +12,10 @@ from saddlesvm import LinearSVC, Outcome
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.crammer_singer import JointProblem, joint_weights, make_joint_problem
+from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.joint_losses import TopKHinge
 from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import AscentState, JointAscent
@@ -95,8 +96,8 @@ def test_a_full_pool_is_packed_and_nothing_is_lost(lists):
         before = state.duals()
         state.pack(0)
         assert (before != state.duals()).nnz == 0
-        true = joint_weights(problem, before)
-        np.testing.assert_allclose(joint_weights(problem, before.toarray()), true, rtol=1e-12, atol=1e-12)
+        true = dual_weights(problem, before)
+        np.testing.assert_allclose(dual_weights(problem, before.toarray()), true, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(np.asarray(state.w), true, atol=1e-9 * np.abs(true).max())
         np.testing.assert_allclose(before.sum(axis=1), 0.0, atol=1e-12)
         state.check_restored(problem)
@@ -109,7 +110,7 @@ def test_a_certificate_is_the_same_for_an_array_and_a_csr_array(some, lists):
     problem = joint(X, y, **({"members": np.arange(0, 200, 2)} if some else {}))
     random = np.random.default_rng(0)
     alpha = problem.feasible(-random.exponential(size=(200, 30)) * (random.random((200, 30)) < 0.1))
-    W = joint_weights(problem, alpha)
+    W = dual_weights(problem, alpha)
     for given in ({}, {"w": W}, {"w": W, "tracks": True}):
         exact = "tracks" not in given
         one, other = (evaluate(problem, Point(alpha=a, **given), exact=exact) for a in (alpha, sparse.csr_array(alpha)))

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import SquaredHinge
-from saddlesvm.problem.on_files import make_streamed_problem
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.sums import sums_of_margins
 from saddlesvm.rows.files import BlockReader
@@ -103,7 +102,7 @@ def test_the_sums_of_a_certificate_are_those_of_memory(dtype: Any, tmp_path: Pat
     alpha *= y * weights
     options: dict[str, Any] = {"C": 1.0, "weights": weights, "intercept": "regularized"}
     with reader_of(X, tmp_path) as reader:
-        streamed = make_streamed_problem(X, y, SquaredHinge(), reader, np.zeros(N), **options)
+        streamed = make_problem(FromFiles(reader, np.arange(N)), y, SquaredHinge(), **options)
         found = sums_of_margins(streamed, w, alpha)
     plain = make_problem(X, y, SquaredHinge(), **options)
     assert found == pytest.approx(sums_of_margins(plain, w, alpha), rel=1e-12)

@@ -15,8 +15,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge, SquaredHinge
-from saddlesvm.problem.on_files import StreamedProblem
-from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.problem.terms import Pointwise
@@ -37,7 +36,7 @@ BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
 ROOM = 400 * 90  # bytes for about 90 rows
 
 
-def narrow(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
+def narrow(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> Problem:
     """A problem over three blocks of unequal size, with room for some of the rows."""
     problem = streamed(X, y, loss, plan=BLOCKS, **options)
     object.__setattr__(problem, "rooms", problem.rooms._replace(kept_bytes=ROOM))
@@ -172,7 +171,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp
     file, y = mapped(X, tmp_path), labels(X, Hinge())
     limits = Limits(tol=1e-6, max_epochs=60)
 
-    def problem() -> StreamedProblem:
+    def problem() -> Problem:
         return narrow(file, y, Hinge(), C=30.0)
 
     resumes_to_the_same_bits(problem, solver, limits, (1, 4, 8, 10), tmp_path)
@@ -186,7 +185,7 @@ def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"have no given sum, not {loss_name(loss)} with intercept"):
             fit(problem, ActiveSetOnFiles())
     assert not AutoOnFiles().may_change([streamed(file, labels(X, Hinge()), Hinge())])
-    with pytest.raises(ValueError, match="StreamedProblem"):
+    with pytest.raises(ValueError, match="reads rows from files"):
         fit(make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0), ActiveSetOnFiles())
 
 

@@ -19,6 +19,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, Blocks
 from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.sweeps import reader_of
 from support import ALL_LOSSES, labels, matrix
 from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
 
@@ -61,7 +62,7 @@ def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
     problem = streamed(mapped(X, tmp_path), y, Hinge(), intercept="regularized", C=0.05)
     solver = Blocks()
     state = solver.init(problem, 0)
-    for _ in range(5 * problem.reader.n_blocks):
+    for _ in range(5 * reader_of(problem).n_blocks):
         state = solver.step(problem, state, Budget(1))
     judged = evaluate(problem, solver.solution(problem, state), exact=False)
     plain = make_problem(as_rows(X, 1.0), y, Hinge(), C=0.05, intercept="regularized")
@@ -76,10 +77,10 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     X = matrix(N, D)
     problem = streamed(mapped(X, tmp_path), labels(X, Hinge()), Hinge())
     result = fit(problem, Blocks(), Limits(tol=1e-3))
-    ahead = problem.reader.per_block * np.diff(problem.reader.edges).max() * X.itemsize * D
-    problem.reader.close()
+    ahead = reader_of(problem).per_block * np.diff(reader_of(problem).edges).max() * X.itemsize * D
+    reader_of(problem).close()
     passes = result.epochs + 1  # the last one proves the bound
-    assert passes * X.nbytes <= problem.reader.bytes_read <= passes * X.nbytes + ahead
+    assert passes * X.nbytes <= reader_of(problem).bytes_read <= passes * X.nbytes + ahead
 
 
 def test_a_fit_is_repeatable_bit_for_bit(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_rows_kept_to_the_end_of_a_sweep_save_sweeps(layout: str, tmp_path: Path
 def test_plain_problems_are_refused() -> None:
     X = matrix(20, 3)
     problem: Problem = make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0)
-    with pytest.raises(ValueError, match="StreamedProblem"):
+    with pytest.raises(ValueError, match="reads rows from files"):
         fit(problem, Blocks())
 
 

@@ -19,7 +19,6 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.problem.losses import SquaredHinge
-from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
@@ -126,7 +125,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(tmp_path: Path) 
     X = matrix(N, D)
     file, y, limits = mapped(X, tmp_path), labels(X, SquaredHinge()), Limits(tol=1e-9, max_epochs=40)
 
-    def problem() -> StreamedProblem:
+    def problem() -> Problem:
         return streamed(file, y, SquaredHinge(), BLOCKS, C=30.0, kept_bytes=30_000)
 
     undisturbed = fit(problem(), NewtonOnFiles(), limits)

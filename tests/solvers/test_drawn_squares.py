@@ -14,13 +14,13 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Logistic, Loss, SquaredHinge
-from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order import over_passes
 from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics
+from saddlesvm.solvers.sweeps import reader_of
 from support import labels, matrix, named
 from support.mapped import StopAt, mapped, streamed
 
@@ -35,7 +35,7 @@ def _few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_passes, "NEAR", 80.0)
 
 
-def on_files(X: np.ndarray, y: np.ndarray, loss: Loss, folder: Path, **options: Any) -> StreamedProblem:
+def on_files(X: np.ndarray, y: np.ndarray, loss: Loss, folder: Path, **options: Any) -> Problem:
     """A problem over some blocks of a file."""
     return streamed(mapped(X, folder), y, loss, **options)
 
@@ -120,7 +120,7 @@ def test_rows_are_drawn_while_the_optimum_is_far(tmp_path: Path) -> None:
     state = solver.init(problem, 0)
     shares = []
     while not state.method.passes or state.estimate > 1e-10:
-        for _ in range(problem.reader.n_blocks):
+        for _ in range(reader_of(problem).n_blocks):
             state = solver.step(problem, state, Budget(1))
         shares.append(state.method.share)
     assert shares[0] < shares[-1]

@@ -14,20 +14,21 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.crammer_singer import JointProblem, joint_weights, make_joint_problem
+from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, TopKHinge
-from saddlesvm.problem.joint_on_files import StreamedJointProblem, make_streamed_joint_problem
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.problem.on_files import Rooms
+from saddlesvm.problem.problem import Rooms
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
+from saddlesvm.solvers.sweeps import reader_of
 from support import others_nightly
 from support.classes import blobs
-from support.mapped import StopAt, close_enough, mapped, mapped_csr
+from support.mapped import StopAt, close_enough, files, mapped, mapped_csr
 
 K, N = 5, 600
 ROOM = 200  # kept rows that there is room for: 10 features make some 50 rows lie between their bounds
@@ -41,7 +42,7 @@ def classes() -> tuple[np.ndarray, np.ndarray]:
     return X.astype(np.float32), y
 
 
-def on_files(X: Any, y: np.ndarray, joint: JointLoss = BEST_RIVAL, **options: Any) -> StreamedJointProblem:
+def on_files(X: Any, y: np.ndarray, joint: JointLoss = BEST_RIVAL, **options: Any) -> JointProblem:
     """A problem of eight blocks or so."""
     options = {"C": 0.3, "intercept": "regularized"} | options
     kept, plan = options.pop("kept_bytes", ROOM * A_ROW), options.pop("plan", None)
@@ -49,7 +50,7 @@ def on_files(X: Any, y: np.ndarray, joint: JointLoss = BEST_RIVAL, **options: An
     plan = plan or make_plan(rows, 2**30, 1)
     reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
     rooms = Rooms(plan.row_array((y.size, K)), kept_bytes=kept)
-    return make_streamed_joint_problem(rows, y, K, Hinge(), joint, reader=reader, rooms=rooms, **options)
+    return make_joint_problem(files(reader), y, K, Hinge(), joint, rooms=rooms, **options)
 
 
 def in_memory(X: Any, y: np.ndarray, joint: JointLoss = BEST_RIVAL, **options: Any) -> JointProblem:
@@ -84,7 +85,7 @@ def test_what_a_sweep_proves_is_true(joint: JointLoss, tmp_path: Path) -> None:
     X, y = classes()
     problem, solver = on_files(mapped(X, tmp_path), y, joint), JointBlocks()
     state = solver.init(problem, 0)
-    for _ in range(3 * problem.reader.n_blocks):
+    for _ in range(3 * reader_of(problem).n_blocks):
         state = solver.step(problem, state, Budget(1))
     judged = evaluate(problem, solver.solution(problem, state), exact=False)
     plain = in_memory(X, y, joint)
@@ -94,7 +95,7 @@ def test_what_a_sweep_proves_is_true(joint: JointLoss, tmp_path: Path) -> None:
     exact = evaluate(problem, Point(np.column_stack([judged.coef, judged.intercept]), state.alpha))
     assert np.isclose(exact.certificate.primal, model.certificate.primal, rtol=1e-14)
     assert np.isclose(exact.certificate.dual, model.certificate.dual, rtol=1e-14)
-    assert np.allclose(problem.each_class(state.w), joint_weights(plain, state.alpha), rtol=1e-12, atol=1e-14)
+    assert np.allclose(problem.each_class(state.w), dual_weights(plain, state.alpha), rtol=1e-12, atol=1e-14)
 
 
 def test_any_C_is_certified_in_few_sweeps(tmp_path: Path) -> None:
@@ -112,10 +113,10 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     X, y = classes()
     problem = on_files(mapped(X, tmp_path), y)
     result = fit(problem, JointBlocks(), Limits(tol=1e-4))
-    ahead = problem.reader.per_block * np.diff(problem.reader.edges).max() * X.itemsize * X.shape[1]
-    problem.reader.close()
+    ahead = reader_of(problem).per_block * np.diff(reader_of(problem).edges).max() * X.itemsize * X.shape[1]
+    reader_of(problem).close()
     passes = result.epochs + 1  # the last one proves the bound
-    assert passes * X.nbytes <= problem.reader.bytes_read <= passes * X.nbytes + ahead
+    assert passes * X.nbytes <= reader_of(problem).bytes_read <= passes * X.nbytes + ahead
 
 
 @pytest.mark.parametrize("stop_at", [1, 6, 9, 17])
@@ -157,12 +158,12 @@ def test_a_start_at_duals_of_an_earlier_fit(tmp_path: Path) -> None:
     file = mapped(X, tmp_path)
     earlier = fit(in_memory(X, y), CrammerSinger(), Limits(tol=1e-8))
     problem = on_files(file, y)
-    begun = fit(problem, JointBlocks(), Limits(tol=1e-4), start=Point(alpha=problem.take_over(earlier.alpha.T, 1.0)))
+    begun = fit(problem, JointBlocks(), Limits(tol=1e-4), start=Point(alpha=problem.taken_over(earlier.alpha.T, 1.0)))
     assert begun.outcome is Outcome.CERTIFIED
     assert begun.epochs <= 2.0 < fit(on_files(file, y), JointBlocks(), Limits(tol=1e-4)).epochs
 
 
 def test_plain_problems_are_refused() -> None:
     X, y = classes()
-    with pytest.raises(ValueError, match="StreamedJointProblem"):
+    with pytest.raises(ValueError, match="a JointProblem there"):
         fit(in_memory(X, y), JointBlocks())

@@ -13,19 +13,19 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.joint_on_files import StreamedMultinomialProblem, make_streamed_multinomial_problem
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import MultinomialProblem, make_multinomial_problem
-from saddlesvm.problem.on_files import Rooms
+from saddlesvm.problem.problem import Rooms
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, ROW_BYTES, MultinomialOnFiles
+from saddlesvm.solvers.sweeps import reader_of
 from support import distance_bound
 from support.classes import blobs
-from support.mapped import StopAt, mapped, mapped_csr
+from support.mapped import StopAt, files, mapped, mapped_csr
 
 K, N, D = 4, 2400, 6
 A_ROW = 4 * D + ROW_BYTES + CLASS_BYTES * K
@@ -37,7 +37,7 @@ def classes() -> tuple[np.ndarray, np.ndarray]:
     return X.astype(np.float32), y
 
 
-def on_files(X: Any, y: np.ndarray, share: float = 0.3, **options: Any) -> StreamedMultinomialProblem:
+def on_files(X: Any, y: np.ndarray, share: float = 0.3, **options: Any) -> MultinomialProblem:
     """A problem whose sample may have this share of the rows."""
     options = {"C": 0.1, "intercept": "regularized"} | options
     plan = options.pop("plan", None)
@@ -45,7 +45,7 @@ def on_files(X: Any, y: np.ndarray, share: float = 0.3, **options: Any) -> Strea
     plan = plan or make_plan(rows, 2**30, 1)
     reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
     rooms = Rooms(np.empty(0), kept_bytes=int(share * N * A_ROW))
-    return make_streamed_multinomial_problem(rows, y, K, Logistic(), reader=reader, rooms=rooms, **options)
+    return make_multinomial_problem(files(reader), y, K, Logistic(), rooms=rooms, **options)
 
 
 def in_memory(X: Any, y: np.ndarray, **options: Any) -> MultinomialProblem:
@@ -80,7 +80,7 @@ def test_what_a_sweep_proves_is_true(intercept: str, tmp_path: Path) -> None:
     X, y = classes()
     problem, solver = on_files(mapped(X, tmp_path), y, intercept=intercept), MultinomialOnFiles()
     state = solver.init(problem, 0)
-    for _ in range(3 * problem.reader.n_blocks):
+    for _ in range(3 * reader_of(problem).n_blocks):
         state = solver.step(problem, state, Budget(1))
     told = evaluate(problem, solver.solution(problem, state))
     W = np.column_stack([told.coef, told.intercept])
@@ -104,9 +104,9 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     X, y = classes()
     problem = on_files(mapped(X, tmp_path), y)
     result = fit(problem, MultinomialOnFiles(), Limits(tol=1e-6))
-    ahead = problem.reader.per_block * np.diff(problem.reader.edges).max() * X.itemsize * D
-    problem.reader.close()
-    assert result.epochs * X.nbytes <= problem.reader.bytes_read <= result.epochs * X.nbytes + ahead
+    ahead = reader_of(problem).per_block * np.diff(reader_of(problem).edges).max() * X.itemsize * D
+    reader_of(problem).close()
+    assert result.epochs * X.nbytes <= reader_of(problem).bytes_read <= result.epochs * X.nbytes + ahead
 
 
 @pytest.mark.parametrize("stop_at", [5, 8, 19, 33])
@@ -156,5 +156,5 @@ def test_a_start_at_the_optimum_ends_at_once(tmp_path: Path) -> None:
 
 def test_plain_problems_are_refused() -> None:
     X, y = classes()
-    with pytest.raises(ValueError, match="StreamedMultinomialProblem"):
+    with pytest.raises(ValueError, match="a MultinomialProblem there"):
         fit(in_memory(X, y), MultinomialOnFiles())

@@ -16,8 +16,7 @@ from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
-from saddlesvm.problem.on_files import StreamedProblem, make_streamed_problem
-from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
@@ -27,14 +26,15 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask
+from saddlesvm.solvers.sweeps import reader_of
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
+from support.mapped import D, N, close_enough, files, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
 
 
-def many_blocks(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
+def many_blocks(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> Problem:
     """A problem over three blocks of unequal size."""
     return streamed(X, y, loss, plan=BLOCKS, **options)
 
@@ -94,7 +94,7 @@ def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path:
     solver = NewtonOnFiles()
     assert fit(problem, solver, Limits(tol=1e-6, max_epochs=40)).outcome is Outcome.CERTIFIED
     state = solver.init(problem, 0)
-    for _ in range(3 * problem.reader.n_blocks):
+    for _ in range(3 * reader_of(problem).n_blocks):
         state = solver.step(problem, state, Budget(1))
     assert state.method.precise
 
@@ -134,9 +134,9 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     X = matrix(N, D)
     problem = many_blocks(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge())
     result = fit(problem, NewtonOnFiles(), Limits(tol=1e-6))
-    problem.reader.close()
+    reader_of(problem).close()
     ahead = 130 * X.itemsize * D
-    assert result.epochs * X.nbytes <= problem.reader.bytes_read <= result.epochs * X.nbytes + ahead
+    assert result.epochs * X.nbytes <= reader_of(problem).bytes_read <= result.epochs * X.nbytes + ahead
 
 
 def test_a_free_intercept_is_proven_by_one_more_sweep(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_free_intercept_is_proven_by_one_more_sweep(tmp_path: Path) -> None:
     problem = many_blocks(mapped(X, tmp_path), labels(X, Logistic()), Logistic(), C=1e3, intercept="free")
     found = fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=20, certify_every=100.0))
     assert found.outcome is Outcome.CERTIFIED
-    assert problem.reader.bytes_read <= (found.epochs + 1.0) * X.nbytes  # the next block is read ahead
+    assert reader_of(problem).bytes_read <= (found.epochs + 1.0) * X.nbytes  # the next block is read ahead
     plain = make_problem(as_rows(X, problem.scale), problem.y, Logistic(), C=1e3, intercept="free")
     again = evaluate(plain, Point(np.append(found.coef, found.intercept / problem.scale), found.alpha)).certificate
     assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
@@ -160,7 +160,7 @@ def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
     solver, before = NewtonOnFiles(), np.inf
     state = solver.init(problem, 0)
     for _ in range(6):
-        for _ in range(problem.reader.n_blocks):
+        for _ in range(reader_of(problem).n_blocks):
             state = solver.step(problem, state, Budget(1))
         seen = evaluate(problem, solver.solution(problem, state))
         again = evaluate(plain, Point(np.append(seen.coef, seen.intercept), seen.alpha)).certificate
@@ -184,7 +184,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, int
     X = matrix(N, D) * np.logspace(0, -3, D)
     file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
 
-    def problem() -> StreamedProblem:
+    def problem() -> Problem:
         return many_blocks(file, y, SquaredHinge(), C=1e3, intercept=intercept)
 
     limits = Limits(tol=1e-6, max_epochs=40)
@@ -201,7 +201,7 @@ def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> Non
     reader = BlockReader(first.X, BLOCKS.edges, BLOCKS.per_block, first.norms, 2)
     y = labels(X, Logistic())
     problems = [
-        make_streamed_problem(first.X, sign * y, Logistic(), reader, np.zeros(N), C=1e3) for sign in (1.0, -1.0)
+        make_problem(files(reader), sign * y, Logistic(), rooms=Rooms(np.zeros(N)), C=1e3) for sign in (1.0, -1.0)
     ]
 
     def begin(index: int, stop: Any) -> Fit:
@@ -220,5 +220,5 @@ def test_losses_with_kinks_are_refused(tmp_path: Path) -> None:
     problem = streamed(mapped(X, tmp_path), labels(X, Hinge()), Hinge())
     with pytest.raises(ValueError, match="smooth losses only, not hinge"):
         fit(problem, NewtonOnFiles())
-    with pytest.raises(ValueError, match="StreamedProblem"):
+    with pytest.raises(ValueError, match="reads rows from files"):
         fit(make_problem(as_rows(X), labels(X, SquaredHinge()), SquaredHinge(), C=1.0), NewtonOnFiles())

@@ -23,8 +23,7 @@ from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
-from saddlesvm.problem.on_files import StreamedProblem
-from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
@@ -33,6 +32,7 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask
+from saddlesvm.solvers.sweeps import reader_of
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
 
@@ -41,7 +41,7 @@ BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
 WIDE = NewtonOnFiles(memory=0.0)
 
 
-def on_files(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> StreamedProblem:
+def on_files(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> Problem:
     """A problem over three blocks."""
     return streamed(X, y, loss, plan=BLOCKS, **options)
 
@@ -111,7 +111,7 @@ def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
     state = WIDE.init(problem, 0)
     for _ in range(14):
         alone += state.method.inner.under_way
-        for _ in range(problem.reader.n_blocks):
+        for _ in range(reader_of(problem).n_blocks):
             state = WIDE.step(problem, state, Budget(1))
         seen = evaluate(problem, WIDE.solution(problem, state))
         again = evaluate(plain, Point(np.append(seen.coef, seen.intercept), seen.alpha)).certificate
@@ -144,7 +144,7 @@ def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, int
     X = matrix(N, D) * np.logspace(0, -3, D)
     file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
 
-    def problem() -> StreamedProblem:
+    def problem() -> Problem:
         return on_files(file, y, SquaredHinge(), C=1e3, intercept=intercept)
 
     limits = Limits(tol=1e-6, max_epochs=120)

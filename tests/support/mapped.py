@@ -16,10 +16,11 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_problem
+from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
+from saddlesvm.rows.passes import FromFiles
 from support import csr, distance_bound, matrix
 
 N, D = 400, 7
@@ -45,16 +46,20 @@ def vars_of(made: Any) -> dict[str, np.ndarray]:
     return {"data": made.data, "indices": made.indices, "indptr": made.indptr}
 
 
-def streamed(X: Any, y: np.ndarray, loss: Loss, plan: MemoryPlan | None = None, **options: Any) -> StreamedProblem:
+def streamed(X: Any, y: np.ndarray, loss: Loss, plan: MemoryPlan | None = None, **options: Any) -> Problem:
     """A problem whose rows are read block by block, 24 chunks a block unless planned otherwise."""
     options = {"C": 0.5} | options
     kept_bytes = options.pop("kept_bytes", 0)
     rows = as_rows(X, 0.0 if options.get("intercept", "none") == "none" else 1.0)
     plan = plan or make_plan(rows, 2**30, 1)
     reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
-    return make_streamed_problem(
-        rows, y, loss, reader, Rooms(plan.row_array((y.size,)), kept_bytes=kept_bytes), **options
-    )
+    rooms = Rooms(plan.row_array((y.size,)), kept_bytes=kept_bytes)
+    return make_problem(files(reader), y, loss, rooms=rooms, **options)
+
+
+def files(reader: BlockReader) -> FromFiles:
+    """All rows of the files."""
+    return FromFiles(reader, np.arange(reader.norms.size))
 
 
 def close_enough(one: FitResult, other: FitResult) -> bool:
@@ -87,7 +92,7 @@ class StopAt:
 
 
 def resumes_to_the_same_bits(
-    problem: Callable[[], StreamedProblem], solver: Any, limits: Limits, stops: Sequence[int], folder: Path
+    problem: Callable[[], Problem], solver: Any, limits: Limits, stops: Sequence[int], folder: Path
 ) -> tuple[FitResult, Path]:
     """Assert that a run stopped after so many blocks goes on from its checkpoint to the undisturbed run's model.
 

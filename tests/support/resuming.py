@@ -17,12 +17,10 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
-from saddlesvm.problem.joint_on_files import make_streamed_joint_problem, make_streamed_multinomial_problem
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.on_files import Rooms
 from saddlesvm.problem.penalties import L1, ElasticNet
-from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.problem import Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
@@ -37,7 +35,7 @@ from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOn
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, labels, matrix
 from support.classes import blobs
-from support.mapped import mapped, mapped_csr, streamed
+from support.mapped import files, mapped, mapped_csr, streamed
 
 Make = Callable[[Path], Any]
 LIMITS = Limits(tol=1e-7, max_epochs=60.0, certify_every=3.0)
@@ -92,9 +90,9 @@ def joint_on_files(loss: Any) -> Make:
         reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
         if loss is SOFTMAX:
             rooms = Rooms(np.empty(0), kept_bytes=2**20)
-            return make_streamed_multinomial_problem(rows, y, K, Logistic(), reader=reader, rooms=rooms, C=1.0)
+            return make_multinomial_problem(files(reader), y, K, Logistic(), rooms=rooms, C=1.0)
         rooms = Rooms(plan.row_array((y.size, K)), kept_bytes=2**17)
-        return make_streamed_joint_problem(rows, y, K, Hinge(), loss, reader=reader, rooms=rooms, C=1.0)
+        return make_joint_problem(files(reader), y, K, Hinge(), loss, rooms=rooms, C=1.0)
 
     return make
 

@@ -95,7 +95,7 @@ class OwnRows:
             intercept=self.kind,
             norms=self.rows.norms,
         )
-        problem = replace(problem, members=np.arange(self.design.shape[0]), whole=True)
+        problem = replace(problem, members=np.arange(self.design.shape[0]))
         return problem, np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
 
     def gap(self, k: int) -> float:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, dual_weights, evaluate
-from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
+from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.durable import Leaf, demand, leaves, restored
@@ -173,7 +173,7 @@ def check_tracked(problem: Any, point: Point) -> None:
         return
     w, alpha = point.w, cast("Any", point.alpha)
     assert w is not None and alpha is not None
-    true = joint_weights(problem, alpha) if alpha.ndim == 2 else dual_weights(problem, alpha)
+    true = dual_weights(problem, alpha)
     squares = alpha.multiply(alpha) if sparse.issparse(alpha) else np.square(alpha).reshape(alpha.shape[0], -1)
     each = squares.sum(axis=1) @ problem.norms  # what the rounding is of
     size = float(np.linalg.norm(true)) + problem.C * math.sqrt(float(each))

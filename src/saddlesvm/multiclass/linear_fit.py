@@ -24,15 +24,14 @@ from saddlesvm.multiclass.starts import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_files import Rooms, StreamedProblem, sampled_norms
 from saddlesvm.problem.penalties import L2, holds_square
-from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.problem import Problem, Rooms, is_classification
 from saddlesvm.rows import layouts
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, n_features, n_rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
-from saddlesvm.rows.passes import Passes
+from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
 from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
@@ -110,13 +109,12 @@ class FileRows:
     in_files: ClassVar[bool] = True
     place: ClassVar[None] = None
 
-    def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> StreamedProblem:
+    def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
         members = self.every if sub.members is None else sub.members
-        return sub.problem_on_files(
-            self.X, loss, self.reader, self._rooms(sub.index), members=members, **sub.with_weights(options)
-        )
+        files, rooms = FromFiles(self.reader, members), self._rooms(sub.index)
+        return sub.problem(files, loss, rooms=rooms, members=members, **options)
 
     def _rooms(self, index: int) -> Rooms:
         """The memory of a sub-problem."""

@@ -13,16 +13,9 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
-from saddlesvm.problem.joint_on_files import (
-    StreamedJointProblem,
-    StreamedMultinomialProblem,
-    make_streamed_joint_problem,
-)
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.on_files import Rooms, StreamedProblem
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
@@ -65,17 +58,10 @@ class JointSubProblem(SubProblem):
         given = {"members": self.members, **options}
         return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)
 
-    def problem_on_files(
-        self, X: Rows, loss: Loss, reader: BlockReader, rooms: Rooms, **options: Any
-    ) -> StreamedProblem:
-        kind = StreamedMultinomialProblem if isinstance(self.joint, Softmax) else StreamedJointProblem
-        given = {"reader": reader, "rooms": rooms, **options}
-        return make_streamed_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)
-
-    def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
+    def start(self, problem: Problem, duals: Any, former_C: float, w: np.ndarray) -> Point:
         """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""
         assert isinstance(problem, JointProblem)
-        return Point(alpha=problem.feasible(each_class(duals).T / former_C))
+        return Point(alpha=problem.taken_over(duals, former_C))
 
     def start_at(self, W: np.ndarray) -> Point | None:
         """The weights themselves, for the machine whose solver begins at weights."""

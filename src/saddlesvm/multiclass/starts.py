@@ -12,7 +12,6 @@ from scipy import sparse
 from saddlesvm.fit.warm_start import cut, from_weights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.joint_on_files import StreamedJointProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
@@ -59,9 +58,7 @@ class FormerFit(NamedTuple):
             return at
         duals = self.duals[[sub.index]] if count > 1 else self.duals
         share = problem.y.size / problem.n if self.uses_lambda else 1.0
-        if isinstance(problem, StreamedJointProblem):
-            return Point(alpha=problem.take_over(duals, self.C * share))
-        return sub.start(problem, duals.toarray() if sparse.issparse(duals) else duals, self.C * share, w)
+        return sub.start(problem, duals, self.C * share, w)
 
     def solver(self, solver: Any, index: int) -> Any:
         """The solver; the automatic one begins with its finish where the former fit of the sub-problem used it."""

@@ -21,9 +21,7 @@ from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.warm_start import carried
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.on_files import Rooms, StreamedProblem, make_streamed_problem
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.clock import clock, end_of_fit
@@ -71,13 +69,7 @@ class SubProblem:
 
     def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
         """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""
-        return make_problem(X, self.y, loss, members=self.members, **self.with_weights(options))
-
-    def problem_on_files(
-        self, X: Rows, loss: Loss, reader: BlockReader, rooms: Rooms, **options: Any
-    ) -> StreamedProblem:
-        """The same over rows that are read block by block, with the memory that it may use."""
-        return make_streamed_problem(X, self.y, loss, reader, rooms, **options)
+        return make_problem(X, self.y, loss, **self.with_weights({"members": self.members} | options))
 
     def with_weights(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of its problem: those of all sub-problems, with its own weights."""
@@ -88,9 +80,12 @@ class SubProblem:
         own = weights if self.weights is None else self.weights
         return own if self.factor == 1.0 else np.where(self.y > 0, self.factor, 1.0) * (1.0 if own is None else own)
 
-    def start(self, problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray) -> Point:
-        """A point to begin from, of an earlier fit's duals in the C form, shape (1, n_all), its C and its weights."""
-        return carried(problem, duals[0], former_C, w)
+    def start(self, problem: Problem, duals: Any, former_C: float, w: np.ndarray) -> Point:
+        """A point to begin from, of an earlier fit's duals in the C form, its C and its weights.
+
+        The duals are an array or a sparse one, shape (1, n_all).
+        """
+        return carried(problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w)
 
     def start_at(self, W: np.ndarray) -> Point | None:
         """A point to begin from, of an earlier fit's weights alone, shape (vectors, d + 1); None for most."""

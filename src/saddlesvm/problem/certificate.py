@@ -12,7 +12,7 @@ only second order terms).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -226,6 +226,26 @@ class Point:
 
 
 @dataclass(frozen=True)
+class JudgedPoint(Point):
+    """A point whose model and bound a sweep over files has judged already.
+
+    Attributes
+    ----------
+    judged : Evaluation
+        A quick estimate: its dual point rests on running weights.
+    prove : callable
+        The certificate of the judged model and its dual point, by one pass over the rows.
+    enough : float
+        The relative gap below which the judged model is used without reading all rows for a better certificate.
+    """
+
+    read: ClassVar[bool] = True
+    judged: Evaluation = field(kw_only=True)
+    prove: Callable[[], Certificate] = field(kw_only=True, repr=False)
+    enough: float = field(kw_only=True)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """A certified model: weights of shape (d,), intercept, feasible dual point of shape (n_all,), and the proof.
 
@@ -239,6 +259,27 @@ class Evaluation:
     certificate: Certificate
     pull: np.ndarray | None = field(default=None, kw_only=True)
     exact: bool = field(default=True, kw_only=True)
+
+    @classmethod
+    def of(
+        cls, problem: Problem, w: np.ndarray, alpha: np.ndarray, certificate: Certificate, **more: Any
+    ) -> Evaluation:
+        """The evaluation of weights of shape (d + 1,) or (K, d + 1), whose intercept is not free."""
+        intercept: Any = w[..., -1] * problem.scale
+        return cls(w[..., :-1].copy(), intercept if w.ndim > 1 else float(intercept), alpha, certificate, **more)
+
+
+def judged_evaluation(problem: Problem, point: JudgedPoint, exact: bool) -> Evaluation | None:
+    """What a sweep has judged already: for `exact` a proof of it, where it is worth one pass over the rows."""
+    if problem.intercept.constrained:  # a sweep's judgement proves nothing
+        return None
+    if not exact:
+        return point.judged
+    if point.judged.certificate.relative_gap <= point.enough:
+        certificate = point.prove()
+        if certificate.relative_gap <= point.enough:
+            return replace(point.judged, certificate=certificate, exact=True)
+    return None
 
 
 @singledispatch
@@ -256,6 +297,9 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     given_offset : bool, default=False
         Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
     """
+    known = judged_evaluation(problem, point, exact) if isinstance(point, JudgedPoint) else point.proven
+    if known is not None:
+        return known
     if point.alpha is None:
         return _evaluate_primal(problem, point, given_offset)
     free = problem.intercept.constrained

@@ -16,34 +16,39 @@ Source: Crammer and Singer (2001), "On the algorithmic implementation of multicl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, evaluate, judged_evaluation
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
-from saddlesvm.problem.terms import Terms
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.problem.terms import Terms, weights_at
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, add_combinations, add_listed, by_class, class_blocks, new_weights
-from saddlesvm.rows.passes import Passes
-from saddlesvm.rows.scores import scores_of_rows
+from saddlesvm.rows.class_rows import ClassBlock, by_class, class_blocks, in_layout, weights_shape
+from saddlesvm.rows.passes import InMemory, Part, Passes
+from saddlesvm.runtime.threads import blas_for
 
-SIZED_VALUES = 2**18  # variables whose sizes are added up at once, and scores of a part of the rows
-
+SIZED_VALUES = 2**18  # variables whose sizes are added up at once
+SMALLER = 4  # times are blocks of scores smaller than those of products: a certificate takes little memory
 MANY_VARIABLES, MANY_CLASSES = 2**21, 64  # rows times classes, and classes, from which on CSR arrays hold the variables
 
 
 @dataclass(frozen=True, eq=False)
 class JointProblem(Problem):
     """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores.
+
+    It passes over rows in memory or in files. Over files, each part of a pass is a problem in memory of its own
+    (:meth:`of_part`).
 
     Attributes
     ----------
@@ -76,29 +81,69 @@ class JointProblem(Problem):
     @cached_property
     def codes(self) -> np.ndarray:
         """Class numbers as whole numbers."""
-        return self.y.astype(np.int32)
+        return self.y if self.y.dtype.kind == "i" else self.y.astype(np.int32)
 
-    def blocks(self, dtype: Any) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
-        """All rows block by block, with their classes and weights."""
-        for block in class_blocks(self.X, self.n_classes, dtype):
+    def blocks(self, dtype: Any, smaller: int = 1) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
+        """All rows block by block, with their classes and weights; blocks may be so many times smaller than usual."""
+        for block in class_blocks(self.X, self.n_classes, dtype, smaller):
             yield block, self.codes[block.rows], self.all_weights[block.rows]
+
+    @cached_property
+    def passes(self) -> Passes:
+        """How to pass over the members: in memory in one part, whose products with all classes have BLAS' threads."""
+        return super().passes if self.place is not None else InMemory(self.X, self.members, self.values_per_row)
+
+    def blas(self) -> AbstractContextManager[Any]:
+        """A context in which BLAS has one thread while another one reads blocks of files."""
+        return blas_for(0.0 if self.on_files else math.inf)
+
+    def each_class(self, flat: np.ndarray) -> np.ndarray:
+        """Weights that are kept in one row, laid out as the rows are, in shape (K, d + 1): a view."""
+        return by_class(self.X, flat.reshape(weights_shape(self.X, self.n_classes)))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""
-        members, made = self.members, np.zeros(alpha.shape)
-        rivals = np.clip(alpha[members], -self.joint.most(self.row_weights[members])[:, None], 0.0)
-        places, own = np.arange(members.size), self.codes[members]
+        made = np.zeros(alpha.shape)
+        made[self.members] = self._feasible(alpha[self.members], self.members)
+        return made
+
+    def _feasible(self, alpha: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """The variables of some members, shape (m, K), made feasible."""
+        weights, places, own = weights_at(self.weights, chosen), np.arange(chosen.size), self.codes[chosen]
+        weights = weights if weights.size else np.ones(chosen.size)
+        rivals = np.clip(alpha, -self.joint.most(weights)[:, None], 0.0)
         rivals[places, own] = 0.0
         taken = -rivals.sum(axis=1)
-        weights = self.row_weights[members]
         rivals *= np.where(taken > weights, weights / np.maximum(taken, weights), 1.0)[:, None]
         rivals[places, own] = np.minimum(-rivals.sum(axis=1), weights)
-        made[members] = rivals
+        return rivals
+
+    def taken_over(self, duals: Any, former_C: float) -> np.ndarray:
+        """The dual variables of an earlier fit, made feasible some rows at a time, shape (n_all, K).
+
+        Over files they are put where the solver keeps its own.
+
+        Parameters
+        ----------
+        duals : ndarray or sparse array of shape (K, n_all)
+            In the C form; for two classes their difference will do, shape (1, n_all).
+        former_C : float
+        """
+        given = duals.T.tocsr() if sparse.issparse(duals) else duals.T
+        made = np.empty((self.y.size, self.n_classes)) if not self.on_files else self.rooms.duals
+        size = max(1, SIZED_VALUES // self.n_classes)
+        for start in range(0, self.y.size, size):
+            part = slice(start, min(start + size, self.y.size))
+            some = given[part].toarray() if sparse.issparse(given) else given[part]
+            some = some if some.shape[1] > 1 else some * [[-0.5, 0.5]]
+            chosen = self.members[slice(*np.searchsorted(self.members, [part.start, part.stop]))]
+            made[part] = 0.0
+            made[chosen] = self._feasible(some[chosen - start] / former_C, chosen)
         return made
 
     def kept_duals(self, alpha: Any) -> Any:
         """Dual variables that the solver does not change: a copy of an array."""
-        return alpha if sparse.issparse(alpha) else alpha.copy()
+        return alpha if sparse.issparse(alpha) else super().kept_duals(alpha)
 
     def describe(self) -> str:
         """A line that says which problem this is."""
@@ -139,42 +184,51 @@ def dense_rows(alpha: Any, chosen: Any = slice(None)) -> np.ndarray:
     return np.asarray(alpha[chosen].toarray() if sparse.issparse(alpha) else alpha[chosen])
 
 
-def joint_weights(problem: JointProblem, alpha: Any) -> np.ndarray:
-    """``w_k(alpha)`` in float64, shape (K, d + 1)."""
-    W = new_weights(problem.X, problem.n_classes, np.float64)
-    if sparse.issparse(alpha):
-        add_listed(problem.X, problem.members, alpha.indptr, alpha.indices, alpha.data, W)
-    else:
-        add_combinations(problem.X, problem.members, alpha, W)
-    W *= problem.C
-    return np.ascontiguousarray(by_class(problem.X, W))
+def score_sums(
+    problem: JointProblem, W: np.ndarray, factors: Sequence[float] = (1.0,), alpha: Any = None
+) -> np.ndarray:
+    """``sum s_i Phi`` at multiples of W, of shape (K, d + 1), by one pass over the rows.
+
+    The last of the sums, shape (factors + 1,), is ``sum_i a_i . z_i``, without `alpha` zero.
+    """
+    own = in_layout(problem.X, W)
+
+    def of_part(part: Part, found: np.ndarray) -> None:
+        local = problem.of_part(part)
+        for block, codes, weights in local.blocks(np.float64, SMALLER):
+            scores = block.scores(own)
+            for k, factor in enumerate(factors):
+                found[k] += float(weights @ problem.joint.values(factor * scores, codes))
+            if alpha is not None:
+                found[-1] += float(np.vdot(dense_rows(part.of(alpha), block.rows), scores))
+
+    with problem.blas():
+        return problem.passes.total(of_part, len(factors) + 1)
 
 
-def scores_by_parts(problem: JointProblem, W: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The rows of the problem some at a time, and their scores: those of all rows and classes may outweigh the rows."""
-    members, K = problem.members, problem.n_classes
-    size = max(1, SIZED_VALUES // int(max(K, problem.values_per_row / K)))
-    for start in range(0, members.size, size):
-        chosen = members[start : start + size]
-        some = slice(start, start + size) if problem.whole else chosen
-        yield chosen, scores_of_rows(problem.X, W, None if problem.whole and size >= members.size else some)
+def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarray]:
+    """The sub-gradient at the scores of W, each row against its best rivals, scaled for the best bound; and its pull.
 
-
-def dual_of_weights(problem: JointProblem, W: np.ndarray) -> Any:
-    """The sub-gradient at the scores of W, each row against its best rivals, scaled for the best bound."""
-    weights, parts = problem.row_weights, []
-    for chosen, scores in scores_by_parts(problem, W):
-        pulls = problem.joint.pulls(scores, problem.codes[chosen]) * weights[chosen][:, None]
+    Over files both are zero: so many variables may outweigh the memory.
+    """
+    shape, own, parts = (problem.y.size, problem.n_classes), in_layout(problem.X, W), []
+    if problem.on_files:
+        return np.broadcast_to(0.0, shape), np.zeros(W.shape)
+    for block, codes, weights in problem.blocks(np.float64, SMALLER):
+        pulls = problem.joint.pulls(block.scores(own), codes) * weights[:, None]
         i, k = np.nonzero(pulls)
-        parts.append((chosen[i], k, pulls[i, k]))
-    rows, classes, values = (np.concatenate(one) for one in zip(*parts, strict=True))
-    alpha = sparse.csr_array((values, (rows, classes)), shape=(problem.y.size, problem.n_classes))
-    charged = problem.regularizer.conjugate(joint_weights(problem, alpha))
-    gained = problem.C * float(values[classes == problem.codes[rows]].sum())
-    alpha *= min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
-    return alpha if problem.many_variables else alpha.toarray()
+        parts.append((block.rows.start + i, k, pulls[i, k]))
+    i, k, values = (np.concatenate(one) for one in zip(*parts, strict=True))
+    alpha = sparse.csr_array((values, (i, k)), shape=shape)
+    pull = dual_weights(problem, alpha)
+    charged = problem.regularizer.conjugate(pull)
+    gained = problem.C * float(values[k == problem.codes[i]].sum())
+    t = min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
+    alpha *= t
+    return alpha if problem.many_variables else alpha.toarray(), t * pull
 
 
+@evaluate.register(JointProblem)
 def evaluate_joint(
     problem: JointProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
@@ -191,27 +245,38 @@ def evaluate_joint(
     given_offset : bool
         Makes no difference: there is no free intercept.
     """
-    alpha = point.alpha
+    known = judged_evaluation(problem, point, exact) if isinstance(point, JudgedPoint) else point.proven
+    if known is not None:
+        return known
+    alpha, pull = cast("Any", point.alpha), None
     if alpha is None:
         assert point.w is not None
-        alpha = dual_of_weights(problem, point.w)
+        alpha, pull = dual_of_weights(problem, point.w)
     quick = point.tracks and not exact
     rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
-    W = joint_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    paid, met, weights = 0.0, 0.0, problem.row_weights
-    for chosen, scores in scores_by_parts(problem, W):
-        paid += float(weights[chosen] @ problem.joint.values(scores, problem.codes[chosen]))
-        met += float(np.vdot(dense_rows(alpha, chosen), scores)) if quick else 0.0
-    charged = conjugate = problem.regularizer.value(W)
+    W = dual_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
+    paid, met = score_sums(problem, W, alpha=alpha if quick else None).tolist()
     if quick:
-        conjugate = problem.C * met - charged  # R*(v) = v.w - R(w)
-    elif not rebuild:
-        conjugate = problem.regularizer.conjugate(joint_weights(problem, alpha))
+        conjugate = problem.C * met - problem.regularizer.value(W)  # R*(v) = v.w - R(w)
+    else:
+        pull = W if rebuild else dual_weights(problem, alpha) if pull is None else pull
+        conjugate = problem.regularizer.conjugate(pull)
+    certificate = joint_certificate(problem, W, paid, alpha, conjugate)
+    return Evaluation.of(problem, W, alpha, certificate, exact=not quick)
+
+
+def joint_certificate(
+    problem: JointProblem, W: np.ndarray, paid: float, alpha: Any, conjugate: float | None = None
+) -> Certificate:
+    """The certificate of weights of shape (K, d + 1) with their sum of losses, and of a dual point.
+
+    `conjugate` is R* of the dual point's pull; when left out, one pass over the rows gives it.
+    """
+    if conjugate is None:
+        conjugate = problem.regularizer.conjugate(dual_weights(problem, alpha))
     sizes = dual_sizes(problem, alpha)
-    sums = Sums(paid, sizes.conjugates, charged, conjugate)
-    certificate = Certificate.of(problem.strength, rounded(problem, sums, W, sizes))
-    model = W[:, :-1].copy(), W[:, -1] * problem.scale
-    return Evaluation(*model, alpha, certificate, exact=not quick)  # type: ignore[arg-type]
+    sums = Sums(paid, sizes.conjugates, problem.regularizer.value(W), conjugate)
+    return Certificate.of(problem.strength, rounded(problem, sums, W, sizes))
 
 
 class DualSizes(NamedTuple):
@@ -289,6 +354,3 @@ def rounded(problem: JointProblem, sums: Sums, W: np.ndarray, sizes: DualSizes) 
     below = problem.C * (sizes.missed + (max(over, 0.0) + gamma(rows.rows + 8.0)) * sizes.gained)
     below += gamma(W.size + 4.0) * sums.regularizer_conjugate + drift * (SLACK * reached + drift)
     return sums._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
-
-
-evaluate.register(JointProblem, evaluate_joint)

@@ -11,6 +11,7 @@ import numpy as np
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import weights_at
 from saddlesvm.rows.layouts import Rows, dot_rows, n_features
+from saddlesvm.rows.passes import sampled
 from saddlesvm.runtime.small import compiled_of
 
 
@@ -18,7 +19,8 @@ from saddlesvm.runtime.small import compiled_of
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
     """The facts that must be equal for a checkpoint to be resumed; another kind of problem registers its own way."""
     if problem.passes.holds_rows:
-        return marks(problem, solver, sketch(problem.X, problem.members))
+        chosen = sampled(problem.X) if problem.on_files else problem.members
+        return marks(problem, solver, sketch(problem.X, chosen))
     return marks(problem, solver, problem.passes.margins(direction_of(problem.X)))
 
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -31,11 +31,12 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evalua
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
+from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, block_rows, by_class, new_weights
+from saddlesvm.rows.class_rows import ClassBlock, block_rows, by_class, in_layout, new_weights
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
 NOT_KEPT = np.empty((0, 0), dtype=np.float32)
@@ -57,6 +58,11 @@ class Response(NamedTuple):
     pulled: float
     pull: np.ndarray
 
+    def plus(self, other: Response) -> Response:
+        """What the rows of both respond together."""
+        paid, entropy = self.paid + other.paid, self.entropy + other.entropy
+        return Response(paid, entropy, self.pulled + other.pulled, self.pull + other.pull)
+
 
 class ClassSums(NamedTuple):
     """Sums over the rows that the mixing of a free intercept's dual point needs.
@@ -72,6 +78,10 @@ class ClassSums(NamedTuple):
     weights: np.ndarray
     own: np.ndarray
 
+    def plus(self, other: ClassSums) -> ClassSums:
+        """The sums over the rows of both."""
+        return ClassSums(self.weights + other.weights, self.own + other.own)
+
 
 @dataclass(frozen=True, eq=False)
 class MultinomialProblem(JointProblem):
@@ -81,14 +91,17 @@ class MultinomialProblem(JointProblem):
     any_intercept: ClassVar[bool] = True
     joint: JointLoss = SOFTMAX
 
-    @cached_property
+    @in_memory_cached
     def lengths(self) -> np.ndarray:
         """``||x_i||``, no smaller than it is."""
         return radii(self.norms)
 
     @cached_property
     def class_sums(self) -> ClassSums:
-        """Sums over the rows of each class."""
+        """Sums over the rows of each class, by a pass of its own."""
+        return reduce(ClassSums.plus, self.passes.each(lambda part: self.of_part(part)._class_sums()))
+
+    def _class_sums(self) -> ClassSums:
         W = new_weights(self.X, self.n_classes, np.float64)
         for block, own, weights in self.blocks(np.float64):
             factors = np.zeros((block.size, self.n_classes))
@@ -126,10 +139,14 @@ class MultinomialProblem(JointProblem):
         ----------
         W : ndarray
         kept : ndarray of shape (n_all, K) or empty
-            Receives the probabilities.
+            Receives the probabilities; of rows in memory only.
         dtype : dtype, default=float64
             Certificates need float64.
         """
+        with self.blas():
+            return reduce(Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W, kept, dtype)))
+
+    def _response(self, W: np.ndarray, kept: np.ndarray, dtype: Any) -> Response:
         totals, pull = np.zeros(3), np.zeros(W.shape)
         W = np.ascontiguousarray(W, dtype=dtype)
         own_pull = pull if dtype == np.float64 else np.zeros(W.shape, dtype=dtype)
@@ -188,10 +205,16 @@ class MultinomialProblem(JointProblem):
             block.add(turned, found)
         return np.multiply(found, self.C, dtype=np.float64)
 
+    def of_sample(self, X: rows.Rows, codes: np.ndarray, weights: np.ndarray, norms: np.ndarray) -> MultinomialProblem:
+        """The problem of some rows, X in memory, with weights that let them stand for all."""
+        found = self.over(X, codes, weights, norms, np.arange(codes.size, dtype=np.int32))
+        return replace(found, intercept=self.intercept)
+
 
 make_multinomial_problem = partial(make_joint_problem, joint=SOFTMAX, kind=MultinomialProblem)
 
 
+@evaluate.register(MultinomialProblem)
 def evaluate_multinomial(
     problem: MultinomialProblem, point: Point, *, exact: bool = True, given_offset: bool = False
 ) -> Evaluation:
@@ -208,14 +231,14 @@ def evaluate_multinomial(
         return point.proven
     assert point.w is not None
     W = np.asarray(point.w, dtype=np.float64)
-    found = problem.response(W if isinstance(problem.X, rows.Dense) else np.ascontiguousarray(W.T))
+    found = problem.response(in_layout(problem.X, W))
     certificate = certificate_of(problem, W, found._replace(pull=by_class(problem.X, found.pull)))
     return evaluation_of(problem, W, certificate)
 
 
 def evaluation_of(problem: MultinomialProblem, W: np.ndarray, certificate: Certificate) -> Evaluation:
     """The model of weights of shape (K, d + 1) with their certificate; no dual variable is stored."""
-    return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, np.empty((0, 0)), certificate)  # type: ignore[arg-type]
+    return Evaluation.of(problem, W, np.empty((0, 0)), certificate)
 
 
 def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Certificate:
@@ -287,6 +310,3 @@ def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tu
     reach = C * sizes.reach
     off = reach * math.sqrt(problem.n_classes) * hidden / total + share * 4.0 * gamma(sizes.rows + 8.0) * reach
     return mixed, share, off + 8.0 * UNIT * float(np.sqrt(square(mixed)))
-
-
-evaluate.register(MultinomialProblem, evaluate_multinomial)

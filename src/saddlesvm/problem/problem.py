@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -21,13 +21,15 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import UNIT, MarginErrors, RowSizes, paid_rounding, point_sizes, row_sizes
-from saddlesvm.problem.terms import Pointwise, Terms
+from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import STRENGTH, check
 
 Kind = TypeVar("Kind", bound="Problem")
+Value = TypeVar("Value")
 TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an intercept may be off by
 
 
@@ -85,6 +87,42 @@ class Strength(NamedTuple):
         return "lambda" if self.uses_lambda else "C"
 
 
+class Rooms(NamedTuple):
+    """Memory that a problem over files may use, each array of shape (n_all,), in memory or in a mapped file.
+
+    Attributes
+    ----------
+    duals : ndarray
+        Where the solver keeps its dual variables.
+    best : ndarray, optional
+        Those of the best bound so far; a copy in memory is made where there is no room.
+    spare : ndarray, optional
+        Further ones, of a sweep under way.
+    kept_bytes : int
+        Bytes for rows that the solver may keep from one block to the end of the sweep.
+    """
+
+    duals: np.ndarray = np.empty(0)
+    best: np.ndarray | None = None
+    spare: np.ndarray | None = None
+    kept_bytes: int = 0
+
+
+NO_ROOM = Rooms()
+
+
+class in_memory_cached(cached_property[Value]):
+    """A cached property of a problem; over files it is computed anew each time.
+
+    There, squared norms are known once their block has been read, and labels are kept in a few bytes a row.
+    """
+
+    def __get__(self, problem: Any, owner: Any = None) -> Any:
+        if problem is not None and problem.place is not None and problem.on_files:
+            return self.func(problem)
+        return super().__get__(problem, owner)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A regularised risk problem over (some of) the rows of a design matrix.
@@ -93,8 +131,9 @@ class Problem:
     ----------
     X : Dense or CSR
         The rows; their `bias` is `scale`, without an intercept 0.
-    y : ndarray of shape (n_all,), float64
-        Labels -1 and +1, or targets. Rows that are not members are ignored.
+    y : ndarray of shape (n_all,)
+        Labels -1 and +1, or targets, float64; over files whole numbers in few bytes. Rows that are not members are
+        ignored.
     loss : Loss
     C : float
         ``1 / (lambda n)``.
@@ -118,13 +157,10 @@ class Problem:
     fixed : ndarray of shape (d + 1,) or (0,)
         The pull of rows that are left out, and whose multipliers stand still: the primal is less by ``fixed . w``.
     place : Passes, optional
-        Where the rows are, if that is a place of its own; `X` then holds no values.
-    stored_points : {"checked", "checked later", "made anew"}
-        What becomes of the points in a checkpoint: they are checked when they are read, or, where the rows are read
-        from files, at the end of the resumed run; or they are not stored, and made anew.
+        Where the rows are, if that is a place of its own; `X` then holds no values, or is mapped from files.
+    rooms : Rooms, optional
+        Memory that solvers over files may use.
     """
-
-    stored_points: ClassVar[str] = "checked"
 
     X: Rows
     y: np.ndarray
@@ -136,12 +172,23 @@ class Problem:
     intercept: Intercept = field(default_factory=Absent)
     n: int = 0
     uses_lambda: bool = False
-    whole: bool = field(default=True)
     threads: int = 1
     penalty: Penalty = field(default_factory=L2)
     share: float = 1.0
     fixed: np.ndarray = field(default_factory=lambda: np.empty(0))
     place: Passes | None = None
+    rooms: Rooms = field(default=NO_ROOM, repr=False)
+
+    @property
+    def on_files(self) -> bool:
+        """Whether each pass over the rows reads them from files."""
+        return self.place is not None and self.place.reads_files
+
+    @property
+    def stored_points(self) -> str:
+        """What becomes of the points in a checkpoint: "checked" when they are read; "checked later", at the end of the
+        resumed run, where rows are read from files; or, for other kinds of problems, "made anew"."""
+        return "checked later" if self.on_files else "checked"
 
     @property
     def strength(self) -> Strength:
@@ -202,7 +249,7 @@ class Problem:
         pull *= self.C
         return pull + self.fixed if self.fixed.size else pull
 
-    @cached_property
+    @in_memory_cached
     def row_sizes(self) -> RowSizes:
         """What bounds on rounding need to know of the members' rows."""
         return row_sizes(self.X, self.norms, self.weights, self.members)
@@ -232,10 +279,10 @@ class Problem:
         y = part.of(self.y).astype(np.float64, copy=False)
         return Terms(part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C, self.penalty)
 
-    @cached_property
+    @in_memory_cached
     def pointwise(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
-        return Pointwise(self.loss, self.y, self.weights, self.is_small)
+        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights, self.is_small)
 
     @cached_property
     def of_members(self) -> Pointwise:
@@ -244,7 +291,7 @@ class Problem:
 
     def among(self, members: np.ndarray) -> Self:
         """The same problem with some of its members only; the sizes of all bound the rounding of fewer."""
-        fewer = replace(self, members=members, n=members.size, whole=False)
+        fewer = replace(self, members=members, n=members.size)
         vars(fewer)["row_sizes"] = self.row_sizes
         return fewer
 
@@ -254,8 +301,49 @@ class Problem:
         return kind(**own | others)
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
-        """A copy of dual variables, which the solver goes on to change."""
-        return alpha.copy()
+        """A copy of dual variables, which the solver goes on to change; where there is a room for those of the best
+        bound it is there, and the one copied before is gone."""
+        best = self.rooms.best
+        if best is None or alpha.shape != best.shape:
+            return alpha.copy()
+        best[:] = alpha
+        return best
+
+    def of_part(self, part: Part) -> Self:
+        """The problem of the rows of a pass' part, with all other dual variables fixed; itself where it holds them."""
+        if part.X is self.X:
+            return self
+        return self.over(part.X, part.of(self.y), part.of(self.weights), part.of(self.norms), part.rows)
+
+    def of_block(self, block: RowBlock) -> Self:
+        """The same of a block's rows."""
+        weights = block.gather(self.weights) if self.weights.size else self.weights
+        return self.over(block.X, block.gather(self.y), weights, block.gather(self.norms), self._members_of(block))
+
+    def of_rows(self, X: Rows, chosen: np.ndarray) -> Self:
+        """The same of some rows, whose values are X."""
+        members = np.arange(chosen.size, dtype=np.int32)
+        return self.over(X, self.y[chosen], weights_at(self.weights, chosen), self.norms[chosen], members)
+
+    def over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Self:
+        """The problem of some rows in memory; it reports its objectives in the C form."""
+        y, form = (
+            y.astype(np.float64, copy=False),
+            {"uses_lambda": False, "share": 1.0, "place": None, "rooms": NO_ROOM},
+        )
+        of_rows = {"X": X, "y": y, "weights": weights, "norms": norms, "members": members}
+        return replace(self, **of_rows, **form, intercept=self.intercept.of_block)  # type: ignore[arg-type]
+
+    def _members_of(self, block: RowBlock) -> np.ndarray:
+        """The rows of a block that take part, in the numbering of the block."""
+        if self.members.size == self.y.size:
+            return np.arange(block.size, dtype=np.int32)
+        pieces, done = [np.empty(0, dtype=np.int32)], 0
+        for part in block.parts:
+            first, last = np.searchsorted(self.members, (part.start, part.stop))
+            pieces.append((self.members[first:last] - (part.start - done)).astype(np.int32))
+            done += part.stop - part.start
+        return np.concatenate(pieces)
 
     def gathered(self, values: np.ndarray) -> np.ndarray:
         """The members' values among those of all rows; the array itself where all are members, or where it is empty."""
@@ -272,7 +360,7 @@ class Problem:
     @cached_property
     def is_small(self) -> bool:
         """Whether NumPy suffices for all of the problem: no compiled code pays then."""
-        return rows.is_small(self.X) and has_array_methods(self.loss)
+        return rows.is_small(self.X) and has_array_methods(self.loss) and (self.place is None or not self.on_files)
 
     @cached_property
     def values_per_row(self) -> float:
@@ -300,6 +388,7 @@ def make_problem(
     norms: np.ndarray | None = None,
     penalty: Penalty | None = None,
     share: float = 1.0,
+    rooms: Rooms = NO_ROOM,
 ) -> Problem:
     """Assemble a problem from rows and options that are already checked.
 
@@ -322,6 +411,8 @@ def make_problem(
         Half the squared norm when left out.
     share : float, default=1.0
         The factor of objectives in the C form for their report.
+    rooms : Rooms, optional
+        Memory that solvers over files may use.
 
     Raises
     ------
@@ -337,16 +428,16 @@ def make_problem(
         raise ValueError(f"intercept {str(kind)!r} does not work with a virtual feature of value {X.bias:g}")
     count = rows.n_rows(X)
     dtype = np.int32 if count < 2**31 else np.int64
-    whole = members is None
     chosen = np.arange(count, dtype=dtype) if members is None else np.ascontiguousarray(members, dtype=dtype)
     n = chosen.size
     C, _ = resolve_C(C, lam, n)
+    in_few_bytes = place is not None and place.reads_files and is_classification(loss)
     s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     if s.size and not (heavy := s[chosen] > 0.0).all():
-        chosen, whole = chosen[heavy], False
+        chosen = chosen[heavy]
     return Problem(
         X=X,
-        y=np.ascontiguousarray(y, dtype=np.float64),
+        y=np.ascontiguousarray(y, dtype=label_type(y) if in_few_bytes else np.float64),
         loss=loss,
         C=C,
         weights=s,
@@ -355,11 +446,17 @@ def make_problem(
         intercept=kind,
         n=n,
         uses_lambda=lam is not None,
-        whole=whole,
         penalty=L2() if penalty is None else penalty,
         share=share,
         place=place,
+        rooms=rooms,
     )
+
+
+def label_type(y: np.ndarray) -> Any:
+    """The type with the fewest bytes that holds labels, or class numbers."""
+    most = max(float(y.max(initial=0)), -float(y.min(initial=0)))
+    return next(kind for kind in (np.int8, np.int16, np.int32) if most <= np.iinfo(kind).max)
 
 
 def is_classification(loss: Loss) -> bool:

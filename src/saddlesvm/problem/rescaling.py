@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.crammer_singer import JointProblem, score_sums
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.problem import Problem
@@ -32,6 +32,7 @@ TURNS = 5  # searches of a factor at most, each followed by one of a free interc
 TURN_GAIN = 1e-6  # relative gain of a turn below which it was the last
 MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
 GAIN = 1e-9  # relative gain below which a model stays as it is
+FACTORS = (0.0, *(2.0**k for k in range(-8, 3)))  # of a model over files, among which the best is looked for
 ANY = (-np.inf, np.inf)  # factors
 
 Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
@@ -134,6 +135,9 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
 
 @candidates.register(JointProblem)
 def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidate]:
+    if problem.on_files:
+        yield from _multiples(problem, model)
+        return
     members, own = problem.members, problem.codes[problem.members]
     weights = problem.row_weights[members]
     if members.size * problem.n_classes > MOST_SCORES:
@@ -153,6 +157,16 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
 
         factor, value = lowest(objective)
         yield value, Point(w=factor * W)
+
+
+def _multiples(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidate]:
+    """Some multiples of a model, by one reading for all."""
+    if model is None:
+        return
+    W = np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
+    for factor, paid in zip(FACTORS, score_sums(problem, W, FACTORS).tolist(), strict=False):
+        sums = Sums(paid, 0.0, problem.regularizer.value(factor * W), 0.0)
+        yield objectives(problem.C, sums)[0], Point(w=factor * W)
 
 
 @candidates.register(KernelProblem)

@@ -88,8 +88,9 @@ def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset
         alpha[i] = -weight_of(terms.weights, i) * subgradient(terms.loss, z[k] + offset, terms.y[i])
 
 
-def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
-    """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,); the virtual feature is included."""
+def dual_weights(problem: Problem, alpha: Any) -> np.ndarray:
+    """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,), or (K, d + 1) for `alpha` of shape (n_all, K); the
+    virtual feature is included."""
     return problem.pulled(problem.passes.pull(alpha))
 
 

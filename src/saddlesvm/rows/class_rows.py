@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.rows.layouts import CSR, Dense, Rows, U, as_dense_row, axpy, n_features, n_rows
 from saddlesvm.rows.matrix import body_for
@@ -43,6 +44,11 @@ def new_weights(X: Rows, count: int, dtype: Any) -> np.ndarray:
 def by_class(X: Rows, W: np.ndarray) -> np.ndarray:
     """The weights as shape (K, d + 1): a view."""
     return W if isinstance(X, Dense) else W.T
+
+
+def in_layout(X: Rows, W: np.ndarray) -> np.ndarray:
+    """Weights of shape (K, d + 1) in the layout of the rows: a contiguous array, the given one where it can be."""
+    return np.ascontiguousarray(by_class(X, W))
 
 
 def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., Any]:
@@ -147,6 +153,14 @@ def add_listed(
     for i in members:
         for p in range(indptr[i], indptr[i + 1]):
             add_row(X, i, coefficients[p], W, classes[p])
+
+
+def add_multiples(X: Rows, members: np.ndarray, alpha: Any, W: np.ndarray) -> None:
+    """``w_k += sum over members i of alpha[i, k] x_i`` for an array or a CSR array of shape (n_all, K)."""
+    if sparse.issparse(alpha):
+        add_listed(X, members, alpha.indptr, alpha.indices, alpha.data, W)
+    else:
+        add_combinations(X, members, alpha, W)
 
 
 BLOCK_VALUES = 2**20  # values of a block's rows and scores together
@@ -254,8 +268,9 @@ def block_rows(X: Rows, count: int) -> int:
     return int(np.clip(BLOCK_VALUES // (width + count), FEWEST, MOST))
 
 
-def class_blocks(X: Rows, count: int, dtype: Any) -> Iterator[ClassBlock]:
-    """All rows, block by block, for the weights of `count` classes in a precision."""
-    size, n = block_rows(X, count), n_rows(X)
+def class_blocks(X: Rows, count: int, dtype: Any, smaller: int = 1) -> Iterator[ClassBlock]:
+    """All rows, block by block, for the weights of `count` classes in a precision; a block may be some times smaller
+    than usual."""
+    size, n = max(1, block_rows(X, count) // smaller), n_rows(X)
     for start in range(0, n, size):
         yield ClassBlock(X, slice(start, min(start + size, n)), np.dtype(dtype))

@@ -14,13 +14,15 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.class_rows import add_multiples, by_class, weights_shape
+from saddlesvm.rows.files import BlockReader, rows_between
 from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, n_features, n_rows, n_values, norms_of, reading_time
 from saddlesvm.runtime.threads import pieces_of, shared, worthwhile
 
 Answer = TypeVar("Answer")
 
 ADDING = 16.0  # stored values of a part per feature, at least: adding up the parts' vectors takes little time then
+SAMPLED = 256  # rows in a sample that represents all rows
 
 
 class Part(NamedTuple):
@@ -43,7 +45,7 @@ class Part(NamedTuple):
     first: int = 0
     last: int = -1
 
-    def of(self, values: np.ndarray) -> np.ndarray:
+    def of(self, values: Any) -> Any:
         """The entries of an array over the whole matrix in the numbering of `X`: a view, or the array itself."""
         return values if self.last < 0 else values[self.first : self.last]
 
@@ -70,9 +72,12 @@ class Passes(ABC):
     holds_rows : bool
         `X` holds the values of the rows; else only its shape, precision and virtual feature count, and solvers that
         visit rows of `X` one by one refuse.
+    reads_files : bool
+        Each pass reads all rows from files, block by block; squared norms are known once their block has been read.
     """
 
     holds_rows: ClassVar[bool] = False
+    reads_files: ClassVar[bool] = False
     X: Rows
     members: np.ndarray
 
@@ -121,9 +126,16 @@ class Passes(ABC):
             pass
         return z
 
-    def pull(self, alpha: np.ndarray) -> np.ndarray:
-        """``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64; `alpha` has an entry for each row of X."""
-        return self.total(lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w), n_features(self.X) + 1)
+    def pull(self, alpha: Any) -> np.ndarray:
+        """``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64; `alpha` has an entry for each row of X.
+
+        Of K entries a row, in an array or a CSR array of shape (n_all, K), it is of shape (K, d + 1).
+        """
+        if alpha.ndim == 1:
+            return self.total(lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w), n_features(self.X) + 1)
+        shape = weights_shape(self.X, alpha.shape[1])
+        found = self.total(lambda part, W: add_multiples(part.X, part.rows, part.of(alpha), W), shape)
+        return np.ascontiguousarray(by_class(self.X, found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +183,11 @@ class InMemory(Passes):
         dot_rows(self.X, self.members, np.ascontiguousarray(w, dtype=np.float64), z)
         return z
 
-    def pull(self, alpha: np.ndarray) -> np.ndarray:
-        """``sum_i alpha_i x_i`` over the rows; with one thread a plain call."""
-        if self.threads > 1:
+    def pull(self, alpha: Any) -> np.ndarray:
+        """``sum_i alpha_i x_i`` over the rows; with one thread, and of many classes, whose sums are large, one part."""
+        if self.threads > 1 and alpha.ndim > 1:
+            return replace(self, threads=1).pull(alpha)
+        if self.threads > 1 or alpha.ndim > 1:
             return super().pull(alpha)
         w = np.zeros(n_features(self.X) + 1)
         add_rows(self.X, self.members, alpha, w)
@@ -196,6 +210,7 @@ class FromFiles(Passes):
     """
 
     holds_rows: ClassVar[bool] = True
+    reads_files: ClassVar[bool] = True
     reader: BlockReader
     members: np.ndarray
 
@@ -203,6 +218,10 @@ class FromFiles(Passes):
     def X(self) -> Rows:  # type: ignore[override]
         """The mapped rows."""
         return self.reader.X
+
+    def norms(self) -> np.ndarray:
+        """``||x_i||^2`` of all rows of the files, as far as they were read: shared, and filled by the first reading."""
+        return self.reader.norms
 
     def among(self, members: np.ndarray) -> FromFiles:
         """Passes over other rows of the same files."""
@@ -254,3 +273,13 @@ class FromFiles(Passes):
 def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
     return InMemory(X, np.arange(count), n_values(X) / max(count, 1), threads).norms()
+
+
+def sampled(X: Rows) -> np.ndarray:
+    """Some rows, evenly spread."""
+    return np.unique(np.linspace(0, n_rows(X) - 1, SAMPLED).astype(np.int64))
+
+
+def sampled_norms(X: Rows) -> np.ndarray:
+    """Squared norms of some rows: a cheap sample."""
+    return np.array([squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])

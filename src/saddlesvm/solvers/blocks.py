@@ -32,12 +32,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point, relative
+from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, relative
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.on_files import JudgedPoint, StreamedProblem
+from saddlesvm.problem.on_files import certificate_of_sweep
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
-from saddlesvm.problem.sums import conjugate_sum, loss_sums, margins
+from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -46,7 +46,7 @@ from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
-from saddlesvm.solvers.sweeps import OverFiles, SweepState
+from saddlesvm.solvers.sweeps import OverFiles, SweepState, reader_of
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
 MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
@@ -212,12 +212,12 @@ class Blocks(OverFiles):
     def begun(self, kind: type[AnyBlocks], problem: Problem, seed: int, start: Point | None) -> AnyBlocks:
         """A state of this kind at zero, or at the given dual point."""
         streamed = self.suited(problem)
-        alpha = streamed.duals
+        alpha = streamed.rooms.duals
         if start is None or start.alpha is None:
             alpha[:] = 0.0
         elif start.alpha is not alpha:
             alpha[:] = start.alpha
-        w = streamed.running_weights(alpha)
+        w = self._running_weights(streamed, alpha)
         offset = problem.intercept.multiplier(None if start is None else start.w)
         if offset.size:
             w[-1] += offset[0]
@@ -232,10 +232,9 @@ class Blocks(OverFiles):
         streamed = [self.adapted(problem, state) for problem, state in zip(problems, states, strict=True)]
         due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
         chunks, then = due[0]  # the same seed gives every problem the same chunks
-        reader = streamed[0].reader
-        asking = [state for problem, state in zip(streamed, states, strict=True) if problem.asks_margins][
-            : reader.judges
-        ]
+        reader = reader_of(streamed[0])
+        asking = [state for problem, state in zip(streamed, states, strict=True) if self._asks_margins(problem)]
+        asking = asking[: reader.judges]
         judged = [state.judged for state in asking]
         first, last = states[0].position == 0, states[0].following.size > 0  # of this sweep
         block = reader.fetch(chunks, [] if first else judged, then, [] if last else judged)
@@ -243,25 +242,25 @@ class Blocks(OverFiles):
             state.target = budget.relative_gap
         return [self.visit(problem, state, block) for problem, state in zip(streamed, states, strict=True)]
 
-    def adapted(self, problem: Problem, state: BlocksState) -> StreamedProblem:
+    def adapted(self, problem: Problem, state: BlocksState) -> Problem:
         """Adapt the state of a resumed run: use the problem's array of dual variables, and its present blocks."""
         streamed = self.suited(problem)
-        if state.alpha is not streamed.duals:
-            streamed.duals[:] = state.alpha
-            state.alpha = streamed.duals
+        if state.alpha is not streamed.rooms.duals:
+            streamed.rooms.duals[:] = state.alpha
+            state.alpha = streamed.rooms.duals
         if state.norms is not streamed.norms:
             streamed.norms[:] = state.norms
             state.norms = streamed.norms
-        if not np.array_equal(state.edges, streamed.reader.edges):
+        if not np.array_equal(state.edges, reader_of(streamed).edges):
             begin_sweep(streamed, state)
         if state.values.count != state.kept.size:
             state.values.add(chosen_rows(streamed.X, state.kept))
         return streamed
 
     @staticmethod
-    def next_blocks(problem: StreamedProblem, state: BlocksState) -> tuple[list[int], list[int]]:
+    def next_blocks(problem: Problem, state: BlocksState) -> tuple[list[int], list[int]]:
         """The chunks of the block that is due, and of the block after it; the last block prepares the next sweep."""
-        size, count = problem.reader.per_block, state.order.size
+        size, count = reader_of(problem).per_block, state.order.size
         stop = min(state.position + size, count)
         if stop == count and not state.following.size:
             state.following = state.order.copy()
@@ -269,9 +268,9 @@ class Blocks(OverFiles):
         then = state.following[:size] if stop == count else state.order[stop : stop + size]
         return state.order[state.position : stop].tolist(), then.tolist()
 
-    def visit(self, problem: StreamedProblem, state: BlocksState, block: RowBlock) -> BlocksState:
+    def visit(self, problem: Problem, state: BlocksState, block: RowBlock) -> BlocksState:
         """Add a block's losses at the judged weights to the sums, and improve its dual variables."""
-        local, alpha = problem.local(block), block.gather(state.alpha)
+        local, alpha = problem.of_block(block), block.gather(state.alpha)
         state.paid += self._paid(local, state, block)
         self._improve(local, state, alpha)
         block.scatter(alpha, state.alpha)
@@ -304,7 +303,7 @@ class Blocks(OverFiles):
 
     def _room(self, problem: Any) -> int:
         """The number of rows that may be kept."""
-        return int(problem.kept_bytes / (KEPT_BYTES + matrix_bytes(problem.X) / problem.y.size))
+        return int(problem.rooms.kept_bytes / (KEPT_BYTES + matrix_bytes(problem.X) / problem.y.size))
 
     def _keep(self, problem: Any, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray) -> None:
         """Keep the rows of a block that are worth it, while there is room for them."""
@@ -319,7 +318,7 @@ class Blocks(OverFiles):
         """Passes of coordinate descent over one block, whose dual variables are `alpha`."""
         self._descend(local, state, alpha, lambda gains, visits, active: self._another(state, gains, visits, active))
 
-    def _improve_kept(self, problem: StreamedProblem, state: BlocksState) -> None:
+    def _improve_kept(self, problem: Problem, state: BlocksState) -> None:
         """Passes of coordinate descent over the rows kept in this sweep, with all others fixed."""
         rows, kept = state.kept, state.values
         if rows.size:
@@ -330,7 +329,7 @@ class Blocks(OverFiles):
             state.conjugates += self._conjugates(local, alpha) - before
         state.kept, state.values = rows[:0], KeptRows()
 
-    def _solve_kept(self, problem: StreamedProblem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
+    def _solve_kept(self, problem: Problem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
         """Improve the kept rows' variables `alpha` until their share of the gap is small, or for many visits."""
         most = KEPT_VISITS * problem.members.size / max(local.members.size, 1)
 
@@ -380,14 +379,40 @@ class Blocks(OverFiles):
         return gains[-1] * min(fall, 1.0) >= sum(gains) / (READING + visits)
 
     def _judged(self, problem: Any, state: BlocksState) -> Evaluation:
-        """The certificate of the last whole sweep."""
+        """A quick estimate of the model and the dual point of the last whole sweep."""
         last = state.last
-        judged: Evaluation = problem.judged(
-            last.model, last.primal_paid, last.bound_conjugates, last.bound_w, state.alpha
+        model, running = (
+            self._weights(problem, last.model),
+            (self._weights(problem, last.bound_w), last.bound_conjugates),
         )
-        return judged
+        certificate = self._certificate(problem, model, last.primal_paid, state.alpha, running)
+        return Evaluation.of(problem, model, state.alpha, certificate, exact=False)
 
-    def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
+    def _asks_margins(self, problem: Problem) -> bool:
+        """Whether the margins of all rows are computed as they are read: where at least half of them take part."""
+        return 2 * problem.members.size >= problem.y.size
+
+    def _running_weights(self, problem: Problem, alpha: np.ndarray) -> np.ndarray:
+        """The pull of dual variables as a state keeps it: in one row; zeros are not read."""
+        return dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
+
+    def _weights(self, problem: Any, flat: np.ndarray) -> np.ndarray:
+        """Weights that a state keeps in one row, in the shape of the model's."""
+        return flat
+
+    def _certificate(
+        self,
+        problem: Any,
+        model: np.ndarray,
+        paid: float,
+        alpha: np.ndarray,
+        running: tuple[np.ndarray, float] | None = None,
+    ) -> Certificate:
+        """The certificate of a judged model; its arguments are those of
+        :func:`~saddlesvm.problem.on_files.certificate_of_sweep`."""
+        return certificate_of_sweep(problem, model, paid, alpha, running)
+
+    def _end_of_sweep(self, problem: Problem, state: BlocksState) -> None:
         """Note what the sweep has proven, move a free intercept's multiplier, and begin the next sweep."""
         found, last = Judgement(state.judged, state.paid, state.conjugates, state.w.copy()), state.last
         if last.model.size and last.primal(problem) <= found.primal(problem):
@@ -408,15 +433,17 @@ class Blocks(OverFiles):
         """The last iterate, with the certificate of the best weights that a sweep judged."""
         if not state.last.model.size:
             return self.last_point(problem, state)
-        streamed, last, enough = self.suited(problem), state.last, state.target
-        W, judged, model = streamed.each_class(state.w), self._judged(streamed, state), streamed.each_class(last.model)
-        return JudgedPoint(
-            W, state.alpha, True, (judged,), judged=judged, model=model, paid=last.primal_paid, enough=enough
-        )
+        judged, last, alpha = self._judged(self.suited(problem), state), state.last, state.alpha
+
+        def prove() -> Certificate:
+            return self._certificate(problem, self._weights(problem, last.model), last.primal_paid, alpha)
+
+        W = self._weights(problem, state.w)
+        return JudgedPoint(W, alpha, True, (judged,), judged=judged, prove=prove, enough=state.target)
 
     def last_point(self, problem: Problem, state: BlocksState) -> Point:
         """The last iterate, whose certificate reads all rows; not the weights that the last sweep judged."""
-        return Point(self.suited(problem).each_class(state.w), state.alpha, tracks=True)
+        return Point(self._weights(self.suited(problem), state.w), state.alpha, tracks=True)
 
     def certified(self, problem: Problem, state: BlocksState, evaluation: Evaluation) -> BlocksState:
         """Take the multiplier of a free intercept over."""
@@ -435,10 +462,10 @@ def _judged_margins(local: Problem, block: RowBlock, judged: np.ndarray) -> np.n
     return known if known.size == local.members.size else known[local.members]
 
 
-def begin_sweep(problem: StreamedProblem, state: BlocksState) -> BlocksState:
+def begin_sweep(problem: Problem, state: BlocksState) -> BlocksState:
     """Begin a sweep over the present blocks."""
-    state.edges = problem.reader.edges.copy()
-    state.order = np.arange(problem.reader.n_chunks, dtype=np.int32)
+    state.edges = reader_of(problem).edges.copy()
+    state.order = np.arange(reader_of(problem).n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)
     state.following, state.position = nothing(), 0
     state.kept, state.values, state.norms = np.empty(0, dtype=np.int64), KeptRows(), problem.norms

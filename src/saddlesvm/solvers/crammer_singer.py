@@ -26,7 +26,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.crammer_singer import JointProblem, dense_rows, joint_weights
+from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import by_class, dots, new_weights
 from saddlesvm.rows.layouts import dtype_of
@@ -212,7 +213,7 @@ class JointAscent(SolverBase):
         alpha: Any = sparse.csr_array(given) if lists else np.array(dense_rows(given), dtype=np.float64)
         W = new_weights(problem.X, problem.n_classes, dtype_of(problem.X))
         if alpha.nnz if lists else alpha.any():
-            by_class(problem.X, W)[:] = joint_weights(problem, alpha)
+            by_class(problem.X, W)[:] = dual_weights(problem, alpha)
         return (ListedState if lists else AscentState).begun(problem, alpha, W, seed)
 
     def step(self, problem: JointProblem, state: Any, budget: Budget) -> Any:

@@ -23,13 +23,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.crammer_singer import JointProblem, joint_weights
-from saddlesvm.problem.joint_on_files import StreamedJointProblem
-from saddlesvm.problem.on_files import StreamedProblem
+from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.crammer_singer import JointProblem, joint_certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
-from saddlesvm.rows.class_rows import add_combinations, by_class, weights_shape
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows.class_rows import add_combinations, by_class, in_layout, weights_shape
 from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -94,7 +93,7 @@ class JointBlocks(Blocks):
     """
 
     any_penalty: ClassVar[bool] = False
-    kind: ClassVar[type[StreamedProblem]] = StreamedJointProblem
+    kind: ClassVar[type[Problem]] = JointProblem
     memory: float = field(default=np.inf, repr=False)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> JointBlocksState:
@@ -112,6 +111,31 @@ class JointBlocks(Blocks):
                 apart[part.rows] = local.joint.apart(scores, own)
         state.distances.of_rows = apart
         return paid
+
+    def _asks_margins(self, problem: Problem) -> bool:
+        """Whether the margins of all rows are computed as they are read: no, their scores are when they are visited."""
+        return False
+
+    def _running_weights(self, problem: Problem, alpha: np.ndarray) -> np.ndarray:
+        W = dual_weights(problem, alpha) if alpha.any() else np.zeros((alpha.shape[1], problem.n_features + 1))
+        return in_layout(problem.X, W).ravel()
+
+    def _weights(self, problem: JointProblem, flat: np.ndarray) -> np.ndarray:
+        return problem.each_class(flat)
+
+    def _certificate(
+        self,
+        problem: JointProblem,
+        model: np.ndarray,
+        paid: float,
+        alpha: np.ndarray,
+        running: tuple[np.ndarray, float] | None = None,
+    ) -> Certificate:
+        if running is None:
+            return joint_certificate(problem, model, paid, alpha)
+        regularizer, (pull, conjugates) = problem.regularizer, running
+        sums = Sums(paid, conjugates, regularizer.value(model), regularizer.conjugate(pull))
+        return Certificate.of(problem.strength, sums)
 
     def _conjugates(self, local: JointProblem, alpha: np.ndarray) -> float:
         members = local.members
@@ -134,9 +158,9 @@ class JointBlocks(Blocks):
             add_combinations(local.X, moved, former, change)
             W -= local.C * change
 
-    def _room(self, problem: StreamedJointProblem) -> int:
+    def _room(self, problem: JointProblem) -> int:
         each = matrix_bytes(problem.X) / problem.y.size + CLASS_BYTES * problem.n_classes
-        return int(problem.kept_bytes / (KEPT_BYTES + each))
+        return int(problem.rooms.kept_bytes / (KEPT_BYTES + each))
 
     def _worth_keeping(
         self, problem: Any, state: JointBlocksState, block: RowBlock, local: JointProblem, alpha: np.ndarray
@@ -154,7 +178,7 @@ class JointBlocks(Blocks):
         chosen[others] = np.cumsum(state.near)[places] <= left
         return np.flatnonzero(chosen)
 
-    def _solve_kept(self, problem: StreamedProblem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
+    def _solve_kept(self, problem: Problem, state: BlocksState, local: Any, alpha: np.ndarray) -> None:
         """Coordinate ascent over the kept rows, and Newton's method until their share of the gap is small."""
         primal, dual = self._objectives(problem, state)
         enough = max(LEFT * (primal - dual), 0.1 * state.target * primal)
@@ -174,7 +198,7 @@ class JointBlocks(Blocks):
         W = by_class(local.X, state.w.reshape(weights_shape(local.X, local.n_classes)))
         own = np.arange(alpha.shape[0]), local.codes
         before = objectives(problem.C, Sums(0.0, -float(alpha[own].sum()), 0.0, problem.regularizer.conjugate(W)))[1]
-        finish = JointFinish(local, alpha, fixed=W - joint_weights(local, alpha), memory=self.memory)
+        finish = JointFinish(local, alpha, fixed=W - dual_weights(local, alpha), memory=self.memory)
         cost, most = 0.0, EPOCHS * joint_epoch_cost(problem)
         while finish.steps < (FEWEST_STEPS if cost > most else MOST_STEPS) and not time_is_up():
             best = finish.best
@@ -191,7 +215,7 @@ class JointBlocks(Blocks):
         charged, conjugate = problem.regularizer.value(state.judged), problem.regularizer.conjugate(state.w)
         return objectives(problem.C, Sums(state.paid, state.conjugates, charged, conjugate))
 
-    def _end_of_sweep(self, problem: StreamedProblem, state: BlocksState) -> None:
+    def _end_of_sweep(self, problem: Problem, state: BlocksState) -> None:
         assert isinstance(state, JointBlocksState)
         state.remark, state.active = f"{state.free_rows} rows are free", max(state.free_rows, 1)
         state.near, state.free_rows = np.zeros(BINS), 0

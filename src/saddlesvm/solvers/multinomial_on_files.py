@@ -19,14 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point, objectives
-from saddlesvm.problem.joint_on_files import StreamedMultinomialProblem, total_response
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
-from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.rows.class_rows import by_class, weights_shape
@@ -106,7 +105,7 @@ class MultinomialOnFiles(Sweeps):
     """
 
     name: ClassVar[str] = "multinomial"
-    kind: ClassVar[type[StreamedProblem]] = StreamedMultinomialProblem
+    kind: ClassVar[type[Problem]] = MultinomialProblem
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> MultinomialFilesState:
         """Begin at zero, or at given weights of shape (K, d + 1); no row is read."""
@@ -132,17 +131,17 @@ class MultinomialOnFiles(Sweeps):
         with blas_for(0.0):
             return super().step_together(problems, states, budgets)
 
-    def visit(self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, part: Part) -> None:
+    def visit(self, problem: MultinomialProblem, state: MultinomialFilesState, part: Part) -> None:
         """Add up what a block's rows say at the weights, and take some of them along."""
         work, local = state.work, problem.of_part(part)
         if work.found is None:
-            work.found = [], []
-        responses, sample = work.found
+            work.found = None, []
+        before, sample = work.found
         kept = np.empty((local.y.size, problem.n_classes), dtype=np.float32)
-        responses.append(local.response(_layout(local, state.w), kept))
-        responses[:] = [total_response(responses)]
+        found = local.response(_layout(local, state.w), kept)
+        work.found = found if before is None else before.plus(found), sample
         each = matrix_bytes(problem.X) / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
-        room = FILLED * problem.kept_bytes / each * part.rows.size / problem.members.size
+        room = FILLED * problem.rooms.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
         unsure = (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)
         bend = weights * (SURE + unsure) * np.sqrt(local.norms)
@@ -155,10 +154,10 @@ class MultinomialOnFiles(Sweeps):
             sample.append(problem.of_sample(X, codes, weights[chosen] / odds[chosen], local.norms[chosen]))
 
     def end_of_sweep(
-        self, problem: StreamedMultinomialProblem, state: MultinomialFilesState, work: SweepWork, target: float
+        self, problem: MultinomialProblem, state: MultinomialFilesState, work: SweepWork, target: float
     ) -> None:
         """Take the step or shorten it."""
-        (found,), sample = work.found
+        found, sample = work.found
         state.proves_itself = state.proven = True
         state.model, state.pull = state.w, found.pull.ravel()
         state.sums = np.array([found.paid, found.entropy, found.pulled])
@@ -200,13 +199,13 @@ class MultinomialOnFiles(Sweeps):
         state.w = state.base + state.length * state.direction
 
     @staticmethod
-    def _certified(problem: StreamedMultinomialProblem, state: MultinomialFilesState) -> Evaluation:
+    def _certified(problem: MultinomialProblem, state: MultinomialFilesState) -> Evaluation:
         """The proof of the last sweep."""
         W = problem.each_class(state.model)
         paid, entropy, pulled = state.sums.tolist()
         found = Response(paid, entropy, pulled, problem.each_class(state.pull))
         certificate = certificate_of(problem, W, found)
-        return Evaluation(W[:, :-1].copy(), W[:, -1] * problem.scale, np.empty((0, 0)), certificate)  # type: ignore[arg-type]
+        return Evaluation.of(problem, W, np.empty((0, 0)), certificate)
 
     def solution(self, problem: Problem, state: MultinomialFilesState) -> Point:
         """The weights of the last whole sweep, with its certificate."""
@@ -249,7 +248,7 @@ def _lowest(state: MultinomialFilesState, primal: float, slope: float) -> float:
 def _of_sample(sample: Sample, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Objective and gradient of the problem over a sample."""
     W = _layout(sample[0], w)
-    return _at(sample[0], w, total_response([piece.response(W) for piece in sample]))
+    return _at(sample[0], w, reduce(Response.plus, (piece.response(W) for piece in sample)))
 
 
 def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> np.ndarray:

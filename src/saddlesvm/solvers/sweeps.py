@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
-from saddlesvm.problem.on_files import CarriedDuals, StreamedProblem
+from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State
@@ -41,9 +42,10 @@ class SweepWork(Workspace):
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
     carried: CarriedDuals | None = None
 
-    def begin(self, found: Any, problem: StreamedProblem, carried: np.ndarray | None) -> None:
+    def begin(self, found: Any, problem: Problem, carried: np.ndarray | None) -> None:
         """Begin a sweep with findings in no row; `carried` is the dual point that it is to prove beside its own."""
-        self.found, self.alpha = found, problem.spare_duals()
+        spare = problem.rooms.spare
+        self.found, self.alpha = found, np.zeros(problem.y.size) if spare is None else spare
         self.carried = CarriedDuals(problem, carried) if carried is not None and carried.any() else None
 
 
@@ -67,17 +69,25 @@ class SweepState(State):
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
 
+def reader_of(problem: Problem) -> BlockReader:
+    """What reads the rows of a problem over files."""
+    passes = problem.passes
+    assert isinstance(passes, FromFiles)
+    return passes.reader
+
+
 @dataclass(frozen=True)
 class OverFiles(SolverBase):
     """The base class of solvers over rows in files, which work on several problems at once."""
 
-    kind: ClassVar[type[StreamedProblem]] = StreamedProblem
+    kind: ClassVar[type[Problem]] = Problem
 
     def suited(self, problem: Problem) -> Any:
         """The problem; raise ValueError for one that the solver does not take."""
-        if not isinstance(problem, self.kind):
+        if not problem.on_files or not isinstance(problem, self.kind):
+            kind = self.kind.__name__
             raise ValueError(
-                f"{type(self).__name__} reads rows from files: use it in an estimator, or with a {self.kind.__name__}"
+                f"{type(self).__name__} reads rows from files: use it in an estimator, or with a {kind} there"
             )
         return problem
 
@@ -111,7 +121,7 @@ class Sweeps(OverFiles):
             state.rows_touched += own.rows.size
             state.visited += own.rows.size
             work.block += 1
-            if work.block < problem.reader.n_blocks:
+            if work.block < passes.reader.n_blocks:
                 state.epochs += (part.last - part.first) / problem.y.size
                 continue
             state.sweeps, state.visited, state.work = state.sweeps + 1, 0, SweepWork()
@@ -139,5 +149,4 @@ def at_sweep_start(state: Any) -> Any:
 
 def proven(problem: Problem, w: np.ndarray, alpha: np.ndarray, certificate: Certificate) -> Point:
     """A point that a sweep has proven."""
-    judged = Evaluation(w[:-1].copy(), float(w[-1] * problem.scale), alpha, certificate)
-    return Point(w, alpha, proven=judged)
+    return Point(w, alpha, proven=Evaluation.of(problem, w, alpha, certificate))

@@ -19,7 +19,6 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
-from saddlesvm.problem.on_files import StreamedProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -90,7 +89,6 @@ class AutoOnFiles(OverFiles):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
         """Begin with coordinate descent; at weights alone with Newton's method, where that is to be had."""
         state = Blocks().begun(OnFilesState, problem, seed, start)
-        assert isinstance(problem, StreamedProblem)
         state.method = self._finish([problem]).begun(problem, np.zeros(problem.n_features + 1))
         if start is not None and start.w is not None and start.alpha is None and self.begins_at_weights(problem):
             self._begin(problem, state, np.array(start.w, dtype=np.float64))
@@ -154,7 +152,6 @@ class AutoOnFiles(OverFiles):
         if not problem.penalty.identity():
             return False
         if not is_smooth(problem.loss):
-            assert isinstance(problem, StreamedProblem)
             return room_for(problem) >= INSIDE * width and problem.intercept.homogeneous
         return True
 
@@ -187,7 +184,6 @@ class AutoOnFiles(OverFiles):
 
     def _begin(self, problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
         """Begin Newton's method at these weights."""
-        assert isinstance(problem, StreamedProblem)
         state.method = self._finish([problem]).begun(problem, w)
         state.phase, state.w, state.epochs, state.work = NEWTON, w, float(state.sweeps), SweepWork()
 

@@ -98,4 +98,4 @@ def sample_of(problem: Problem, rank: np.ndarray, share: float) -> Problem:
     members = problem.members[rank[problem.members] < share]
     steepest = STEEPEST / (problem.loss.largest_curvature() * max(float(np.median(problem.norms[members])), TINY))
     C = min(problem.C * problem.members.size / members.size, max(problem.C, steepest))
-    return dataclasses.replace(problem, members=members, C=C, whole=False)
+    return dataclasses.replace(problem, members=members, C=C)

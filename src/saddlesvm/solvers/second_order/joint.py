@@ -33,10 +33,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dense_rows, joint_weights
+from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dense_rows
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
-from saddlesvm.rows.class_rows import add_combinations, by_class, new_weights
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows.class_rows import by_class, in_layout, new_weights
 from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
@@ -122,7 +123,7 @@ class JointFinish(Standing, State):
         self.problem, self.seed = problem, seed
         self.classes, self.counts = np.empty((n, K), dtype=np.int32), np.zeros(n, dtype=np.int32)
         self.sums, self.line = np.zeros(1, SUMS), np.zeros(1, LINE)
-        self.W = self._with_fixed(joint_weights(problem, alpha))
+        self.W = self._with_fixed(dual_weights(problem, alpha))
         self.Z = self._scores(self.W)
         self.pull, self.iterations, self.cost = self.W, 0, 0.0
         self.inverse: Inverse | None = None
@@ -154,7 +155,7 @@ class JointFinish(Standing, State):
     def _scores(self, W: np.ndarray) -> np.ndarray:
         """``x_i . w_k`` in float64, shape (n_all, K); W has shape (K, d + 1)."""
         problem = self.problem
-        own = _as_rows_have(problem, W)
+        own = in_layout(problem.X, W)
         Z = np.empty((problem.y.size, problem.n_classes))
         for block, _, _ in problem.blocks(np.float64):
             Z[block.rows] = block.scores(own)
@@ -175,9 +176,7 @@ class JointFinish(Standing, State):
         problem, C = self.problem, self.problem.C
         respond(self._smoothed(), self.Z, self.alpha, self.classes, self.counts, self.sums)
         paid, gained, coupled = self.sums.view(np.float64).tolist()
-        V = new_weights(problem.X, problem.n_classes, np.float64)
-        add_combinations(problem.X, problem.members, self.alpha, V)
-        V = self._with_fixed(C * by_class(problem.X, V))
+        V = self._with_fixed(dual_weights(problem, self.alpha))
         self.gradient = self.W - V
         self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
         charged = 0.5 * square(self.W) - self._pulled_by_fixed(self.W)
@@ -218,7 +217,7 @@ class JointFinish(Standing, State):
             bent_jointly(problem.X, free_rows, sought, t, found)
             return v + found.ravel()
 
-        rhs = -_as_rows_have(problem, self.gradient).ravel()
+        rhs = -in_layout(problem.X, self.gradient).ravel()
         enough = float(np.sqrt(0.3 * MOVE_RATIO * max(self.left, 0.0) / self.residual)) if self.residual > 0.0 else 1.0
         with blas_for(problem.n_classes * self.W.shape[1] ** 2 / BLAS_SPEED):
             found, self.iterations, _ = conjugate_gradients(
@@ -275,13 +274,13 @@ class JointNewton(SolverBase):
         """Begin at a dual feasible point."""
         assert start is not None and start.alpha is not None
         state = JointFinish(problem, dense_rows(start.alpha), self.q)
-        state.w = _as_rows_have(problem, state.pull)
+        state.w = in_layout(problem.X, state.pull.copy())
         return state
 
     def step(self, problem: JointProblem, state: JointFinish, budget: Budget) -> JointFinish:
         """Do a Newton step."""
         state.step(budget.relative_gap)
-        state.w = _as_rows_have(problem, state.pull)
+        state.w = in_layout(problem.X, state.pull.copy())
         state.rows_touched += problem.members.size
         state.epochs += 1.0
         return state
@@ -307,13 +306,6 @@ class JointNewton(SolverBase):
 def finish_fits(problem: JointProblem) -> bool:
     """Whether the memory has room for the finish."""
     return problem.y.size * problem.n_classes <= MOST_BLOCKS
-
-
-def _as_rows_have(problem: JointProblem, W: np.ndarray) -> np.ndarray:
-    """An array of shape (K, d + 1) in the layout of the rows."""
-    found = new_weights(problem.X, problem.n_classes, np.float64)
-    by_class(problem.X, found)[:] = W
-    return found
 
 
 def evaluation_cost(problem: JointProblem) -> float:

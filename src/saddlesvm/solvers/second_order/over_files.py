@@ -18,7 +18,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.on_files import CarriedDuals, StreamedProblem
+from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import STILL, Sums, objectives, summed
 from saddlesvm.problem.rounding import shortened
@@ -33,7 +33,7 @@ from saddlesvm.solvers.second_order.active_set import FILLED, ActiveSet
 from saddlesvm.solvers.second_order.driver import OverPasses, Setting
 from saddlesvm.solvers.second_order.free_rows import width_of
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
-from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven
+from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven, reader_of
 
 WORK_BYTES = 240  # bytes of a row that the active-set method takes along, besides its values
 
@@ -74,24 +74,24 @@ class PassesOverFiles(Sweeps):
 
     name: ClassVar[str] = "newton"
 
-    def begun(self, problem: StreamedProblem, w: np.ndarray) -> Any:
+    def begun(self, problem: Problem, w: np.ndarray) -> Any:
         """The method at its beginning, at these weights."""
         raise NotImplementedError
 
-    def setting(self, problem: StreamedProblem, target: float) -> Setting:
+    def setting(self, problem: Problem, target: float) -> Setting:
         """The problem as the method has it, to be solved to a relative gap."""
-        return Setting(problem.loss, problem.C, problem.regularizer, target, float(problem.kept_bytes))
+        return Setting(problem.loss, problem.C, problem.regularizer, target, float(problem.rooms.kept_bytes))
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
         """Begin; no row is read."""
         streamed = self.suited(problem)
-        streamed.duals[:] = start_alpha(problem, start)
+        streamed.rooms.duals[:] = start_alpha(problem, start)
         given = start.w if start is not None and self.begins_at_weights(problem) else None
         w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
         method = self.begun(streamed, w)
-        return PassesState(w=w, alpha=streamed.duals, active=problem.members.size, method=method)
+        return PassesState(w=w, alpha=streamed.rooms.duals, active=problem.members.size, method=method)
 
-    def visit(self, problem: StreamedProblem, state: PassesState, part: Part) -> None:
+    def visit(self, problem: Problem, state: PassesState, part: Part) -> None:
         """Add what the rows of a block answer."""
         method, work = state.method, state.work
         question = method.ask_balanced() if state.proving else method.question()
@@ -101,7 +101,7 @@ class PassesOverFiles(Sweeps):
             work.carried.visit(part)
         question.add_to(work.found, problem.terms_of(part), part.rows, part.of(work.alpha), part.first)
 
-    def end_of_sweep(self, problem: StreamedProblem, state: PassesState, work: SweepWork, target: float) -> None:
+    def end_of_sweep(self, problem: Problem, state: PassesState, work: SweepWork, target: float) -> None:
         """Take a step, or the proof of the point of the last one."""
         method, found, setting = state.method, work.found, self.setting(problem, target)
         due = problem.intercept.constrained and not method.balances  # a proof takes a sweep of its own
@@ -173,7 +173,7 @@ class NewtonOnFiles(PassesOverFiles):
         """Whether the weights of a start are all that a run takes: yes."""
         return True
 
-    def begun(self, problem: StreamedProblem, w: np.ndarray) -> NewtonOverPasses:
+    def begun(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
         """The method at its beginning."""
         wide = is_wide(w.size, self.memory)
         drawn = problem.members.size if isinstance(problem.X, Dense) else 0
@@ -203,11 +203,11 @@ class ActiveSetOnFiles(PassesOverFiles):
             )
         return super().suited(problem)
 
-    def begun(self, problem: StreamedProblem, w: np.ndarray) -> ActiveSet:
+    def begun(self, problem: Problem, w: np.ndarray) -> ActiveSet:
         """The method at its beginning."""
         return ActiveSet.begin(w, room_for(problem), problem.members.size)
 
-    def setting(self, problem: StreamedProblem, target: float) -> Setting:
+    def setting(self, problem: Problem, target: float) -> Setting:
         """The problem as the method has it."""
         return super().setting(problem, target)._replace(memory=self.memory)
 
@@ -215,11 +215,11 @@ class ActiveSetOnFiles(PassesOverFiles):
         """Begin at the solution of a sample: one block, of chunks from all over the files."""
         if states[0].method.width != 0.0:
             return
-        reader = problems[0].reader
+        reader = reader_of(problems[0])
         chunks = np.unique(np.linspace(0, reader.n_chunks - 1, reader.per_block).astype(int))
         block = reader.fetch(chunks.tolist())
         for problem, state in zip(problems, states, strict=True):
-            local, method, setting = problem.local(block), state.method, self.setting(problem, 0.0)
+            local, method, setting = problem.of_block(block), state.method, self.setting(problem, 0.0)
             state.rows_touched += local.members.size
             if method.at.any():
                 z = margins(local, method.at)
@@ -231,7 +231,7 @@ class ActiveSetOnFiles(PassesOverFiles):
             method.learn(setting, method.of_sample(setting, problem.members.size).solve(found))
 
 
-def _keep_better(problem: StreamedProblem, state: PassesState, sums: Sums, alpha: np.ndarray | None) -> None:
+def _keep_better(problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None) -> None:
     """Keep a dual point, with its proof, where none is better; None for the one that is kept already."""
     certificate = Certificate.of(problem.strength, sums)
     if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
@@ -241,7 +241,7 @@ def _keep_better(problem: StreamedProblem, state: PassesState, sums: Sums, alpha
         state.alpha[:] = alpha
 
 
-def _carry(problem: StreamedProblem, state: PassesState, carried: CarriedDuals) -> None:
+def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
     """Take the bound of the dual point over that was carried through the first sweep."""
     method, (pull, conjugates, charged, sizes) = state.method, carried.found()
     if method.balances:
@@ -253,20 +253,20 @@ def _carry(problem: StreamedProblem, state: PassesState, carried: CarriedDuals) 
     _keep_better(problem, state, summed(problem.facts, found, sizes, method.at, pull, move=move), None)
 
 
-def room_for(problem: StreamedProblem) -> int:
+def room_for(problem: Problem) -> int:
     """Rows that the active-set method may take along."""
-    return max(int(problem.kept_bytes / (_row_bytes(problem) + WORK_BYTES)), 1)
+    return max(int(problem.rooms.kept_bytes / (_row_bytes(problem) + WORK_BYTES)), 1)
 
 
-def corner_room(problem: StreamedProblem) -> float:
+def corner_room(problem: Problem) -> float:
     """The share of the rows that may be taken along where the loss' derivative has corners."""
     if is_cornerless(problem.loss):
         return 0.0
     count, width = problem.members.size, problem.n_features + 1
     a_row = _row_bytes(problem) + 2 * 8 * width + corners.WORK_BYTES
-    return corners.share_of(count, width, problem.kept_bytes / a_row)
+    return corners.share_of(count, width, problem.rooms.kept_bytes / a_row)
 
 
-def _row_bytes(problem: StreamedProblem) -> float:
+def _row_bytes(problem: Problem) -> float:
     """Bytes of the values of a row."""
     return matrix_bytes(problem.X) / problem.y.size
