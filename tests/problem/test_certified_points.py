@@ -25,7 +25,7 @@ from saddlesvm.problem.certificate import (
     mostly_rounding,
     to_the_sum,
 )
-from saddlesvm.problem.intercepts import Free
+from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
@@ -374,7 +374,8 @@ def asked(total: float, alpha: np.ndarray, loss: Loss, weighted: bool = False, s
     )
     sizes = point_sizes(loss, y, problem.norms, problem.weights, members, alpha, signs=True)
     charged = sum(abs(loss.conjugate(alpha[i], y[i], weight(problem, i))) for i in members)
-    return problem, to_the_sum(problem, alpha, sizes, charged), sizes, charged
+    side = Group(problem.members, problem.intercept)
+    return problem, to_the_sum(problem.pointwise, side, problem.norms, alpha, sizes, charged), sizes, charged
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -401,9 +402,9 @@ def test_variables_of_one_sign_that_sum_to_too_little_go_towards_their_bounds(
 def test_a_move_is_charged_by_the_sizes_of_the_conjugates(monkeypatch: pytest.MonkeyPatch, loss: Loss) -> None:
     charges: list[float] = []
 
-    def noted(problem: Problem, alpha: np.ndarray, sizes: Any, charged: float) -> Any:
-        charges.append(charged)
-        return to_the_sum(problem, alpha, sizes, charged)
+    def noted(*given: Any) -> Any:
+        charges.append(given[-1])
+        return to_the_sum(*given)
 
     monkeypatch.setattr(certificate, "to_the_sum", noted)
     problem = with_total(loss, 0.5, 0)
@@ -427,9 +428,11 @@ def test_variables_of_both_signs_are_shortened() -> None:
     alpha = np.where(np.arange(9) % 2, -0.25, 0.5)
     for total in (0.5, 1.0, 1.5):
         problem, move, sizes, charged = asked(total, alpha, Hinge())
-        assert move == shortened(sizes, problem.row_sizes, charged, total) and math.isfinite(move.pulled)
+        assert move == shortened(sizes, problem.members.size, charged, total) and math.isfinite(move.pulled)
     homogeneous = dataclasses.replace(problem, intercept=small_problem(Hinge(), intercept="regularized").intercept)
-    assert to_the_sum(homogeneous, alpha, sizes, charged) == shortened(sizes, problem.row_sizes, charged, 0.0)
+    side = Group(homogeneous.members, homogeneous.intercept)
+    expected = shortened(sizes, problem.members.size, charged, 0.0)
+    assert to_the_sum(homogeneous.pointwise, side, homogeneous.norms, alpha, sizes, charged) == expected
 
 
 def test_no_move_leads_to_a_sum_below_that_of_negative_variables() -> None:

@@ -14,7 +14,6 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.kernel_certificate import (
-    Expansion,
     KernelPoint,
     evaluate_kernel,
     may_pay,
@@ -183,7 +182,7 @@ def test_rows_that_cannot_pay_pay_nothing_however_far_their_values_are_off(loss)
     y = random.normal(size=200) if isinstance(loss, EpsilonInsensitive) else random.choice([-1.0, 1.0], 200)
     problem, _ = make_kernel_problem(random.normal(size=(200, 2)), Kernel("linear"), y, loss, C=1.0, intercept="free")
     f, errors = 3.0 * random.normal(size=200), 10.0 ** random.uniform(-16, 0, 200)
-    may = may_pay(problem, Expansion(np.zeros(200), f, np.array([0.25])), errors)
+    may = may_pay(problem.terms, f + 0.25, errors)
     assert 20 < np.count_nonzero(may) < 200
     for way in np.linspace(-1.0, 1.0, 21):
         paid = [loss.value(z, target) for z, target in zip(f + 0.25 + way * errors, y, strict=True)]

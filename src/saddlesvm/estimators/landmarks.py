@@ -19,8 +19,8 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.exact_scores import SpanPoint, of_exact_scores
 from saddlesvm.problem.intercepts import Free, make_intercept
+from saddlesvm.problem.kernel_certificate import SpanPoint, certificate_over_span
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine, Novelty
 from saddlesvm.problem.rounding import UNIT, gamma
@@ -182,7 +182,7 @@ def in_float64(fits: LinearFits, landmarks: Landmarks, X: Matrix, results: list[
         slip = float(np.abs(c) @ (slips[at] + gamma(at.size + 4.0) * np.abs(f)))
         beta = duals[[k]].toarray()[0]
         own = SpanPoint(scores[:, k], slips, result.intercept, float(c @ f), slip, beta, reached[k], errors.lengths)
-        proven = of_exact_scores(fits.rows.problem(sub, fits.loss, fits.options), own)
+        proven = certificate_over_span(fits.rows.problem(sub, fits.loss, fits.options), own)
         kept.append(result.recertified(proven, "features in float32"))
     return kept
 

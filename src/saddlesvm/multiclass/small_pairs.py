@@ -252,7 +252,7 @@ def to_the_sum(group: OfGroup, total: float, charged: float) -> Move:
     """
     point = PointSizes(0.0, 0.0, 0.0, 0.0, group.positive, group.negative)
     if total == 0.0 or point.positive - point.negative > total:
-        share = unbalance(point, RowSizes(group.rows, 0.0, 0.0, 0.0, 0.0, 0.0), total)
+        share = unbalance(point, group.rows, total)
         return Move(share * charged, share * group.alpha_length)
     share = stretching(point, int(group.rows), group.room, total)
     return Move(share * (charged + group.charged_at_top), share * group.room_length)

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.array_losses import methods_of
+from saddlesvm.problem.intercepts import Group
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
@@ -47,7 +48,7 @@ from saddlesvm.problem.sums import (
     sums_and_pull,
     sums_of_margins,
 )
-from saddlesvm.problem.terms import Pointwise
+from saddlesvm.problem.terms import Pointwise, box_of
 from saddlesvm.rows.layouts import float64_matrix
 
 ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
@@ -497,7 +498,8 @@ def _evaluation(problem: Problem, point: Point, rows: RowSums, pull: np.ndarray 
         return float(loss_sums(terms, members, margin, added + move, np.zeros(alpha.size))[0])
 
     weights = kind.split(w)[0]
-    move = to_the_sum(problem, alpha, sizes, rows.sums[3]) if kind.constrained else STILL
+    side = Group(members, kind)
+    move = to_the_sum(terms, side, problem.norms, alpha, sizes, rows.sums[3]) if kind.constrained else STILL
     norm = norm_of(weights)
     errors = margin_errors(problem.row_sizes, norm, added, shifted=added != offset)
     errors = errors._replace(of_rows=errors.of_rows + drift)
@@ -513,17 +515,20 @@ def _evaluation(problem: Problem, point: Point, rows: RowSums, pull: np.ndarray 
     return Evaluation(w[:-1].copy(), kind.published(w, offset), alpha, certificate)
 
 
-def to_the_sum(problem: Problem, alpha: np.ndarray, sizes: PointSizes, charged: float) -> Move:
-    """How the dual variables must still move for their sum to be the one that a free intercept asks for."""
-    total = getattr(problem.intercept, "total", 0.0)
-    move = shortened(sizes, problem.row_sizes, charged, total)
+def to_the_sum(
+    terms: Pointwise, side: Group, norms: np.ndarray, alpha: np.ndarray, sizes: PointSizes, charged: float
+) -> Move:
+    """How the dual variables of some rows must still move for their sum to be the one that their intercept asks for.
+
+    `sizes` are those of these rows' variables, and `charged` is the sum of the conjugates' sizes.
+    """
+    rows, total = side.rows, getattr(side.intercept, "total", 0.0)
+    move = shortened(sizes, rows.size, charged, total)
     if math.isfinite(move.pulled) or sizes.positive - sizes.negative > total:
         return move
-    terms, members = problem.pointwise, problem.members
-    negative, positive = (problem.loss.bounds(sign, 1.0)[1] for sign in (-1.0, 1.0))
-    high = np.where(terms.y > 0.0, positive, negative) * problem.row_weights
-    at_top = loss_sums(terms, members, np.zeros(members.size), 0.0, high)[3]
-    room = (high - alpha)[members]
-    share = stretching(sizes, members.size, float(room.sum()), total)
-    way = float(np.einsum("i,i", room, radii(problem.norms[members])))
+    high = box_of(terms.loss, terms.y, terms.weights)[1]
+    at_top = loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3]
+    room = (high - alpha)[rows]
+    share = stretching(sizes, rows.size, float(room.sum()), total)
+    way = float(np.einsum("i,i", room, radii(norms[rows])))
     return Move(share * (charged + float(at_top)), SLACK * share * way, math.inf if share > 0.0 else 0.0)

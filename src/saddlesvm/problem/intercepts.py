@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -262,6 +262,21 @@ def intercept_kind(name: str) -> type[Intercept]:
     if name not in INTERCEPTS:
         raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}; got {name!r}")
     return INTERCEPTS[name]
+
+
+class Group(NamedTuple):
+    """Rows that share an intercept: all, in a linear problem.
+
+    Attributes
+    ----------
+    rows : int32 ndarray
+        Their numbers, ascending.
+    intercept : Intercept
+        With the sum that their dual variables have.
+    """
+
+    rows: np.ndarray
+    intercept: Intercept
 
 
 def make_intercept(given: str | Intercept, scale: float) -> Intercept:

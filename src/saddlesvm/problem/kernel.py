@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.problem.fingerprint import fingerprint
-from saddlesvm.problem.intercepts import Intercept, InterceptName, make_intercept
+from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, resolve_C
@@ -102,21 +102,6 @@ def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
 def has_table(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Whether a problem over so many points holds those rows of its kernel matrix that are needed."""
     return X.shape[0] <= MIDDLE and 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and has_rows(kernel)
-
-
-class Group(NamedTuple):
-    """Rows that share an offset.
-
-    Attributes
-    ----------
-    rows : int32 ndarray
-        Their numbers, ascending.
-    intercept : Intercept
-        With the sum that their dual variables have.
-    """
-
-    rows: np.ndarray
-    intercept: Intercept
 
 
 def has_kernel_solver(loss: Any) -> bool:

@@ -14,13 +14,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
-from saddlesvm.problem.intercepts import Intercept, offset_slope
-from saddlesvm.problem.kernel import Group, KernelProblem
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate, to_the_sum
+from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
+from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.loss import Loss, Shape, traits_of
+from saddlesvm.problem.problem import Problem, Strength, is_classification
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import (
     SLACK,
+    UNDERFLOW,
     UNIT,
     Around,
     MarginErrors,
@@ -29,10 +31,10 @@ from saddlesvm.problem.rounding import (
     conjugate_rounding,
     gamma,
     paid_rounding,
-    stretching,
-    unbalance,
+    point_sizes,
 )
 from saddlesvm.problem.sums import loss_sums
+from saddlesvm.problem.terms import Pointwise, box_of
 from saddlesvm.rows.kernels import expand
 
 
@@ -126,22 +128,17 @@ def certified_values(
     given : ndarray of shape (groups,), optional
         Offsets to judge; the best ones when left out.
     """
-    (beta, f), (feasible, dual_f), terms = model, dual, problem.terms
-    alpha = alpha_of(problem, feasible)
-    offsets, sums, asked = np.zeros(len(problem.sides)), np.zeros(3), 0.0
-    for k, (rows, intercept) in enumerate(problem.sides):
-        margins = f if rows.size == problem.n else f[rows]
-        offsets[k] = best_midway(problem, problem.sides[k], margins) if given is None else given[k]
-        paid, conjugates, _, charged, _ = loss_sums(terms, rows, margins, offsets[k], alpha)
-        sums += (paid, conjugates, charged)
-        asked += _asked(problem, intercept, beta, float(offsets[k])).cost
-    found = Sums(float(sums[0]) + asked, float(sums[1]), half_norm(beta, f), half_norm(feasible, dual_f))
-    own = Expansion(beta, f, offsets)
-    other = own if feasible is beta else Expansion(feasible, dual_f, offsets)
-    rounded = _rounded(problem, found, own, other, alpha, (float(sums[0]), float(sums[2])))
-    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
-        rounded = rounded._replace(at_zero=-math.inf)
-    certificate = Certificate.of(problem.strength, rounded)
+    (beta, f), (feasible, dual_f), n = model, dual, problem.n
+    offsets, asked = np.zeros(len(problem.sides)), Asked(0.0, 0.0)
+    for k, side in enumerate(problem.sides):
+        values = f if side.rows.size == n else f[side.rows]
+        offsets[k] = best_midway(problem, side, values) if given is None else given[k]
+        asked = asked.plus(_asked(problem, side.intercept, beta, float(offsets[k])))
+    own = _expanded(problem, beta, f)
+    other = own if feasible is beta else _expanded(problem, feasible, dual_f)
+    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
+    posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
+    certificate, alpha = certificate_of_values(posed, own, offsets, asked, DualPoint(feasible, other.half, other.off))
     intercepts: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
     return KernelEvaluation(beta, intercepts, alpha, certificate, f)
 
@@ -177,6 +174,10 @@ class Asked(NamedTuple):
     cost: float
     error: float
 
+    def plus(self, other: Asked) -> Asked:
+        """Both together."""
+        return Asked(self.cost + other.cost, self.error + other.error)
+
 
 def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float) -> Asked:
     """The cost of an offset of the values that the model of `beta` has; where the kernel holds a regularised intercept,
@@ -190,75 +191,108 @@ def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offse
     return Asked(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
 
-class Expansion(NamedTuple):
-    """``sum_i beta_i k(x_i, .)``, its values f at the rows, and the offset of each group."""
+class Posed(NamedTuple):
+    """A problem whose models are known by their values at the rows.
+
+    Attributes
+    ----------
+    terms : Pointwise
+    members : ndarray of shape (n,)
+        The rows that take part.
+    sides : tuple of Group
+        The same, by their intercepts.
+    bounds : pair of ndarrays of shape (n_all,)
+        Of the dual variables.
+    strength : Strength
+    lengths : ndarray of shape (n_all,)
+        No less than those of the rows in the feature space, the virtual feature included.
+    """
+
+    terms: Pointwise
+    members: np.ndarray
+    sides: tuple[Group, ...]
+    bounds: tuple[np.ndarray, np.ndarray]
+    strength: Strength
+    lengths: np.ndarray
+
+
+class Model(NamedTuple):
+    """A function of the feature space.
+
+    Attributes
+    ----------
+    values, slips : ndarray of shape (n_all,)
+        At all rows, without the offsets, and how far they can be off.
+    half, off : float
+        Half its squared norm, and how far that can be off.
+    """
+
+    values: np.ndarray
+    slips: np.ndarray
+    half: float
+    off: float
+
+
+class DualPoint(NamedTuple):
+    """``g = sum_i beta_i k(x_i, .)``, feasible but for rounding: beta, and half its squared norm, as of a `Model`."""
 
     beta: np.ndarray
-    f: np.ndarray
-    offsets: np.ndarray
+    half: float
+    off: float
 
 
-def _rounded(
-    problem: KernelProblem,
-    found: Sums,
-    model: Expansion,
-    dual: Expansion,
-    alpha: np.ndarray,
-    parts: tuple[float, float],
-) -> Sums:
-    """The sums with bounds on their rounding.
+def certificate_of_values(
+    posed: Posed, model: Model, offsets: np.ndarray, asked: Asked, dual: DualPoint
+) -> tuple[Certificate, np.ndarray]:
+    """The certificate of a model with an offset for each side, and the dual variables that it is proven by.
 
-    Parameters
-    ----------
-    parts : tuple of float
-        What the losses alone amount to, and the sum of the sizes of the conjugates of `alpha`.
+    `asked` is what the offsets cost beside the losses.
     """
-    paid, charged = parts
-    loss, C, n = problem.loss, problem.C, problem.n
-    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    slips = [_expansion_error(problem, model)]
-    slips.append(slips[0] if dual is model else _expansion_error(problem, dual))
-    away, label = np.abs(model.offsets)[problem.side_of], np.abs(problem.y) if problem.is_regression else 0.0
-    s, e = problem.row_weights, slips[0] + 4.0 * UNIT * (away + np.abs(model.f) + label)
-    e = np.where(may_pay(problem, model, e), e, 0.0)
-    rows = RowSizes(float(n), 0.0, 0.0, float(s @ e), float(s @ (e * e)), float(e.max(initial=0.0)))
-    sizes = np.abs(alpha)
-    paired = float((sizes * label).sum()) if problem.is_regression else float(sizes.sum())
-    point = PointSizes(0.0, 0.0, 0.0, paired, *_signs(alpha))
-    own = _norm_error(model, slips[0], n)
-    reached = own if dual is model else _norm_error(dual, slips[1], n)
-    moved, recharged = np.zeros(n), 0.0
-    for side in problem.sides:
+    terms, members, sides, bounds, strength, lengths = posed
+    loss, C, alpha = terms.loss, strength.C, np.clip(dual.beta / strength.C, *bounds)
+    nothing, norms = np.zeros(alpha.size), lengths * lengths
+
+    def sums_of(side: Group, offset: float, variables: np.ndarray) -> Any:
+        values = model.values if side.rows.size == alpha.size else model.values[side.rows]
+        return loss_sums(terms, side.rows, values, offset, variables)
+
+    def around(step: float) -> float:
+        pairs = zip(sides, offsets.tolist(), strict=True)
+        return sum(float(sums_of(side, offset + step, nothing)[0]) for side, offset in pairs)
+
+    paid = conjugates = charged = pulled = recharged = 0.0
+    away = np.zeros(alpha.size)
+    for side, offset in zip(sides, offsets, strict=True):
+        one = sums_of(side, offset, alpha)
+        paid, conjugates, charged = paid + one[0], conjugates + one[1], charged + one[3]
+        away[side.rows] = offset
+    for side in sides:
         if side.intercept.constrained:
-            move, cost = _to_the_sum(problem, side, alpha, charged)
-            moved[side.rows] += move
-            recharged += cost
-    shift = float((C * moved + np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
-
-    def around(move: float) -> float:
-        terms, nothing = problem.terms, np.zeros(n)
-        return sum(
-            float(loss_sums(terms, side.rows, model.f[side.rows], offset + move, nothing)[0])
-            for side, offset in zip(problem.sides, model.offsets, strict=True)
-        )
-
-    asked = sum(
-        _asked(problem, side.intercept, model.beta, offset).error
-        for side, offset in zip(problem.sides, model.offsets.tolist(), strict=True)
-    )
-    errors = PointErrors(rows, point, own, reached, shift, recharged, asked)
-    return with_rounding(loss, C, found._replace(paid=paid), charged, errors, around)._replace(paid=found.paid)
+            own = point_sizes(loss, terms.y, norms, terms.weights, side.rows, alpha, signs=True)
+            move = to_the_sum(terms, side, norms, alpha, own, charged)
+            pulled, recharged = pulled + move.pulled, recharged + move.charged
+    label = 0.0 if is_classification(loss) else np.abs(terms.y)
+    e = model.slips + 4.0 * UNIT * (np.abs(away) + np.abs(model.values) + label)
+    e = np.where(may_pay(terms, model.values + away, e), e, 0.0)[members]
+    s = terms.weights[members] if terms.weights.size else 1.0
+    rows = RowSizes(float(e.size), 0.0, 0.0, float((s * e).sum()), float((s * e * e).sum()), float(e.max(initial=0.0)))
+    point = point_sizes(loss, terms.y, norms, terms.weights, members, alpha)
+    shift = C * pulled + float((np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
+    errors = PointErrors(rows, point, model.off, dual.off, shift, recharged, asked.error)
+    found = with_rounding(loss, C, Sums(paid, conjugates, model.half, dual.half), charged, errors, around)
+    zero = 0.0 if all(side.intercept.homogeneous for side in sides) else -math.inf
+    return Certificate.of(strength, found._replace(paid=paid + asked.cost, at_zero=zero)), alpha
 
 
-def may_pay(problem: KernelProblem, model: Expansion, errors: np.ndarray) -> np.ndarray:
+def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Which rows may pay anything where their values are off by so much: losses are convex, so that nothing is paid
     between two values where nothing is. The errors are doubled, as the ends are rounded.
     """
-    if not has_array_methods(problem.loss):
-        return np.ones(problem.n, dtype=bool)
-    value, z = methods_of(problem.loss).value, model.f + model.offsets[problem.side_of]
+    if not has_array_methods(terms.loss):
+        return np.ones(z.size, dtype=bool)
+    value = methods_of(terms.loss).value
     with np.errstate(all="ignore"):
-        ends = [value(problem.loss, z + way * errors, problem.y) for way in (-2.0, 2.0)]
+        ends = [value(terms.loss, z + way * errors, terms.y) for way in (-2.0, 2.0)]
     return np.asarray((ends[0] != 0.0) | (ends[1] != 0.0))
 
 
@@ -311,37 +345,13 @@ def with_rounding(
     return found._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
 
 
-def _to_the_sum(problem: KernelProblem, side: Group, alpha: np.ndarray, charged: float) -> tuple[np.ndarray, float]:
-    """How far the dual variables of a group must move for their sum to be what it must be, and by how much the sum of
-    the conjugates can grow thereby: the heavier sign is shortened, or all are moved towards their upper bounds.
-    """
-    own, total = alpha[side.rows], getattr(side.intercept, "total", 0.0)
-    point, size = PointSizes(0.0, 0.0, 0.0, 0.0, *_signs(own)), RowSizes(float(own.size), 0.0, 0.0, 0.0, 0.0, 0.0)
-    if total == 0.0 or point.positive - point.negative > total:
-        share = unbalance(point, size, total)
-        return share * np.abs(own), share * charged
-    high = problem.bounds[1]
-    room = high[side.rows] - own
-    share = stretching(point, own.size, float(room.sum()), total)
-    at_top = loss_sums(problem.terms, side.rows, np.zeros(own.size), 0.0, high)[3]
-    return share * room, share * (charged + float(at_top))
-
-
-def _expansion_error(problem: KernelProblem, one: Expansion) -> np.ndarray:
-    """How far the values of an expansion can be off, what a regularised intercept adds to them included."""
-    size = float(np.abs(one.beta).sum())
-    slip = problem.at_rows(problem.errors.of_expansion(problem.of_points(one.beta), UNIT))
-    return slip + gamma(problem.n + 4.0) * problem.offset * size
-
-
-def _norm_error(one: Expansion, slip: np.ndarray, n: int) -> float:
-    """How far half the squared norm of an expansion can be off, whose values can be off by `slip`."""
-    size = np.abs(one.beta)
-    return 0.5 * (float(size @ slip) + gamma(n + 4.0) * float(size @ np.abs(one.f)))
-
-
-def _signs(alpha: np.ndarray) -> tuple[float, float]:
-    return float(np.maximum(alpha, 0.0).sum()), float(np.maximum(-alpha, 0.0).sum())
+def _expanded(problem: KernelProblem, beta: np.ndarray, f: np.ndarray) -> Model:
+    """``sum_i beta_i k(x_i, .)`` with its values f; what a regularised intercept adds to them can be off, too."""
+    sizes, n = np.abs(beta), problem.n
+    slips = problem.at_rows(problem.errors.of_expansion(problem.of_points(beta), UNIT))
+    slips = slips + gamma(n + 4.0) * problem.offset * float(sizes.sum())
+    off = 0.5 * (float(sizes @ slips) + gamma(n + 4.0) * float(sizes @ np.abs(f)))
+    return Model(f, slips, half_norm(beta, f), off)
 
 
 def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
@@ -366,3 +376,65 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 
 
 evaluate.register(KernelProblem, evaluate_kernel)
+
+
+class SpanPoint(NamedTuple):
+    """A model and a dual point, as functions of the span.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_all,), float64
+        The model's at all rows, without its intercept.
+    slips : ndarray of shape (n_all,)
+        How far they can be off by rounding.
+    intercept : float
+    square, slip : float
+        The squared norm of the model without its intercept, and how far that can be off.
+    beta : ndarray of shape (n_all,)
+        C times the dual variables, feasible but for rounding.
+    reached : float
+        No less than the squared norm of the dual point's function.
+    lengths : ndarray of shape (n_all,)
+        No less than those of the rows.
+    """
+
+    scores: np.ndarray
+    slips: np.ndarray
+    intercept: float
+    square: float
+    slip: float
+    beta: np.ndarray
+    reached: float
+    lengths: np.ndarray
+
+
+def certificate_over_span(problem: Problem, point: SpanPoint) -> Certificate:
+    """The certificate of a model over the span H of landmarks' kernel functions.
+
+    Features of landmarks are held in float32; the model computes the functions in float64, and its problem is posed
+    over H. Both objectives are those of that problem, wherever its point comes from:
+
+        P = ||f||^2 / 2 + C sum_i s_i phi_i(f_i + b)
+        D = -||g||^2 / 2 - C sum_i s_i phi_i*(-a_i / s_i),       g = C sum_i a_i k(x_i, .) projected on H
+
+    with the virtual feature's part of both norms, and the term of a given sum of dual variables, where there are such.
+
+    Parameters
+    ----------
+    problem : Problem
+        Over features of the rows, of which labels, weights, C and the intercept count.
+    point : SpanPoint
+    """
+    kind, members, C, terms = problem.intercept, problem.members, problem.C, problem.pointwise
+    offset, bounds = point.intercept if kind.present else 0.0, box_of(problem.loss, problem.y, problem.weights)
+    alpha = np.clip(point.beta / C, *bounds)
+    own, pulled = (offset / kind.scale, C * kind.scale * float(alpha.sum())) if kind.in_kernel else (0.0, 0.0)
+    half, reached = 0.5 * (point.square + own * own), 0.5 * (point.reached + pulled * pulled)
+    summing = C * kind.scale * gamma(members.size + 8.0) * float(np.abs(alpha).sum()) if kind.in_kernel else 0.0
+    lost = UNDERFLOW * (1.0 + C) * members.size if np.any(point.scores) or np.any(point.beta) or offset else 0.0
+    model = Model(point.scores, point.slips, half, 0.5 * point.slip + gamma(8.0) * half + lost)
+    dual = DualPoint(point.beta, reached, gamma(8.0) * reached + summing * (abs(pulled) + summing))
+    lengths = np.sqrt(point.lengths * point.lengths + kind.in_kernel)
+    posed = Posed(terms, members, (Group(members, kind),), bounds, problem.strength, lengths)
+    asked = Asked(kind.paid(offset), gamma(8.0) * abs(kind.paid(offset)))
+    return certificate_of_values(posed, model, np.array([offset]), asked, dual)[0]

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.intercepts import Free
-from saddlesvm.problem.kernel import Group, KernelProblem, Views
+from saddlesvm.problem.intercepts import Free, Group
+from saddlesvm.problem.kernel import KernelProblem, Views
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Pinball
 from saddlesvm.problem.rounding import UNIT

@@ -228,9 +228,12 @@ def conjugate_rounding(loss: Loss, rows: RowSizes, sizes: float, point: PointSiz
     return gamma(depth(rows.rows) + loss_units(loss)) * (sizes + 2.0 * point.paired)
 
 
-def unbalance(point: PointSizes, rows: RowSizes, total: float = 0.0) -> float:
-    """The share by which the variables of the heavier sign must be shortened for their sum to be `total` exactly."""
-    sign_rounding = gamma(64.0 + rows.rows / CHUNK)  # NumPy adds in pairs
+def unbalance(point: PointSizes, count: float, total: float = 0.0) -> float:
+    """The share by which the variables of the heavier sign must be shortened for their sum to be `total` exactly.
+
+    `count` is the number of variables.
+    """
+    sign_rounding = gamma(64.0 + count / CHUNK)  # NumPy adds in pairs
     missing = abs(point.positive - point.negative - total)
     missing += sign_rounding * (point.positive + point.negative) + UNIT * abs(total)
     heavier = point.positive if point.positive - point.negative > total else point.negative
@@ -255,12 +258,12 @@ class Move(NamedTuple):
     share: float = 0.0
 
 
-def shortened(point: PointSizes, rows: RowSizes, charged: float, total: float = 0.0) -> Move:
+def shortened(point: PointSizes, count: float, charged: float, total: float = 0.0) -> Move:
     """The move of the heavier sign towards zero, see :func:`unbalance`.
 
     `charged` is the sum of the conjugates' sizes.
     """
-    share = unbalance(point, rows, total)
+    share = unbalance(point, count, total)
     return Move(share * charged, share * point.pulled, share) if math.isfinite(share) else Move(share, share, share)
 
 

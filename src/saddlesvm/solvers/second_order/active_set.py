@@ -320,7 +320,7 @@ class ActiveSet(OverPasses):
     def proven(self, facts: Facts) -> Sums:
         """The sums of the certificate of the best points, rounding bounded."""
         found, point = (self.paid, self.conjugates, np.inf, self.charged, np.inf), PointSizes(*self.sizes.tolist())
-        move = shortened(point, facts.rows, self.charged) if facts.regularizer.intercept.constrained else STILL
+        move = shortened(point, facts.rows.rows, self.charged) if facts.regularizer.intercept.constrained else STILL
         return summed(facts, found, point, self.model, self.pull, move=move)
 
     def proves(self, intercept: Intercept) -> bool:

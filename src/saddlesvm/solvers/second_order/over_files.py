@@ -248,7 +248,7 @@ def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
         dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, problem.regularizer.conjugate(pull)))[1]
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
-    move = shortened(sizes, problem.row_sizes, charged) if problem.intercept.constrained else STILL
+    move = shortened(sizes, problem.members.size, charged) if problem.intercept.constrained else STILL
     found = 0.0, conjugates, np.inf, charged, np.inf
     _keep_better(problem, state, summed(problem.facts, found, sizes, method.at, pull, move=move), None)
 

@@ -284,7 +284,7 @@ class NewtonOverPasses(OverPasses):
         """The sums of the certificate of that point, from what such a pass has found."""
         paid, conjugates, _, charged, _ = found.sums.tolist()
         point, pull = PointSizes(*found.sizes.tolist()), facts.C * found.pull
-        move = shortened(point, facts.rows, charged)
+        move = shortened(point, facts.rows.rows, charged)
         return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, move=move)
 
     def proven(self, facts: Facts) -> Sums:
