@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddlesvm import LinearSVC, Outcome
+from saddlesvm import LinearSVC, Outcome, leave_one_out
 from saddlesvm.estimators import linear_model
 from support import distance_bound
 from support.classes import blobs
@@ -27,3 +27,11 @@ def test_a_model_without_dual_variables_is_the_same_and_goes_on_from_its_weights
         bound = distance_bound(*(one.gap for one in pair))
         assert np.linalg.norm(again.coef_[k] - other.coef_[k]) <= bound
     assert hasattr(LinearSVC(random_state=0, multi_class=multi_class).fit(X, y), "dual_coef_")  # most of these are zero
+
+
+def test_a_leave_one_out_estimate_says_what_a_model_without_dual_variables_lacks(monkeypatch):
+    X, y = blobs(60, 3, 3)
+    monkeypatch.setattr(linear_model, "MOST_DUALS", 100)
+    model = LinearSVC(loss="logistic", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="needs dual_coef_, which the model does not have"):
+        leave_one_out(model, X, y)

@@ -66,10 +66,15 @@ class OwnRows:
         if not model._penalty().penalty.identity():
             raise ValueError(f"{purpose} needs penalty='l2'; this model has {model.penalty!r}")
         duals = getattr(model, "dual_coef_", None)
-        if duals is None or duals.shape[1] != n:
-            held = "none" if duals is None else f"{duals.shape[1]:,}"
+        if duals is None:
             raise ValueError(
-                f"the model has dual variables for {held} rows; X has {n:,} rows: give the rows that it was fitted to"
+                f"{purpose} needs dual_coef_, which the model does not have: it was fitted block by block, or the dual"
+                " variables of all its classes take too much memory: fit it to rows in memory, or to fewer classes"
+            )
+        if duals.shape[1] != n:
+            raise ValueError(
+                f"the model has dual variables for {duals.shape[1]:,} rows; X has {n:,} rows: give the rows that it was"
+                " fitted to"
             )
         self.posed = model.training_problems(y, sample_weight, n)
         self.kind = model._intercept_kind()
