@@ -345,9 +345,9 @@ fit may take less than it was given. A compilation during the limit is subtracte
 report."""
 END = """The campaigns do not cover: faults of the disk below the C library (a loss of power, a disk that reports
 writes it has not made); failing calls in the reports, in Dask's processes and in the kernel cache; failures of small
-allocations; kills of those of the 88 machines, places and solvers that are not among "killed and resumed" above;
-mutants of other files than the certificate's; all kernels with checked bounds, or as plain Python (single tests run so,
-and a part of the small fits as plain Python, which found a fault of the elastic net that is mended); branch coverage of
+allocations; mutants of other files than the certificate's; all kernels with checked bounds, or as plain Python
+(single tests run so, and a part of the small fits, which found a fault of the elastic net that is mended);
+branch coverage of
 plain Python; processors other than x86-64 with compiled kernels; macOS and Windows."""
 
 
