@@ -91,7 +91,7 @@ def test_certify_says_of_which_problem(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["certify", model, "banknote"]) == 0
     told = capsys.readouterr().out
-    assert "LinearSVC, loss squared_hinge, C = 1\n" in told and "do not hold C: 1 is assumed" in told
+    assert "LinearSVC, loss squared_hinge, C = 1\n" in told and "do not hold C: C = 1 is assumed" in told
     assert main(["certify", model, "banknote", "--C", "0.5"]) == 0
     told = capsys.readouterr().out
     assert "LinearSVC, loss squared_hinge, C = 0.5\n" in told and "assumed" not in told

@@ -236,7 +236,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path: Path, monkey
     undisturbed = fit(problem, DCD(), limits, seed=3)
     monkeypatch.setattr(np, "savez", full)
     with pytest.warns(
-        CheckpointWarning, match=r"run.ckpt: cannot be written: No space left on device\. The fit is not"
+        CheckpointWarning, match=r"run.ckpt: cannot be written: No space left on device\. The fit continues"
     ):
         disturbed = fit(problem, DCD(), limits, seed=3, checkpoint=Checkpoint(tmp_path / "run.ckpt", every_steps=1))
     assert equal(undisturbed, disturbed)
