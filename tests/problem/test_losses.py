@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from saddlesvm.problem.arithmetic import logit
 from saddlesvm.problem.loss import (
     Loss,
     bounds,
@@ -168,6 +169,10 @@ def test_slopes_equal_finite_differences(loss: Loss, t: float, s: float, part: f
 def test_logistic_slopes_are_infinite_at_the_bounds() -> None:
     assert Logistic().slopes(0.0, 0.5, 1.0, 1.0) == (-math.inf, -math.inf)
     assert Logistic().slopes(-2.0, 0.5, -1.0, 2.0) == (math.inf, math.inf)
+
+
+def test_the_logit_of_one_divides_by_nothing_in_plain_python() -> None:
+    assert getattr(logit, "py_func", logit)(1.0) > 700.0
 
 
 @every_loss

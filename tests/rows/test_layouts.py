@@ -19,6 +19,7 @@ from saddlesvm.rows import prefetch
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row, first_repeat
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.passes import squared_norms
+from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.small import compiled_of
 from support import csr, matrix, shuffled
 
@@ -112,6 +113,7 @@ def test_rows_are_views(layout: Any, x_type: type) -> None:
     assert rows.n_values(X) == 21
 
 
+@pytest.mark.skipif(INTERPRETED, reason="the types that a kernel is compiled for")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_mapped_files_are_read_in_place_and_by_the_same_kernel(layout: Any, tmp_path: Path) -> None:
     in_memory = as_rows(laid_out(matrix(9, 4, density=0.6), layout), 1.0)
@@ -255,6 +257,7 @@ class Triplets(NamedTuple):
     bias: float
 
 
+@pytest.mark.skipif(INTERPRETED, reason="what compiled code is refused")
 def test_a_third_layout_is_not_taken_for_csr() -> None:
     kernel = numba.njit(lambda X, w: rows.dot(X, 0, w))
     with pytest.raises((TypeError, numba.TypingError), match="rows of type Triplets have no compiled operations"):

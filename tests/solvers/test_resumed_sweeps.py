@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from saddlesvm.problem.problem import Problem, Rooms
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
-from saddlesvm.runtime.durable import restored, stored_fields
+from saddlesvm.runtime.durable import Group, restored, stored, stored_fields
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.joint_blocks import JointBlocks
@@ -62,3 +62,17 @@ def test_a_sweep_ends_the_same_when_a_new_process_goes_on(made: Any, tmp_path: P
         found = stored_fields(other)
         differing = {name for name, one in seen[-1].items() if not np.array_equal(one, found[name])}
         assert differing == set()
+
+
+class Meters(Group):
+    """An array of records, as plain Python reads them."""
+
+    __stored__: ClassVar = stored("found")
+
+    def __init__(self) -> None:
+        self.found = np.zeros(1, np.dtype((np.record, [("length", np.float64)])))
+
+
+def test_records_have_named_fields_again() -> None:
+    read = np.ones(1, [("length", np.float64)])
+    assert restored(Meters(), {"found": read}).found[0].length == 1.0

@@ -23,6 +23,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.solvers import DCD, SDCA
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.base import Budget
@@ -49,6 +50,8 @@ from support import (
     plain_primal,
     small_problem,
 )
+
+pytestmark = pytest.mark.skipif(INTERPRETED, reason="threads share work in compiled code only")
 
 THREADED = (Hinge, SquaredHinge, EpsilonInsensitive)  # each signature of the threads' kernel takes 6 s to compile
 every_loss = pytest.mark.parametrize("loss", others_nightly(ALL_LOSSES, lambda loss: type(loss) in THREADED), ids=named)

@@ -48,6 +48,7 @@ def interval_slopes(a: float, g: float, low: float, high: float) -> tuple[float,
     return (-INF if a <= low else g), (INF if a >= high else g)
 
 
+LEAST = 5e-324  # Python, unlike compiled code, does not divide by zero
 LOGIT_STEPS = 100
 LOGIT_ROUNDING = 1e-11
 LOGIT_TOLERANCE = 0.3  # size of Halley's last step; its error is of the order of its cube
@@ -56,7 +57,7 @@ LOGIT_TOLERANCE = 0.3  # size of Halley's last step; its error is of the order o
 @inlined
 def logit(p: float) -> float:
     """``log(p / (1 - p))``, finite at zero and one."""
-    return log_of(p / (1.0 - p))
+    return log_of(p / max(1.0 - p, LEAST))
 
 
 @inlined

@@ -77,9 +77,13 @@ class Leaf(NamedTuple):
         return getattr(self.holder, self.attribute)
 
     def restore(self, stored: Any) -> None:
-        """Hold what was stored, a NumPy number again where there was one."""
+        """Hold what was stored, a NumPy number, or an array of records with named fields, again where there was one."""
         was = self.value
-        setattr(self.holder, self.attribute, type(was)(stored) if isinstance(was, np.generic) else stored)
+        if isinstance(was, np.generic):
+            stored = type(was)(stored)
+        elif isinstance(was, np.ndarray) and was.dtype.type is np.record:  # as plain Python reads them
+            stored = stored.view(was.dtype)
+        setattr(self.holder, self.attribute, stored)
 
 
 def leaves(holder: Any, prefix: str = "") -> Iterator[Leaf]:

@@ -299,10 +299,11 @@ class ListedState(Visits):
         passes, full = 0, True
         while full:
             place = Place(self.position, self.active)
-            self.position, self.active, done, passes, full = ascend_lists(
+            position, active, done, passes, full = ascend_lists(
                 problem.terms, rows, self.pool, self.w, place, most - (self.scored - before), self.meters
             )
-            self.scored += done
+            self.position, self.active = int(position), int(active)  # NumPy's where nothing is compiled
+            self.scored += int(done)
             if full:
                 self.pack(0)
         self.epochs, self.rows_touched = self.scored / (self.order.size * K), self.scored // K
