@@ -1,12 +1,11 @@
-"""Every kernel as plain Python, or with checked bounds, on small problems; and which kernels these fits have met.
+"""Tests on little data with every kernel as plain Python, or with checked bounds; and which kernels these tests met.
 
     NUMBA_DISABLE_JIT=1 python -m tests.attack.kernels [--record]
     NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(mktemp -d) python -m tests.attack.kernels [--record]
 
-The fits are one of each machine and solver of :mod:`support.resuming`, and of the estimators. Each must end as it may:
-without an error, and with a finite certificate that is on the right side. A kernel is a function with one of the
-decorators of :mod:`saddlesvm.runtime.compiled`. As plain Python it is met where it is called; compiled, where Numba has
-compiled it, for itself or into another kernel (so the cache must be empty).
+A kernel is a function with one of the decorators of :mod:`saddlesvm.runtime.compiled`. As plain Python it is met where
+it is called; compiled, where Numba has compiled it, for itself or into another kernel (so the cache must be empty).
+A test that needs compiled code is marked with the reason, and is skipped as plain Python.
 """
 
 from __future__ import annotations
@@ -15,30 +14,31 @@ import argparse
 import ast
 import gc
 import os
+import signal
 import sys
-import tempfile
 import threading
-import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+import time
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-import numpy as np
+import pytest
 
-from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from saddlesvm.fit.outcome import Outcome
 from saddlesvm.runtime.compiled import INTERPRETED, Compiled
-from saddlesvm.runtime.small import Most
-from support import csr, matrix
-from support.resuming import CELLS, Cell, whole_run
 
 from .page import RECORDS, keep, record_of
 from .tally import Tally
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "saddlesvm"
+TESTS = Path(__file__).resolve().parents[1]
+SOURCE = TESTS.parent / "src" / "saddlesvm"
 DECORATORS = {"kernel", "allocating_kernel", "searching_kernel", "allocating_search", "inlined", "inlined_search"}
+ROOMS = ("rows", "problem", "solvers", "multiclass")
+CHECKED = "NUMBA_BOUNDSCHECK"
+MODE = "plain Python" if INTERPRETED else "checked bounds" if os.environ.get(CHECKED) == "1" else "compiled"
+SECONDS = 2.0  # of processor time for each test as plain Python
+CASES = 3  # of each test
 Place = tuple[str, int]  # a file, and the line of a function's first decorator
 SEEN: set[CodeType] = set()
 
@@ -57,7 +57,7 @@ def kernels() -> dict[Place, str]:
 
 
 def called(frame: Any, event: str, argument: Any) -> None:
-    """Note the code that a thread calls."""
+    """Note the code that a thread calls; its lines are not traced."""
     SEEN.add(frame.f_code)
 
 
@@ -70,93 +70,119 @@ def met() -> set[Place]:
     return {(code.co_filename, code.co_firstlineno) for code in codes}
 
 
-def small_fits(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The name of each fit, and a function that makes it and returns its result."""
-    for name, cell in one_of_each().items():
-        yield name, partial(whole_run, cell, folder)
-    X, targets = matrix(40, 4), matrix(40, 4)[:, 1]
-    two, three = np.where(X[:, 0] > 0.0, 1, -1), np.arange(40) % 3
-    kept = {"dense": X, "sparse": csr(X), "float32": X.astype(np.float32), "float16": X.astype(np.float16)}
-    for kind, rows in kept.items():
-        for machine in (LinearSVC(), LinearSVC(solver="dcd"), LinearSVC(penalty="l1"), LinearSVC(multi_class="ovo")):
-            yield f"{machine}, {kind}", partial(machine.fit, rows, three)
-        yield f"Crammer and Singer, {kind}", partial(LinearSVC(multi_class="crammer_singer").fit, rows, three)
-        yield f"LinearSVR, {kind}", partial(LinearSVR(solver="dcd").fit, rows, targets)
-        if kind == "float16":
-            continue
-        for classifier in (
-            SVC(),
-            NuSVC(),
-            OneClassSVM(),
-            *(KernelSVC(solver=one, max_iter=20) for one in ("sdca", "pegasos")),
-        ):
-            yield f"{classifier}, {kind}", partial(classifier.fit, rows, two)
-        for regression in (SVR(), NuSVR()):
-            yield f"{regression}, {kind}", partial(regression.fit, rows, targets)
-    for kernel in ("poly", "sigmoid", "laplacian", "linear"):
-        yield f"kernel {kernel}", partial(KernelSVC(kernel=kernel).fit, X, two)
+def test_of(case: str) -> str:
+    """The test that a case is of."""
+    return case.partition("[")[0]
 
 
-def one_of_each() -> dict[str, Cell]:
-    """One cell of each machine, kind of place and solver, on little data."""
-    found: dict[tuple[str, ...], tuple[str, Cell]] = {}
-    for name, cell in CELLS.items():
-        machine, _, solver = name.partition(": ")
-        threaded = INTERPRETED and "Parallel" in solver  # threads share work in compiled code only
-        slow = machine.startswith("large") or (machine == "elastic net, sparse")  # minutes each as plain Python
-        if not slow and not threaded:
-            place = str("files" in machine) + str("sparse" in machine)
-            found.setdefault((machine.split()[0].strip(","), place, solver.partition("(")[0]), (name, cell))
-    return dict(found.values())
+def evenly(cases: list[Any]) -> list[Any]:
+    """The first case, the last, and some between them."""
+    last = len(cases) - 1
+    return [cases[k] for k in sorted({round(last * part / (CASES - 1)) for part in range(CASES)})]
 
 
-def wrong(result: Any) -> str:
-    """What is wrong with a fit; "" where nothing is."""
-    certificate = getattr(result, "certificate_", None) or result.certificate
-    outcome = getattr(result, "outcome_", None) or result.outcome
-    if outcome is Outcome.FAILED or not np.isfinite(certificate.primal):
-        return f"it ended as {outcome} with {certificate}"
-    return "" if certificate.gap >= 0.0 else f"its gap is {certificate.gap}"
+class Late(BaseException):
+    """A test has taken too long."""
+
+
+def stop(number: int, frame: Any) -> None:
+    """What an alarm calls."""
+    raise Late
+
+
+class Counted:
+    """A plugin of pytest that counts the ends of the tests, and begins none after some seconds.
+
+    Parameters
+    ----------
+    tally : Tally
+        Takes the counts and the failures.
+    seconds : float
+    """
+
+    OVER, LATE = "the time is over", "stopped"
+
+    def __init__(self, tally: Tally, seconds: float) -> None:
+        self.tally, self.end = tally, time.monotonic() + seconds
+        self.long: set[str] = set()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave some cases of each test, evenly chosen: the first of all tests, then the others."""
+        cases: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            cases.setdefault(test_of(item.nodeid), []).append(item)
+        chosen = [*map(evenly, cases.values())]
+        kept = [case for turn in zip_longest(*chosen) for case in turn if case is not None]
+        self.tally.outcomes["cases left out"] = len(items) - len(kept)
+        items[:] = kept
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip what would begin too late, and the other cases of a test that took too long."""
+        if time.monotonic() > self.end or test_of(item.nodeid) in self.long:
+            pytest.skip(self.OVER)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Iterator[None]:
+        """Stop a test of plain Python that takes long, without the alarm's traceback, which pytest cannot always read.
+
+        Compiled, no test is stopped: Numba would go on with half of the state of a compilation.
+        """
+        if not INTERPRETED:
+            return (yield)
+        sys.settrace(called)  # anew: Python forgets it where the alarm strikes in it
+        before = signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            return (yield)
+        except Late:
+            self.long.add(test_of(pyfuncitem.nodeid))
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            signal.signal(signal.SIGPROF, before)
+        pytest.skip(self.LATE)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test once, by what became of it."""
+        if report.when != "call" and report.passed:
+            return
+        said = str(report.longrepr)
+        end = report.outcome
+        if report.skipped:
+            end = "not begun" if self.OVER in said else "stopped" if said.endswith(f"{self.LATE}')") else "skipped"
+        if end == "failed":
+            self.tally.failures.append(f"kernels as {MODE}, {report.nodeid}: {said.splitlines()[-1]}")
+        self.tally.cases += end != "not begun"
+        self.tally.outcomes[f"cases {end}"] += 1
+        if end != "passed":
+            print(f"\n{end}: {report.nodeid}", flush=True)
 
 
 def main() -> int:
-    """Make all fits; 1 where one was wrong, or a kernel was not met."""
+    """Run the tests; 1 where one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.kernels", description=__doc__)
     parser.add_argument("--record", action="store_true", help="keep what came out, for docs/what-held.md")
+    parser.add_argument("--minutes", type=float, default=8.0, help="begin no test after that")
+    parser.add_argument("tests", nargs="*", help="these only, instead of the rooms'")
     given = parser.parse_args()
-    mode = (
-        "plain Python"
-        if INTERPRETED
-        else "checked bounds"
-        if os.environ.get("NUMBA_BOUNDSCHECK") == "1"
-        else "compiled"
-    )
-    Most.values = Most.indices = -1  # nothing is too little for the kernels
-    tally, known = Tally("kernels"), kernels()
+    tally, known, began = Tally("kernels"), kernels(), time.monotonic()
+    options = ["-p", "no:cacheprovider", "--tb", "native"]
     if INTERPRETED:
-        threading.setprofile(called)
-        sys.setprofile(called)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name, fitted in small_fits(Path(folder)):
-            tally.cases += 1
-            try:
-                said = wrong(fitted())
-            except Exception as error:
-                said = f"{type(error).__name__}: {error}"
-            tally.failures += [f"kernels as {mode}, {name}: {said}"] if said else []
-            if tally.cases % 10 == 0:
-                print(tally.cases, len({*known} - met()), flush=True)
-    sys.setprofile(None)
-    threading.setprofile(None)  # type: ignore[arg-type]
-    missing = sorted(name for place, name in known.items() if place not in met())
-    tally.outcomes[f"{mode}: fits"] = tally.cases
-    tally.outcomes[f"{mode}: kernels met"] = len(known) - len(missing)
-    tally.outcomes[f"{mode}: kernels not met"] = len(missing)
-    print(tally, *tally.failures, f"not met: {', '.join(missing) or 'none'}", sep="\n")
+        threading.settrace(called)
+    code = pytest.main(
+        [*options, *(given.tests or [str(TESTS / room) for room in ROOMS])],
+        plugins=[Counted(tally, 60.0 * given.minutes)],
+    )
+    sys.settrace(None)
+    threading.settrace(None)  # type: ignore[arg-type]
+    reached = met()
+    missing = sorted(name for place, name in known.items() if place not in reached)
+    tally.outcomes["kernels met"] = len(known) - len(missing)
+    tally.outcomes["kernels not met"] = len(missing)
+    print(MODE, tally, *tally.failures, f"not met: {', '.join(missing) or 'none'}", sep="\n")
     if given.record:
-        keep(record_of(tally, 0, 0, 0.0), RECORDS)
-    return int(bool(tally.failures or missing))
+        keep(record_of(tally, 0, 0, time.monotonic() - began) | {"mode": MODE, "not met": missing}, RECORDS)
+    return int(bool(tally.failures) or code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
 
 
 if __name__ == "__main__":
