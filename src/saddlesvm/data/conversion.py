@@ -20,7 +20,7 @@ from saddlesvm.data.idx import idx_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
-from saddlesvm.data.store import Store
+from saddlesvm.data.store import Store, is_store
 from saddlesvm.data.store_files import wait_for_writer
 from saddlesvm.data.store_format import read_store_header
 from saddlesvm.data.store_source import check_together, common_type, store_source
@@ -248,17 +248,22 @@ def cached(path: Path, how: Reading, advance: Callable[[float], Any] | None = No
     DataError
         As :func:`~saddlesvm.data.convert`: the file cannot be read, or the store cannot be written there.
     """
-    target, written = path.with_name(path.name + CACHE), False
+    target = path.with_name(path.name + CACHE)
     while True:
-        with suppress(DataError):  # there is none, or a damaged one, which is written again
-            store = Store(target)  # perhaps that of another process, even just after this one has written its own
-            if _fits(store.header, path, how) or (written and store.header.get("read with") == how.noted()):
-                return store
+        if is_store(target):
+            with suppress(DataError):  # a damaged one is written again
+                store = Store(target)
+                if _fits(store.header, path, how):
+                    return store
         try:
             _write_store([os.fspath(path)], target, how, "error", MEMORY // _BLOCKS_IN_MEMORY, True, advance)
-            written = True
         except BeingWritten:
             wait_for_writer(target)
+            continue
+        if is_store(target):
+            store = _opened(target)  # perhaps that of another process, which has put it in place of this one's
+            if store.header.get("read with") == how.noted():
+                return store
 
 
 def from_cache(
@@ -288,6 +293,7 @@ def _opened(path: Path) -> Store:
         try:
             return Store(path)
         except DataError:
+            wait_for_writer(path)  # there is none while the other renames its own
             if _change(path) == before:
                 raise
 
