@@ -38,7 +38,7 @@ from saddlesvm.problem.kernel_sums import (
 from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import UNIT, Move, PointSizes, RowSizes, gamma, stretching, unbalance
+from saddlesvm.problem.rounding import UNIT, Move, PointSizes, RowSizes, gamma, shortened, stretching
 from saddlesvm.rows.kernel_errors import KernelErrors
 from saddlesvm.rows.kernels import leaf_of
 from saddlesvm.rows.row_table import HELD, RowTable, whole_table
@@ -250,10 +250,9 @@ def to_the_sum(group: OfGroup, total: float, charged: float) -> Move:
     charged : float
         Sum of the sizes of the conjugates.
     """
-    point = PointSizes(0.0, 0.0, 0.0, 0.0, group.positive, group.negative)
+    point = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
     if total == 0.0 or point.positive - point.negative > total:
-        share = unbalance(point, group.rows, total)
-        return Move(share * charged, share * group.alpha_length)
+        return shortened(point, group.rows, charged, total)
     share = stretching(point, int(group.rows), group.room, total)
     return Move(share * (charged + group.charged_at_top), share * group.room_length)
 
@@ -363,7 +362,7 @@ class SmallPairs:
         done, left = [], []
         for k, certified in zip(self.live.tolist(), found, strict=True):
             model = self.task.model_of(self.laid_out, k, self.beta[self.rows(k)], certified)
-            self.note(k, *certified)
+            self.add_record(k, *certified)
             certificate, gap = model.certificate, model.certificate.relative_gap
             if certificate.sound and gap <= self.task.tol:
                 done.append(Ended(self.problems[k]))
@@ -398,7 +397,7 @@ class SmallPairs:
         """The rows of the problem k of this bundle."""
         return slice(int(self.laid_out.begins[k]), int(self.laid_out.begins[k + 1]))
 
-    def note(self, k: int, certificate: Certificate, offsets: Any) -> None:
+    def add_record(self, k: int, certificate: Certificate, offsets: Any) -> None:
         """Add a certificate to the trace of a problem."""
         own = self.rows(k)
         size = own.stop - own.start

@@ -270,8 +270,11 @@ class Evaluation:
         return cls(w[..., :-1].copy(), intercept if w.ndim > 1 else float(intercept), alpha, certificate, **more)
 
 
-def judged_evaluation(problem: Problem, point: JudgedPoint, exact: bool) -> Evaluation | None:
-    """What a sweep has judged already: for `exact` a proof of it, where it is worth one pass over the rows."""
+def known_evaluation(problem: Problem, point: Point, exact: bool) -> Evaluation | None:
+    """The evaluation that a point brings along, or what a sweep has judged already: for `exact` a proof of it, where it
+    is worth one pass over the rows."""
+    if not isinstance(point, JudgedPoint):
+        return point.proven
     if problem.intercept.constrained:  # a sweep's judgement proves nothing
         return None
     if not exact:
@@ -298,7 +301,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     given_offset : bool, default=False
         Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
     """
-    known = judged_evaluation(problem, point, exact) if isinstance(point, JudgedPoint) else point.proven
+    known = known_evaluation(problem, point, exact)
     if known is not None:
         return known
     if point.alpha is None:

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, evaluate, judged_evaluation
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate, known_evaluation
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
@@ -38,7 +38,7 @@ from saddlesvm.rows.class_rows import ClassBlock, by_class, class_blocks, in_lay
 from saddlesvm.rows.passes import InMemory, Part, Passes
 from saddlesvm.runtime.threads import blas_for
 
-SIZED_VALUES = 2**18  # variables whose sizes are added up at once
+SIZED_VALUES = 2**18  # variables of a slice of rows
 SMALLER = 4  # times are blocks of scores smaller than those of products: a certificate takes little memory
 MANY_VARIABLES, MANY_CLASSES = 2**21, 64  # rows times classes, and classes, from which on CSR arrays hold the variables
 
@@ -88,6 +88,11 @@ class JointProblem(Problem):
         for block in class_blocks(self.X, self.n_classes, dtype, smaller):
             yield block, self.codes[block.rows], self.all_weights[block.rows]
 
+    def slices(self, count: int) -> Iterator[slice]:
+        """Slices of so many rows, with few dual variables each."""
+        size = max(1, SIZED_VALUES // self.n_classes)
+        return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
     @cached_property
     def passes(self) -> Passes:
         """How to pass over the members: in memory in one part, whose products with all classes have BLAS' threads."""
@@ -131,14 +136,12 @@ class JointProblem(Problem):
         """
         given = duals.T.tocsr() if sparse.issparse(duals) else duals.T
         made = np.empty((self.y.size, self.n_classes)) if not self.on_files else self.rooms.duals
-        size = max(1, SIZED_VALUES // self.n_classes)
-        for start in range(0, self.y.size, size):
-            part = slice(start, min(start + size, self.y.size))
+        for part in self.slices(self.y.size):
             some = given[part].toarray() if sparse.issparse(given) else given[part]
             some = some if some.shape[1] > 1 else some * [[-0.5, 0.5]]
             chosen = self.members[slice(*np.searchsorted(self.members, [part.start, part.stop]))]
             made[part] = 0.0
-            made[chosen] = self._feasible(some[chosen - start] / former_C, chosen)
+            made[chosen] = self._feasible(some[chosen - part.start] / former_C, chosen)
         return made
 
     def kept_duals(self, alpha: Any) -> Any:
@@ -245,7 +248,7 @@ def evaluate_joint(
     given_offset : bool
         Makes no difference: there is no free intercept.
     """
-    known = judged_evaluation(problem, point, exact) if isinstance(point, JudgedPoint) else point.proven
+    known = known_evaluation(problem, point, exact)
     if known is not None:
         return known
     alpha, pull = cast("Any", point.alpha), None
@@ -313,9 +316,8 @@ class DualSizes(NamedTuple):
 def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
     """The sizes of a dual point of shape (n_all, K), some rows at a time; no row is read."""
     found, members = DualSizes(), problem.members
-    size = max(1, SIZED_VALUES // problem.n_classes)
-    for start in range(0, members.size, size):
-        found = found.plus(_sizes_of(problem, alpha, members[start : start + size]))
+    for some in problem.slices(members.size):
+        found = found.plus(_sizes_of(problem, alpha, members[some]))
     return found
 
 

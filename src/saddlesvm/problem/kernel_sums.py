@@ -182,12 +182,8 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
         Overwritten: the values, and ``beta / C`` within its bounds.
     """
     for k in live:
-        begin, end, columns, starts = (
-            programs.begins[k],
-            programs.begins[k + 1],
-            programs.columns[k],
-            programs.starts[k],
-        )
+        begin, end = programs.begins[k], programs.begins[k + 1]
+        columns, starts = programs.columns[k], programs.starts[k]
         values, leaf_sums, held = f[0][begin:end], f[1][begin:end], 0
         for t in range(values.size):
             values[t] = leaf_sums[t] = 0.0
@@ -273,8 +269,8 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
     """What certificates of the problems `live` are made of.
 
     The errors of values count in rows that may pay a loss, see
-    :func:`~saddlesvm.problem.kernel_certificate.may_pay`. Nothing is told of the way to the upper bounds where a
-    total is zero.
+    :func:`~saddlesvm.problem.kernel_certificate.may_pay`. The sums of the ways to the upper bounds
+    stay zero where a total is zero.
 
     Parameters
     ----------

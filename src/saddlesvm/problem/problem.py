@@ -327,12 +327,10 @@ class Problem:
 
     def over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Self:
         """The problem of some rows in memory; it reports its objectives in the C form."""
-        y, form = (
-            y.astype(np.float64, copy=False),
-            {"uses_lambda": False, "share": 1.0, "place": None, "rooms": NO_ROOM},
-        )
-        of_rows = {"X": X, "y": y, "weights": weights, "norms": norms, "members": members}
-        return replace(self, **of_rows, **form, intercept=self.intercept.of_block)  # type: ignore[arg-type]
+        return replace(
+            self, X=X, y=y.astype(np.float64, copy=False), weights=weights, norms=norms, members=members, place=None,
+            rooms=NO_ROOM, uses_lambda=False, share=1.0, intercept=self.intercept.of_block,
+        )  # fmt: skip
 
     def _members_of(self, block: RowBlock) -> np.ndarray:
         """The rows of a block that take part, in the numbering of the block."""

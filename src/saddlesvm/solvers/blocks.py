@@ -381,10 +381,8 @@ class Blocks(OverFiles):
     def _judged(self, problem: Any, state: BlocksState) -> Evaluation:
         """A quick estimate of the model and the dual point of the last whole sweep."""
         last = state.last
-        model, running = (
-            self._weights(problem, last.model),
-            (self._weights(problem, last.bound_w), last.bound_conjugates),
-        )
+        model = self._weights(problem, last.model)
+        running = self._weights(problem, last.bound_w), last.bound_conjugates
         certificate = self._certificate(problem, model, last.primal_paid, state.alpha, running)
         return Evaluation.of(problem, model, state.alpha, certificate, exact=False)
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point, objectives
-from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of
+from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.rows.class_rows import by_class, weights_shape
@@ -205,7 +205,7 @@ class MultinomialOnFiles(Sweeps):
         paid, entropy, pulled = state.sums.tolist()
         found = Response(paid, entropy, pulled, problem.each_class(state.pull))
         certificate = certificate_of(problem, W, found)
-        return Evaluation.of(problem, W, np.empty((0, 0)), certificate)
+        return evaluation_of(problem, W, certificate)
 
     def solution(self, problem: Problem, state: MultinomialFilesState) -> Point:
         """The weights of the last whole sweep, with its certificate."""

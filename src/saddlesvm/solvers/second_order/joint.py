@@ -33,7 +33,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.crammer_singer import SIZED_VALUES, JointProblem, dense_rows
+from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.sums import dual_weights
@@ -326,8 +326,7 @@ def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     if size <= MOST_UNKNOWNS:
         return evaluation_cost(problem) + factor_cost(size)
     counts = np.zeros(problem.y.size)
-    for start in range(0, counts.size, max(1, SIZED_VALUES // problem.n_classes)):
-        some = slice(start, start + max(1, SIZED_VALUES // problem.n_classes))
+    for some in problem.slices(counts.size):
         own, weights, a = problem.codes[some], problem.all_weights[some], dense_rows(alpha, some)
         free, places = (a < 0.0) & (a > -problem.joint.most(weights)[:, None]), np.arange(own.size)
         free[places, own] = (a[places, own] < weights) & free.any(axis=1)
