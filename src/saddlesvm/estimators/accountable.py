@@ -514,6 +514,6 @@ class Accountable:
         check_is_fitted(self)
         left: Remaining | None = model.rows_left() if X is None else None
         if left is None:
-            data = model.training_data() if X is None else checked_data(self, X, y, sample_weight)
+            data = model.data_or_own(X, y, sample_weight)
             left = remaining_of(self, data, X is None) or Remaining(data, np.arange(data.X.shape[0]), [])
         return left

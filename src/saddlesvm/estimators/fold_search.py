@@ -128,15 +128,14 @@ class FoldSearch:
 
     def _side_by_side(self, schedule: Schedule) -> None:
         """All folds of a C while all rows go on to the next."""
-        folds = range(len(self.folds))
-        judged: list[Any] = [None for _ in folds]
+        judged: list[list[Any]] = [[None] * len(self.folds)]
         ahead = schedule.add(self._fit_all, 0)
         for k in range(self.Cs.size):
             results_of([ahead])
             if k + 1 < self.Cs.size:
                 ahead = schedule.add(self._fit_all, k + 1)
-            judged += [schedule.add(self._judge, k, number, judged[-len(folds) :][number]) for number in folds]
-        results_of(judged[len(folds) :])
+            judged.append([schedule.add(self._judge, k, number, before) for number, before in enumerate(judged[-1])])
+        results_of([one for of_a_C in judged[1:] for one in of_a_C])
 
     def _fold_by_fold(self, schedule: Schedule) -> None:
         """All values of C in one fold after the other, without those that cannot win any more."""

@@ -14,7 +14,6 @@ from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
-from saddlesvm.estimators.proven import checked_data
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
@@ -283,7 +282,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         """
         if not self._is_calibrated():
             raise ValueError("a model with probability=False has no calibration curves: fit it with probability=True")
-        return loss_bounds(self, *(self.training_data() if X is None else checked_data(self, X, y, sample_weight)))
+        return loss_bounds(self, *self.data_or_own(X, y, sample_weight))
 
     @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:

@@ -72,7 +72,7 @@ class Recorder:
         self.bars = np.zeros(0)
         self.aside: list[int] = []
         self.frames: list[dict[str, Any]] = []
-        self._note([], None)
+        self._append_frame([], None)
 
     @staticmethod
     def shown(solver: Any) -> Any:
@@ -89,7 +89,7 @@ class Recorder:
             before = self._model()
             self.state = self.solver.step(self.problem, self.state, Budget(self.batch))
             visited = ahead if self.foresight else self._visited(place)
-            if self._note(visited, before) <= CERTIFIED:
+            if self._append_frame(visited, before) <= CERTIFIED:
                 break
         return self.frames
 
@@ -109,7 +109,7 @@ class Recorder:
         """A copy of what the margins are computed from."""
         return np.array(self._point().w, dtype=np.float64)
 
-    def _note(self, rows: list[int], before: np.ndarray | None) -> float:
+    def _append_frame(self, rows: list[int], before: np.ndarray | None) -> float:
         """Append a frame; returns its relative gap."""
         point = self._point()
         evaluation = evaluate(self.problem, point, exact=True)
