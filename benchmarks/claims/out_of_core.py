@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,13 @@ def anonymous_bytes() -> int:
 
 
 class MemoryWatch:
-    """The largest anonymous memory seen between entering and leaving, above that at entering."""
+    """The most memory between entering and leaving, above that at entering; anonymous memory unless `used` is given."""
+
+    def __init__(self, used: Callable[[], int] = anonymous_bytes) -> None:
+        self.used = used
 
     def __enter__(self) -> MemoryWatch:
-        self.before, self.most = anonymous_bytes(), 0
+        self.before, self.most = self.used(), 0
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
@@ -54,7 +58,7 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while not self.done.wait(0.005):
-            self.most = max(self.most, anonymous_bytes() - self.before)
+            self.most = max(self.most, self.used() - self.before)
 
     def __exit__(self, *error: Any) -> None:
         self.done.set()

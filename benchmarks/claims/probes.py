@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import threading
 import time
 import tracemalloc
 import warnings
@@ -27,6 +26,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from threadpoolctl import threadpool_limits
 
+from benchmarks.claims.out_of_core import MemoryWatch
 from saddlesvm import LinearSVC
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -72,24 +72,6 @@ def resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-class Watched:
-    """The largest memory of the process above that at the beginning, while the block runs."""
-
-    def __enter__(self) -> Watched:
-        self.first, self.most, self.done = resident(), 0, threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while not self.done.wait(0.02):
-            self.most = max(self.most, resident() - self.first)
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-
 def show_large(name: str, way: dict[str, Any], C: float, X: np.ndarray, y: np.ndarray, most: float | None) -> None:
     """Fit once; print every certificate, the seconds, and the memory above the rows."""
     began, wall = time.process_time(), time.perf_counter()
@@ -99,7 +81,7 @@ def show_large(name: str, way: dict[str, Any], C: float, X: np.ndarray, y: np.nd
         print(f"  {record.problem} pass {record.epoch:.1f}, gap {record.relative_gap:.1e}, {spent}", flush=True)
 
     model = LinearSVC(C=C, tol=1e-2, random_state=0, callbacks=[show], max_time=most, **way)
-    with warnings.catch_warnings(), threadpool_limits(1), Watched() as memory:
+    with warnings.catch_warnings(), threadpool_limits(1), MemoryWatch(resident) as memory:
         warnings.simplefilter("ignore")
         model.fit(X, y)
     worst = max(one.relative_gap for one in np.atleast_1d(np.array(model.certificates_, dtype=object)))
