@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from saddlesvm.fit.limits import Limits, StallWatch
-from saddlesvm.fit.loop import Fit, InTurn, drive
+from saddlesvm.fit.loop import InTurn, drive
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.run import Stopwatches
+from saddlesvm.fit.run import Fit, Stopwatches
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.run import Run
+from saddlesvm.fit.points import Points
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers import DCD
 from support import matrix
 
 
@@ -20,7 +19,7 @@ def test_a_bound_keeps_its_point_while_the_solver_goes_on(intercept: str) -> Non
     X = matrix(30, 4, seed=3)
     y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     problem = make_problem(as_rows(X, 0.0 if intercept == "none" else 1.0), y, Hinge(), C=1.0, intercept=intercept)
-    run = Run(problem, DCD(), Limits(1e-3), "")
+    run = Points(problem, Limits(1e-3))
     alpha = 0.1 * y / np.where(y > 0.0, (y > 0.0).mean(), (y < 0.0).mean())
     run.keep(evaluate(problem, Point(alpha=alpha)))
     alpha[:] = 0.0  # where the solver went

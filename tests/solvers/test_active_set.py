@@ -184,7 +184,7 @@ def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:
         problem = streamed(file, labels(X, loss), loss, intercept=intercept)
         with pytest.raises(ValueError, match=f"have no given sum, not {loss_name(loss)} with intercept"):
             fit(problem, ActiveSetOnFiles())
-    assert not AutoOnFiles().may_change([streamed(file, labels(X, Hinge()), Hinge())])
+    assert not AutoOnFiles().may_change(streamed(file, labels(X, Hinge()), Hinge()))
     with pytest.raises(ValueError, match="reads rows from files"):
         fit(make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0), ActiveSetOnFiles())
 

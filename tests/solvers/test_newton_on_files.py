@@ -10,8 +10,9 @@ import pytest
 
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import Fit, drive, fit
+from saddlesvm.fit.loop import drive, fit
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth

@@ -18,8 +18,8 @@ from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
 from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
-from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import FileRows, LinearFits, MemoryRows, in_memory, open_rows

@@ -20,8 +20,8 @@ from sklearn.base import clone, is_classifier
 
 from saddlesvm.data import inputs
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.starts import FormerFit
 from saddlesvm.problem.loss import is_smooth
@@ -55,14 +55,14 @@ class HandOver:
         """Take the point of a fit under way if it is good enough."""
         if self.ready.is_set() or not fit.state.estimate <= self.gap or fit.state.epochs == 0.0:
             return
-        point, problem = fit.run.solver.solution(fit.problem, fit.state), fit.problem
+        point, problem = fit.solver.solution(fit.problem, fit.state), fit.problem
         if point.w is None or point.alpha is None:
             return
         w, duals = np.array(point.w, dtype=np.float64), problem.C * np.atleast_2d(np.asarray(point.alpha).T)
         if w.ndim != 1 or len(duals) != 1:
             return
         intercept = (problem.scale or 0.0) * w[-1:]
-        self.give(FormerFit(duals, w[None, :-1], intercept, problem.C, False, [dict(fit.run.phases)]))
+        self.give(FormerFit(duals, w[None, :-1], intercept, problem.C, False, [dict(fit.phases)]))
 
     def end(self, model: LinearModel | None) -> None:
         """Take the model of a fit that has ended, or None of one that was not made, if there is no point yet."""

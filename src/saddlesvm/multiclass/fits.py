@@ -13,9 +13,10 @@ import numpy as np
 
 from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import LATE, Batch, Fit, InTurn, drive
+from saddlesvm.fit.loop import LATE, Batch, InTurn, drive
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.progress import ProgressBar
+from saddlesvm.fit.run import Fit
 from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
 from saddlesvm.problem.certificate import Certificate

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.fit.loop import Fit
 from saddlesvm.fit.outcome import FitResult
+from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
 from saddlesvm.multiclass.small_pairs import MOST_STEPS, STEPS_ALONE, SmallPairs, Task
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem

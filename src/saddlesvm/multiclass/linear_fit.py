@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.inputs import finite_norms
-from saddlesvm.fit.loop import LATE, Batch, Begin, Fit
+from saddlesvm.fit.loop import LATE, Batch, Begin
 from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.run import Fit
 from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
@@ -64,13 +65,11 @@ class ClassSweep:
             self.fits = {index: self.begin(index, stop) for index in self.problems}
         fits = [self.fits[index] for index in live]
         for fit in fits:
-            fit.run.sharers = len(fits)
-            fit.run.watches.wait()
-        budgets = [fit.run.budget(fit.state) for fit in fits]
+            fit.sharers = len(fits)
+            fit.watches.wait()
+        budgets = [fit.budget() for fit in fits]
         with working_for(min(budget.seconds for budget in budgets)):
-            states = fits[0].run.solver.step_together(
-                [fit.problem for fit in fits], [fit.state for fit in fits], budgets
-            )
+            states = fits[0].solver.step_together([fit.problem for fit in fits], [fit.state for fit in fits], budgets)
         for fit, state in zip(fits, states, strict=True):
             fit.stepped(state)
         return fits

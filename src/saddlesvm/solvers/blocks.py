@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -161,9 +161,6 @@ class BlocksState(SweepState):
         demand(last.bound_w.size in (0, width), "its bound_w has another width")
 
 
-AnyBlocks = TypeVar("AnyBlocks", bound=BlocksState)
-
-
 @dataclass(frozen=True)
 class Blocks(OverFiles):
     """Block minimisation of the dual over rows that are read block by block.
@@ -196,6 +193,7 @@ class Blocks(OverFiles):
 
     name: ClassVar[str] = "blocks"
     any_penalty: ClassVar[bool] = True
+    state: ClassVar[type[BlocksState]] = BlocksState
     passes: int = 0
     rows: int = 0
 
@@ -207,10 +205,6 @@ class Blocks(OverFiles):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
-        return self.begun(BlocksState, problem, seed, start)
-
-    def begun(self, kind: type[AnyBlocks], problem: Problem, seed: int, start: Point | None) -> AnyBlocks:
-        """A state of this kind at zero, or at the given dual point."""
         streamed = self.suited(problem)
         alpha = streamed.rooms.duals
         if start is None or start.alpha is None:
@@ -221,7 +215,7 @@ class Blocks(OverFiles):
         offset = problem.intercept.multiplier(None if start is None else start.w)
         if offset.size:
             w[-1] += offset[0]
-        state = kind(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
+        state = self.state(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
         begin_sweep(streamed, state)
         return state
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem, joint_certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
@@ -93,12 +93,9 @@ class JointBlocks(Blocks):
     """
 
     any_penalty: ClassVar[bool] = False
+    state: ClassVar[type[BlocksState]] = JointBlocksState
     kind: ClassVar[type[Problem]] = JointProblem
     memory: float = field(default=np.inf, repr=False)
-
-    def init(self, problem: Problem, seed: int, start: Point | None = None) -> JointBlocksState:
-        """Begin at zero, without reading any row, or at the given dual point."""
-        return self.begun(JointBlocksState, problem, seed, start)
 
     def _paid(self, local: JointProblem, state: JointBlocksState, block: RowBlock) -> float:
         """The losses of a block's rows at the judged weights, whose distances are noted."""

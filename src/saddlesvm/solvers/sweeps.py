@@ -105,8 +105,9 @@ class Sweeps(OverFiles):
     """The base class of solvers whose epoch is one sweep over all blocks, at the end of which they take a step."""
 
     def resumed(self, problem: Problem, state: Any) -> Any:
-        """Begin the sweep again."""
-        return at_sweep_start(state)
+        """Begin the sweep again, which was under way."""
+        state.rows_touched, state.visited, state.epochs = state.rows_touched - state.visited, 0, float(state.sweeps)
+        return state
 
     def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
         """Read one block for several problems over the same files, whose sweeps are at the same block."""
@@ -139,12 +140,6 @@ class Sweeps(OverFiles):
     def end_of_sweep(self, problem: Any, state: Any, work: SweepWork, target: float) -> None:
         """Take a step by the findings of a whole sweep."""
         raise NotImplementedError
-
-
-def at_sweep_start(state: Any) -> Any:
-    """The state at the beginning of its sweep over files, which a resumed run repeats."""
-    state.rows_touched, state.visited, state.epochs = state.rows_touched - state.visited, 0, float(state.sweeps)
-    return state
 
 
 def proven(problem: Problem, w: np.ndarray, alpha: np.ndarray, certificate: Certificate) -> Point:

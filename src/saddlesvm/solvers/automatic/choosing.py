@@ -242,6 +242,7 @@ class Choosing(SolverBase):
     def resumed(self, problem: Any, state: Any) -> Any:
         """Let the solver at work make anew what it needs."""
         state.inner = self.at_work(problem, state).resumed(problem, state.inner)
+        state.update()
         return state
 
     def solution(self, problem: Any, state: Any) -> Any:

@@ -17,24 +17,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.memory_plan import matrix_bytes
-from saddlesvm.runtime.durable import demand
-from saddlesvm.runtime.randomness import SEEDS, draw
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.choosing import BEND, Course, fall_rate, in_words, left_at
-from saddlesvm.solvers.base import Budget, SolverBase
-from saddlesvm.solvers.blocks import MOST_VISITS, Blocks, BlocksState
+from saddlesvm.solvers.automatic.choosing import BEND, Choosing, ChosenState, fall_rate, in_words, left_at
+from saddlesvm.solvers.base import Budget, SolverBase, nothing
+from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import SPANNING, Newton
-from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles, PassesState, room_for
+from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles, room_for
 from saddlesvm.solvers.second_order.over_passes import is_wide
-from saddlesvm.solvers.sweeps import OverFiles, SweepWork, at_sweep_start
+from saddlesvm.solvers.sweeps import OverFiles
 
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
@@ -48,27 +46,40 @@ DESCENT, NEWTON = "blocks", "Newton"
 
 
 @dataclass
-class OnFilesState(BlocksState, PassesState):
-    """The state of a run: the states of all solvers over one dual point.
+class OnFilesState(ChosenState):
+    """The state of a run; the gaps of its course are those of coordinate descent, sweep by sweep.
 
     Attributes
     ----------
-    phase : str
-        The solver at work.
-    course : Course
-        Its gaps are those of coordinate descent, sweep by sweep.
+    proves_itself : bool
+        Each sweep proves its point: a certificate reads nothing.
+    due : str
+        Why the next step changes over to Newton's method; empty where it does not. Until then the point is the one that
+        the last sweep has judged.
     """
 
     phase: str = DESCENT
-    course: Course = field(default_factory=Course, metadata={"prefix": "course_"})
+    proves_itself: bool = False
+    due: str = ""
 
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        demand(self.phase in (DESCENT, NEWTON), f"its phase is {self.phase[:40]!r}")
+    @property
+    def point(self) -> Point:
+        """The present point; weights of zero where no weights judged were better."""
+        far = self.phase == DESCENT and not self.inner.last.model.any()
+        return Point(np.zeros(self.w.size) if far else self.w.astype(np.float64), self.alpha)
+
+    def begins_again(self) -> Any:
+        """The dual variables of the problem, in their place."""
+        return self.alpha
+
+    def update(self) -> None:
+        """Copy the progress of the solver at work."""
+        super().update()
+        self.satisfied, self.proves_itself = self.inner.satisfied, self.inner.proves_itself
 
 
 @dataclass(frozen=True)
-class AutoOnFiles(OverFiles):
+class AutoOnFiles(OverFiles, Choosing):
     """Blocks of coordinate descent, then Newton's method over sweeps where that is predicted to be quicker.
 
     Estimators choose this solver for rows in files with ``solver="auto"``.
@@ -86,35 +97,47 @@ class AutoOnFiles(OverFiles):
     memory: float = field(default=1e9, repr=False)
     problems: int = field(default=1, repr=False)
 
+    phases: ClassVar[tuple[str, ...]] = (DESCENT, NEWTON)
+
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
         """Begin with coordinate descent; at weights alone with Newton's method, where that is to be had."""
-        state = Blocks().begun(OnFilesState, problem, seed, start)
-        state.method = self._finish([problem]).begun(problem, np.zeros(problem.n_features + 1))
+        state = OnFilesState(w=nothing(), seed=seed)
         if start is not None and start.w is not None and start.alpha is None and self.begins_at_weights(problem):
-            self._begin(problem, state, np.array(start.w, dtype=np.float64))
+            state.phase = NEWTON
+        state.inner = self.at_work(problem, state).init(problem, seed, start)
+        state.update()
         return state
+
+    def at_work(self, problem: Problem, state: OnFilesState) -> Any:
+        """The solver at work."""
+        if state.phase == DESCENT:
+            return Blocks()
+        memory = SHARE * self.memory
+        return NewtonOnFiles(memory / self.problems) if is_smooth(problem.loss) else ActiveSetOnFiles(memory)
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Whether Newton's method is to be had, which takes the weights of a start, and nothing else of it."""
-        return self.may_change([problem]) and not self._is_wide([problem])
-
-    def resumed(self, problem: Problem, state: OnFilesState) -> OnFilesState:
-        """Begin the sweep again where it is one of Newton's method."""
-        return at_sweep_start(state) if state.phase == NEWTON else state
+        return self.may_change(problem) and not self._is_wide(problem)
 
     def step_together(
         self, problems: Sequence[Problem], states: Sequence[OnFilesState], budgets: Sequence[Budget]
     ) -> list[OnFilesState]:
         """Read one block for several problems over the same files, all in the same phase."""
-        if states[0].phase == NEWTON:
-            self._finish(problems).step_together(problems, states, budgets)
-            if states[0].work.block == 0 and any(one.method.gives_up(MOST_SWEEPS) for one in states):
-                for problem, state in zip(problems, states, strict=True):
-                    self._return(problem, state)
-        else:
-            Blocks().step_together(problems, states, budgets)
-            if states[0].position == 0:
+        for problem, state in zip(problems, states, strict=True):
+            if state.due:
+                self.change(problem, state, NEWTON, state.due)
+                state.due = ""
+        inner = self.at_work(problems[0], states[0]).step_together(problems, [one.inner for one in states], budgets)
+        for state, own in zip(states, inner, strict=True):
+            state.inner = own
+            state.update()
+        if states[0].phase == DESCENT:
+            if inner[0].position == 0:
                 self._end_of_sweep(problems, states, [budget.relative_gap for budget in budgets])
+        elif inner[0].work.block == 0 and any(one.method.gives_up(MOST_SWEEPS) for one in inner):
+            for problem, state in zip(problems, states, strict=True):
+                state.course.rest(state.epochs)
+                self.change(problem, state, DESCENT, "too many rows are free: back to blocks")
         return list(states)
 
     def _end_of_sweep(
@@ -122,15 +145,15 @@ class AutoOnFiles(OverFiles):
     ) -> None:
         """Note the gaps, and change over where the sweeps that are left take longer than those of Newton's method."""
         for state in states:
-            state.course.add(state.sweeps, max(state.estimate, np.finfo(float).tiny))
-        again = any(state.method.ended for state in states)
-        if again or states[0].sweeps < FEWEST or min(targets) <= 0.0 or not self.may_change(problems):
+            state.course.add(state.epochs, max(state.estimate, np.finfo(float).tiny))
+        again = any(state.course.patience > 1.0 for state in states)
+        if again or states[0].epochs < FEWEST or min(targets) <= 0.0 or not self.may_change(problems[0]):
             return
         open_ones = [(state, target) for state, target in zip(states, targets, strict=True) if state.estimate > target]
         here = max((sweeps_left(state.course.gaps, target) for state, target in open_ones), default=0.0)
         powers = max((math.log10(state.estimate / target) for state, target in open_ones), default=0.0)
         there = (SWEEPS if is_smooth(problems[0].loss) else ACTIVE_SET_SWEEPS) + EACH_POWER * powers
-        wide = self._is_wide(problems)
+        wide = self._is_wide(problems[0])
         if wide:
             there *= 1.0 + max(products_expected(problem) for problem in problems)
             if any(not _spans(problem, state) for problem, state in zip(problems, states, strict=True)):
@@ -141,73 +164,25 @@ class AutoOnFiles(OverFiles):
         ratio = max(reading, newton) / max(reading, descent)
         for problem, state in zip(problems, states, strict=True):
             left = f"{in_words(here, 'sweeps')}, or about {there:.0f} of Newton's method"
-            progress = f"sweep {state.sweeps}: gap {state.estimate:.1e}; {left}"
-            state.remark = f"{progress}, {ratio:.2g} times as long each: {verdict}"
-            if change:
-                self._change(problem, state)
+            why = f"gap {state.estimate:.1e}; {left}, {ratio:.2g} times as long each: {verdict}"
+            state.due = why if change else ""
+            state.decision = state.remark = f"epoch {state.epochs:.0f}: {why}"
 
-    def may_change(self, problems: Sequence[Problem]) -> bool:
+    def may_change(self, problem: Problem) -> bool:
         """Whether Newton's method takes the loss, or the active set has room for enough rows."""
-        problem, width = problems[0], problems[0].n_features + 1
-        if not problem.penalty.identity():
-            return False
-        if not is_smooth(problem.loss):
-            return room_for(problem) >= INSIDE * width and problem.intercept.homogeneous
-        return True
+        if not problem.penalty.identity() or is_smooth(problem.loss):
+            return bool(problem.penalty.identity())
+        return room_for(problem) >= INSIDE * (problem.n_features + 1) and problem.intercept.homogeneous
 
-    def _is_wide(self, problems: Sequence[Problem]) -> bool:
+    def _is_wide(self, problem: Problem) -> bool:
         """Whether the loss is smooth, and the matrices of Newton's method do not fit into the memory."""
-        smooth, width = is_smooth(problems[0].loss), problems[0].n_features + 1
-        return smooth and is_wide(width, self._finish(problems).memory)
-
-    def _finish(self, problems: Sequence[Problem]) -> NewtonOnFiles | ActiveSetOnFiles:
-        """The solver that takes over."""
-        memory = SHARE * self.memory
-        if is_smooth(problems[0].loss):
-            return NewtonOnFiles(memory / max(len(problems), self.problems))
-        return ActiveSetOnFiles(memory)
-
-    @staticmethod
-    def _return(problem: Problem, state: OnFilesState) -> None:
-        """Go back to coordinate descent for good, where more rows are free than there is room for."""
-        begun = Blocks().init(problem, draw(state.random, SEEDS), Point(state.w, state.alpha.copy()))
-        for name in ("w", "alpha", "edges", "order", "following", "offset", "judged", "position", "last"):
-            setattr(state, name, getattr(begun, name))
-        state.paid = state.conjugates = 0.0
-        state.phase, state.satisfied, state.proves_itself, state.method.ended = DESCENT, False, False, True
-        state.remark = "too many rows are free: back to blocks"
-
-    def _change(self, problem: Problem, state: OnFilesState) -> None:
-        """Begin Newton's method at the present weights, or at zero where no weights judged were better."""
-        far = not state.last.model.any()
-        self._begin(problem, state, np.zeros(state.w.size) if far else state.w.astype(np.float64))
-
-    def _begin(self, problem: Problem, state: OnFilesState, w: np.ndarray) -> None:
-        """Begin Newton's method at these weights."""
-        state.method = self._finish([problem]).begun(problem, w)
-        state.phase, state.w, state.epochs, state.work = NEWTON, w, float(state.sweeps), SweepWork()
-
-    def solution(self, problem: Problem, state: OnFilesState) -> Point:
-        """The point of the solver at work."""
-        if state.phase == NEWTON and state.method.passes:
-            return self._finish([problem]).solution(problem, state)
-        return Blocks().solution(problem, state)
-
-    def last_point(self, problem: Problem, state: OnFilesState) -> Point:
-        """The last point of the solver at work."""
-        if state.phase == NEWTON:
-            return self.solution(problem, state)
-        return Blocks().last_point(problem, state)
-
-    def certified(self, problem: Problem, state: OnFilesState, evaluation: Evaluation) -> Any:
-        """Pass the certificate on to the solver at work."""
-        return state if state.phase == NEWTON else Blocks().certified(problem, state, evaluation)
+        return is_smooth(problem.loss) and is_wide(problem.n_features + 1, SHARE * self.memory / self.problems)
 
     def on_stall(self, problem: Problem, state: OnFilesState) -> OnFilesState | None:
         """Change over to Newton's method where coordinate descent stalls first."""
-        if state.phase == NEWTON or not self.may_change([problem]):
+        if state.phase == NEWTON or not self.may_change(problem):
             return None
-        self._change(problem, state)
+        self.change(problem, state, NEWTON, "no progress: changing over")
         return state
 
 

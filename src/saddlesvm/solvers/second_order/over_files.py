@@ -78,6 +78,10 @@ class PassesOverFiles(Sweeps):
         """The method at its beginning, at these weights."""
         raise NotImplementedError
 
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Whether the weights of a start are all that a run takes: yes."""
+        return True
+
     def setting(self, problem: Problem, target: float) -> Setting:
         """The problem as the method has it, to be solved to a relative gap."""
         return Setting(problem.loss, problem.C, problem.regularizer, target, float(problem.rooms.kept_bytes))
@@ -85,8 +89,9 @@ class PassesOverFiles(Sweeps):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
         """Begin; no row is read."""
         streamed = self.suited(problem)
-        streamed.rooms.duals[:] = start_alpha(problem, start)
-        given = start.w if start is not None and self.begins_at_weights(problem) else None
+        if start is None or start.alpha is not streamed.rooms.duals:
+            streamed.rooms.duals[:] = start_alpha(problem, start)
+        given = None if start is None else start.w
         w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
         method = self.begun(streamed, w)
         return PassesState(w=w, alpha=streamed.rooms.duals, active=problem.members.size, method=method)
@@ -168,10 +173,6 @@ class NewtonOnFiles(PassesOverFiles):
                 "solver='auto', 'blocks', or loss='squared_hinge'"
             )
         return super().suited(problem)
-
-    def begins_at_weights(self, problem: Problem) -> bool:
-        """Whether the weights of a start are all that a run takes: yes."""
-        return True
 
     def begun(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
         """The method at its beginning."""
