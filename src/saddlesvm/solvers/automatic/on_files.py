@@ -162,7 +162,7 @@ class AutoOnFiles(OverFiles, Choosing):
         change = here * max(reading, descent) > there * max(reading, newton)
         verdict = "changing over" if change else "staying"
         ratio = max(reading, newton) / max(reading, descent)
-        for problem, state in zip(problems, states, strict=True):
+        for state in states:
             left = f"{in_words(here, 'sweeps')}, or about {there:.0f} of Newton's method"
             why = f"gap {state.estimate:.1e}; {left}, {ratio:.2g} times as long each: {verdict}"
             state.due = why if change else ""
