@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge, traits_of
+from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.small import Most
-from saddlesvm.solvers import DCD, Auto
+from saddlesvm.solvers import DCD, Auto, Columns
+from saddlesvm.solvers.small import interior_point
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 
 SHAPES = {"tall": (80, 6), "wide": (25, 60)}
@@ -61,6 +64,28 @@ def test_the_optimum_is_that_of_coordinate_descent(loss: Loss, scale: float, mon
     assert not set(mine.phases) & set(theirs.phases)
     apart = np.linalg.norm(mine.coef - theirs.coef)
     assert apart <= distance_bound(mine.certificate.gap, theirs.certificate.gap)
+
+
+@pytest.mark.parametrize("loss", [one for one in ALL_LOSSES if traits_of(one).parabolic], ids=named)
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+@pytest.mark.parametrize("C", [0.03, 1.0])
+def test_few_weights_are_those_of_the_column_solver(loss: Loss, intercept: Any, C: float) -> None:
+    problem = replace(problem_of(loss, intercept=intercept), penalty=L1(1.5), C=C)
+    steep = fit(replace(problem, C=100.0 * C), Auto(), Limits(tol=1e-8))
+    mine, theirs = (fit(problem, solver, Limits(tol=1e-8)) for solver in (Auto(), Columns()))
+    assert set(mine.phases) == set(steep.phases) == {"interior point"} and steep.outcome is Outcome.CERTIFIED
+    assert mine.outcome is theirs.outcome is Outcome.CERTIFIED
+    assert mine.certificate.dual <= theirs.certificate.primal and theirs.certificate.dual <= mine.certificate.primal
+    size = np.abs(theirs.coef).max()
+    assert mine.coef == pytest.approx(theirs.coef, abs=1e-3 * size)
+    assert np.array_equal(mine.coef == 0.0, theirs.coef == 0.0)
+
+
+def test_the_column_solver_goes_on_where_the_steps_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interior_point, "MOST_STEPS", 3)
+    found = fit(replace(problem_of(SquaredHinge()), penalty=L1(1.0)), Auto(), OFTEN)
+    assert found.outcome is Outcome.CERTIFIED
+    assert "columns" in found.phases
 
 
 def test_few_dual_variables_are_within_their_bounds() -> None:

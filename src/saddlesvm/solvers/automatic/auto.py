@@ -73,7 +73,7 @@ def small_phase(problem: Problem) -> str | None:
     """The solver of a problem that is small; None where it is not."""
     if not fits(problem):
         return None
-    return DENSE if is_smooth(problem.loss) else INTERIOR
+    return DENSE if is_smooth(problem.loss) and problem.penalty.identity() else INTERIOR
 
 
 @dataclass
@@ -225,7 +225,8 @@ class Auto(Choosing):
     def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
         """Change to coordinate descent where rounding ends small steps early, or the finish has done too much work."""
         if state.phase in SMALL and state.inner.stuck and state.estimate > target > 0.0:
-            self.change(problem, state, COORDINATES, "nothing to gain in small steps: changing over")
+            phase = COORDINATES if holds_square(problem.penalty) else FEATURES
+            self.change(problem, state, phase, "nothing to gain in small steps: changing over")
         elif state.phase == FINISH:
             cost = passes_cost(problem) + state.inner.equations.cost
             self.change_back(problem, state, COORDINATES, cost, state.inner.best.primal)
@@ -282,7 +283,7 @@ class Auto(Choosing):
         """Hand the present point to another solver, and the equations to the finish or back."""
         if state.phase == FINISH:
             state.equations = state.inner.equations
-        if phase == FEATURES:
+        if phase == FEATURES and state.phase == COORDINATES:
             state.inner.w = problem.regularizer.weights(state.w.astype(np.float64))
         super().change(problem, state, phase, why)
         if phase == FINISH:

@@ -11,7 +11,8 @@ from scipy.linalg.lapack import dposv, dpotrf, dtrtrs
 
 from saddlesvm.problem.array_losses import ArrayMethods, methods_of, weights_of
 from saddlesvm.problem.certificate import Point, relative
-from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
+from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
+from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, objectives
 from saddlesvm.rows.layouts import float64_matrix
@@ -46,7 +47,9 @@ class Small:
     y : ndarray of shape (n,)
     s : ndarray of shape (n,) or 1.0
     penalty : ndarray of shape (m,)
-        1, but 0 for a free intercept.
+        1, but 0 for a free intercept, and where a weight is charged its size.
+    bar : float
+        What a weight of size 1 is charged for its size; 0 for half a square.
     C : float
     loss : Loss
     methods : ArrayMethods
@@ -72,7 +75,8 @@ class Small:
         else:
             Z = rows if isinstance(problem.X, Dense) else rows.toarray()
         self.Z: np.ndarray = np.hstack([Z, np.full((n, 1), problem.scale)]) if problem.scale else Z
-        self.penalty = np.ones(self.Z.shape[1])
+        self.bar = problem.penalty.l1 if isinstance(problem.penalty, L1) else 0.0
+        self.penalty = np.zeros(self.Z.shape[1]) if self.bar else np.ones(self.Z.shape[1])
         if free:
             self.penalty[-1] = 0.0
 
@@ -81,6 +85,14 @@ class Small:
         several = copy.copy(self)
         several.y, several.s = y, s
         return several
+
+    def with_axes(self) -> Small:
+        """The rows with a unit vector for each weight that is charged its size: a row whose loss is that charge."""
+        if not self.bar:
+            return self
+        extended = copy.copy(self)
+        extended.Z = np.vstack([self.Z, np.eye(self.Z.shape[1])])
+        return extended
 
     def among(self, chosen: np.ndarray) -> Small:
         """Some of several problems side by side."""
@@ -120,13 +132,18 @@ class Small:
     def judged(self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pulled: np.ndarray | None = None) -> Found:
         """The objectives of weights with margins z, and of a dual point; `pulled` is ``w(a)`` where that is known.
 
-        The dual point is balanced for the sum that a free intercept asks for.
+        The dual point is balanced for the sum that a free intercept asks for, and shortened where the penalty bounds
+        its pull.
         """
         if self.problem.intercept.constrained:
             a, pulled = self.balanced(a), None
+        if self.bar:
+            most = np.abs(self.C * (a @ self.Z)).max(axis=-1, keepdims=True)
+            a, own, reached = a * np.minimum(1.0, self.bar / most), self.bar * np.abs(u).sum(axis=-1), 0.0
+        else:
+            pulled = self.weights(a) if pulled is None else pulled
+            own, reached = 0.5 * ((u * u) @ self.penalty), 0.5 * (pulled * pulled).sum(axis=-1)
         conjugates: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=-1)
-        pulled = self.weights(a) if pulled is None else pulled
-        own, reached = 0.5 * ((u * u) @ self.penalty), 0.5 * (pulled * pulled).sum(axis=-1)
         return Found(u, a, *objectives(self.C, Sums(self.paid(z), conjugates, own, reached)))
 
     def paid(self, z: np.ndarray) -> Any:
@@ -200,10 +217,17 @@ def solve_positive(normal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def fits(problem: Problem) -> bool:
-    """Whether the solvers of this room take a problem: few values, little work in a step, half a square as penalty."""
-    plain = type(problem) is Problem and problem.passes.holds_rows and problem.penalty.identity()
+    """Whether the solvers of this room take a problem: few values, little work in a step, and half a square as penalty,
+    or the sum of the weights' sizes with a loss of lines and parabolas."""
+    if type(problem) is not Problem or not (problem.passes.holds_rows and problem.intercept.homogeneous):
+        return False
     takes = is_smooth(problem.loss) or has_bounded_slopes(problem.loss)
-    return plain and takes and problem.intercept.homogeneous and problem.is_small
+    if isinstance(problem.penalty, L1):
+        tall = problem.n_features < problem.members.size and not problem.intercept.constrained
+        takes = tall and traits_of(problem.loss).parabolic
+    elif not problem.penalty.identity():
+        return False
+    return takes and problem.is_small
 
 
 @dataclass

@@ -1,15 +1,17 @@
-"""An interior point method for small problems with piecewise linear losses.
+"""An interior point method for small problems whose losses are lines and parabolas in pieces.
 
 The dual of such a problem is a quadratic program over a box. With variables t, ``a = o + sigma t`` and rows x of `Z`:
 
-    minimise  C/2 ||sum_k sigma_k t_k x_k + ...||^2 + c't     subject to  0 <= t <= u,      P w = C sum_i a_i x_i,
+    minimise  C/2 ||sum_k sigma_k t_k x_k + ...||^2 + c't + t'Rt/2   subject to  0 <= t <= u,   P w = C sum_i a_i x_i,
 
 and for slacks p of the lower and q of the upper bounds
 
-    sigma_k x_k . w + c_k - p_k + q_k = 0,      p_k t_k = mu,      q_k (u_k - t_k) = mu,      mu -> 0.
+    sigma_k x_k . w + c_k + r_k t_k - p_k + q_k = 0,      p_k t_k = mu,      q_k (u_k - t_k) = mu,      mu -> 0.
 
-A step of Newton's method eliminates t, p and q, and solves ``(P + C Z' D^-1 Z) dw = r`` with ``D = p/t + q/(u - t)``.
-Each step is taken twice: without mu to see how far it leads, and then with a mu and a correction of second order that
+R is zero for lines. Where the penalty is the sum of the weights' sizes, P is zero, and each weight has a row of its
+own, a unit vector, whose loss is the absolute value.
+
+A step of Newton's method eliminates t, p and q: ``(P + C Z' D^-1 Z) dw = r`` with ``D = R + p/t + q/(u - t)``. Each step is taken twice: without mu to see how far it leads, and then with a mu and a correction of second order that
 follow from it. It needs some fifteen steps whatever the scale of the features or C.
 
 At the end the variables that tend to a bound are put there, so that the rows within their bounds are few. Several
@@ -28,6 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
@@ -48,7 +51,11 @@ class Box(Group):
         Whether each row has one variable; a run alone may have rows with two, one for each sign.
     row : ndarray of shape (k,)
         The row that a variable belongs to, where they are not single.
+    rows : Small
+        The rows, and the weights' own.
     sigma, upper, cost : ndarray of shape (K, k)
+    ridge : ndarray of shape (K, k), or 0
+        Second derivatives of the variables' terms.
     fixed : ndarray of shape (K, n)
         The dual variables where all t are zero.
     ways, slacks : ndarray of shape (K, 2, k)
@@ -60,27 +67,38 @@ class Box(Group):
     __stored__ = stored("ways", "slacks", "w")
 
     def __init__(self, small: Small) -> None:
-        y, conjugate = np.atleast_2d(small.y), small.methods.conjugate
+        y, self.rows, self.size = np.atleast_2d(small.y), small.with_axes(), small.size
         least, most = (np.broadcast_to(end, y.shape) for end in small.methods.bounds(small.loss, y, small.s))
-        below = np.where(least < 0.0, conjugate(small.loss, least, y, small.s) / least, 0.0)
-        above = np.where(most > 0.0, conjugate(small.loss, most, y, small.s) / most, 0.0)
+        curved = is_smooth(small.loss)
+        least, below, left = ends_of(small, y, least, curved)
+        most, above, right = ends_of(small, y, most, curved)
+        if small.bar:
+            axes = np.full((len(y), small.Z.shape[1]), small.bar / small.C)
+            least, most = np.hstack([least, -axes]), np.hstack([most, axes])
+            below, above, left, right = (np.hstack([one, 0.0 * axes]) for one in (below, above, left, right))
         both = (least < 0.0) & (most > 0.0)
-        straight = both & (np.abs(above - below) <= EQUAL * (1.0 + np.abs(above)))
+        straight = both & (np.abs(above - below) <= EQUAL * (1.0 + np.abs(above))) & (left == 0.0)
         self.fixed = np.where(straight, least, 0.0)
         up, down = most > 0.0, (least < 0.0) & ~straight
         self.single = bool((up ^ down).all())
         if self.single:
             self.sigma = np.where(up, 1.0, -1.0)
             self.upper, self.cost = np.where(up, most - self.fixed, -least), np.where(up, above, -below)
+            ridge = np.where(up, right, left)
         else:
             [ups], [downs] = np.nonzero(up[0]), np.nonzero(down[0])
             self.row = np.concatenate([ups, downs])
             self.sigma = np.repeat([1.0, -1.0], [ups.size, downs.size])[None]
             self.upper = np.concatenate([(most - self.fixed)[:, ups], -least[:, downs]], axis=1)
             self.cost = np.concatenate([above[:, ups], -below[:, downs]], axis=1)
-        t = MIDDLE * self.upper if both.any() else np.minimum(START * self.upper, START)
+            ridge = np.concatenate([right[:, ups], left[:, downs]], axis=1)
+        self.ridge: np.ndarray | float = ridge if curved else 0.0
+        middle = self.of_variables(both)
+        t = np.where(middle, MIDDLE * self.upper, np.minimum(START * self.upper, START))
+        if curved:
+            t = np.where(ridge > 0.0, np.minimum(MIDDLE / ridge, MIDDLE * self.upper), t)
         self.w = np.zeros((len(y), small.Z.shape[1]))
-        slope = self.cost  # where w is zero
+        slope = self.cost + self.ridge * t  # where w is zero
         size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
         self.ways, self.slacks = np.empty((2, len(y), 2, slope.shape[1]))
         self.ways[:, 0], self.ways[:, 1] = t, t - self.upper
@@ -91,6 +109,7 @@ class Box(Group):
         some = copy.copy(self)
         for name in ("sigma", "upper", "cost", "fixed", "ways", "slacks", "w"):
             setattr(some, name, getattr(self, name)[chosen])
+        some.ridge = self.ridge[chosen] if isinstance(self.ridge, np.ndarray) else self.ridge
         return some
 
     def of_variables(self, z: np.ndarray) -> np.ndarray:
@@ -102,14 +121,24 @@ class Box(Group):
         return values if self.single else np.bincount(self.row, values[0], self.fixed.shape[1])[None]
 
     def alpha(self, t: np.ndarray) -> np.ndarray:
-        """The rows' dual variables, shape (K, n)."""
+        """The rows' dual variables, shape (K, n), and those of the weights' own rows."""
         return self.fixed + self.of_rows(self.sigma * t)
 
     def at_their_bounds(self) -> np.ndarray:
         """The variables, those put to a bound that tend to it: whose slack is the larger of the two."""
         t = self.ways[:, 0]
         share = t / self.upper
-        return np.where(share < self.slacks[:, 0], 0.0, np.where(share - 1.0 > self.slacks[:, 1], self.upper, t))
+        put = np.where(share < self.slacks[:, 0], 0.0, np.where(share - 1.0 > self.slacks[:, 1], self.upper, t))
+        return np.where(self.ridge > 0.0, t, put) if isinstance(self.ridge, np.ndarray) else put
+
+    def point(self, bar: float) -> tuple[np.ndarray, np.ndarray]:
+        """The weights, those put to zero that tend to it, and the rows' dual variables at their bounds."""
+        if not bar:
+            return self.w, self.alpha(self.at_their_bounds())
+        inside = 1.0 - np.abs(self.alpha(self.ways[:, 0])[:, self.size :]) * (self.rows.C / bar)
+        return np.where(MIDDLE * inside > np.abs(self.w), 0.0, self.w), self.alpha(self.at_their_bounds())[
+            :, : self.size
+        ]
 
 
 @dataclass(frozen=True)
@@ -130,7 +159,7 @@ class InteriorPoint(SmallSolver):
         return Box(small)
 
     def move(self, state: SmallState, small: Small) -> float:
-        [gap] = renewed(small, state.at)
+        [gap] = renewed(state.at)
         state.stuck = state.steps + 1 >= MOST_STEPS or not math.isfinite(gap)
         return float(gap) / WELL_AHEAD
 
@@ -139,19 +168,38 @@ class InteriorPoint(SmallSolver):
         t = box.at_their_bounds()
         state.active = int(np.count_nonzero((t > 0.0) & (t < box.upper)))
         state.remark = f"interior point step {state.steps}: {state.active} rows within their bounds"
-        return small.judged(box.w[0], small.Z @ box.w[0], box.alpha(t)[0])
+        [u], [a] = box.point(small.bar)
+        return small.judged(u, small.Z @ u, a)
 
 
-def renewed(small: Small, box: Box) -> np.ndarray:
+def ends_of(small: Small, y: np.ndarray, ends: np.ndarray, curved: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ends of the rows' dual variables on one side, and the slope at zero and the second derivative of the
+    conjugates there, all of shape (K, n).
+
+    An end that is infinite is replaced by twice the largest value that an optimum can have: a parabola of second
+    derivative r is ``r a^2 / 2`` at its multiplier a, and no more than the losses of all rows where w is zero.
+    """
+    conjugate, zero = small.methods.conjugate, np.zeros(ends.shape)
+    if not curved:
+        return ends, np.where(ends != 0.0, conjugate(small.loss, ends, y, small.s) / ends, 0.0), zero
+    trial = np.where(np.isinf(ends), np.sign(ends) * small.s, ends)
+    whole, half = (conjugate(small.loss, part * trial, y, small.s) for part in (1.0, 0.5))
+    ridge = np.where(trial != 0.0, 4.0 * (whole - 2.0 * half) / trial**2, 0.0)
+    slope = np.where(trial != 0.0, whole / trial - 0.5 * ridge * trial, 0.0)
+    paid = np.reshape(small.paid(zero), (-1, 1))
+    return np.where(np.isinf(ends), np.sign(ends) * 2.0 * np.sqrt(2.0 * paid / ridge), ends), slope, ridge
+
+
+def renewed(box: Box) -> np.ndarray:
     """One step of each run, in place; what the products of the ways and the slacks then add up to, times C.
 
     Without mu, the changes of a way and of its slack, relative to both, add up to -1.
     """
-    ways, slacks, sigma = box.ways, box.slacks, box.sigma
+    small, ways, slacks, sigma = box.rows, box.ways, box.slacks, box.sigma
     quotients, pairs = slacks / ways, slacks * ways
-    slope = sigma * box.of_variables(products(box.w, small.Z.T)) + box.cost
+    slope = sigma * box.of_variables(products(box.w, small.Z.T)) + box.cost + box.ridge * ways[:, 0]
     apart = small.C * products(box.alpha(ways[:, 0]), small.Z) - small.penalty * box.w
-    weight = 1.0 / (quotients[:, 0] + quotients[:, 1])
+    weight = 1.0 / (quotients[:, 0] + quotients[:, 1] + box.ridge)
     normals, signed = small.normals(small.C * box.of_rows(weight)), sigma * weight
 
     def step(gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -197,15 +245,15 @@ def ends(small: Small, box: Box, relative_gap: float, most: int) -> Together:
     u, a, steps = np.zeros(box.w.shape), np.zeros(small.y.shape), np.zeros(live.size, dtype=int)
     primal, dual, rows = small.C * small.paid(np.zeros(small.y.shape)), np.zeros(live.size), small
     for step in range(1, min(most, MOST_STEPS) + 1):
-        gaps, last = renewed(small, box), step == min(most, MOST_STEPS)
+        gaps, last = renewed(box), step == min(most, MOST_STEPS)
         near = ~(gaps > WELL_AHEAD * relative_gap * primal[live]) | last
         going = ~near
         if near.any():
-            alpha, z = box.alpha(box.at_their_bounds()), products(box.w, small.Z.T)
-            found = small.judged(box.w, z, alpha)
+            w, alpha = box.point(small.bar)
+            found = small.judged(w, products(w, small.Z.T), alpha)
             better, higher = near & (found.primal < primal[live]), near & (found.dual > dual[live])
-            u[live[better]], primal[live[better]] = box.w[better], found.primal[better]
-            a[live[higher]], dual[live[higher]] = alpha[higher], found.dual[higher]
+            u[live[better]], primal[live[better]] = w[better], found.primal[better]
+            a[live[higher]], dual[live[higher]] = found.alpha[higher], found.dual[higher]
             best, bound = primal[live], dual[live]
             open_yet = best - bound > relative_gap * np.maximum(np.abs(best), np.abs(bound))
             going |= open_yet & np.isfinite(gaps) & (not last)
