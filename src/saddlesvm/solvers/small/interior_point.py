@@ -11,7 +11,8 @@ and for slacks p of the lower and q of the upper bounds
 R is zero for lines. Where the penalty is the sum of the weights' sizes, P is zero, and each weight has a row of its
 own, a unit vector, whose loss is the absolute value.
 
-A step of Newton's method eliminates t, p and q: ``(P + C Z' D^-1 Z) dw = r`` with ``D = R + p/t + q/(u - t)``. Each step is taken twice: without mu to see how far it leads, and then with a mu and a correction of second order that
+A step of Newton's method eliminates t, p and q: ``(P + C Z' D^-1 Z) dw = r`` with ``D = R + p/t + q/(u - t)``.
+Each step is taken twice: without mu to see how far it leads, and then with a mu and a correction of second order that
 follow from it. It needs some fifteen steps whatever the scale of the features or C.
 
 At the end the variables that tend to a bound are put there, so that the rows within their bounds are few. Several
