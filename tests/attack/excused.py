@@ -1,4 +1,4 @@
-"""Mutants of the certificate that no test can notice: file, the line before, the line after, and why."""
+"""Mutants that no test can notice: file, the line before, the line after, and why."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ PRECISION = (
 EVALUATE = "def evaluate(problem: Any, point: Point, {}, exact: bool = True, given_offset: bool = False) -> Evaluation:"
 AROUND = "return float(loss_sums(terms, members, margin, added {} move, np.zeros(alpha.size))[0])"
 LINE = "factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one {} three)"
+
+AT_ONCE = "AT_ONCE = {}  # rows per list of those with a coefficient"
+BUFFERS = "return self.thread.submit(self._read, chunks, list(judged), self.buffers[{}])"
+DENSE_ROOM = "shapes = [(most_rows, *columns[{}].array.shape[1:])]"
 
 EXCUSED: dict[tuple[str, str, str], str] = {
     ("certificate", before, after): why
@@ -77,4 +81,19 @@ EXCUSED: dict[tuple[str, str, str], str] = {
         ],
     }.items()
     for before, after in pairs
+} | {
+    (file, before, after): why
+    for why, triples in {
+        "how much is done at once is a choice of speed": [
+            ("rows/layouts", AT_ONCE.format("2**13"), AT_ONCE.format(other))
+            for other in ("2** 14", "2** 12", "3**13", "1**13")
+        ],
+        "two buffers take turns, whichever is the first": [
+            ("rows/files", BUFFERS.format("0"), BUFFERS.format(other)) for other in (" -1", " 1")
+        ],
+        "there is one column here": [
+            ("rows/files", DENSE_ROOM.format("0"), DENSE_ROOM.format(" -1")),
+        ],
+    }.items()
+    for file, before, after in triples
 }

@@ -34,13 +34,23 @@ from .tally import Tally
 TESTS = Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent / "src" / "saddlesvm"
 DECORATORS = {"kernel", "allocating_kernel", "searching_kernel", "allocating_search", "inlined", "inlined_search"}
-ROOMS = ("rows", "problem", "solvers", "multiclass")
-CHECKED = "NUMBA_BOUNDSCHECK"
-MODE = "plain Python" if INTERPRETED else "checked bounds" if os.environ.get(CHECKED) == "1" else "compiled"
+CHOSEN = ("rows", "problem", "solvers", "multiclass", "data/test_libsvm_text.py", "laws/test_certified.py")
 SECONDS = 2.0  # of processor time for each test as plain Python
 CASES = 3  # of each test
 Place = tuple[str, int]  # a file, and the line of a function's first decorator
 SEEN: set[CodeType] = set()
+
+
+def mode() -> str:
+    """How kernels run in this process."""
+    if INTERPRETED:
+        return "plain Python"
+    if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
+        return "checked bounds"
+    return "code for any processor" if os.environ.get("NUMBA_CPU_NAME") == "generic" else "compiled"
+
+
+MODE = mode()
 
 
 def kernels() -> dict[Place, str]:
@@ -162,7 +172,7 @@ def main() -> int:
     """Run the tests; 1 where one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.kernels", description=__doc__)
     parser.add_argument("--record", action="store_true", help="keep what came out, for docs/what-held.md")
-    parser.add_argument("--minutes", type=float, default=8.0, help="begin no test after that")
+    parser.add_argument("--seconds", type=float, default=480.0, help="begin no test after that")
     parser.add_argument("tests", nargs="*", help="these only, instead of the rooms'")
     given = parser.parse_args()
     tally, known, began = Tally("kernels"), kernels(), time.monotonic()
@@ -170,8 +180,8 @@ def main() -> int:
     if INTERPRETED:
         threading.settrace(called)
     code = pytest.main(
-        [*options, *(given.tests or [str(TESTS / room) for room in ROOMS])],
-        plugins=[Counted(tally, 60.0 * given.minutes)],
+        [*options, *(given.tests or [str(TESTS / room) for room in CHOSEN])],
+        plugins=[Counted(tally, given.seconds)],
     )
     sys.settrace(None)
     threading.settrace(None)  # type: ignore[arg-type]

@@ -1,12 +1,12 @@
-"""Mutants of the certificate: every small change of its text is to be noticed by a test.
+"""Mutants of the certificate and the rows: every small change of their text is to be noticed by a test.
 
     python -m tests.attack.mutants [certificate sums ...] [--kept FILE] [--count N --seed S]
 
 A mutant is one of the files in :data:`FILES` with one operator, number, comparison or condition changed (Cosmic Ray
 makes them). Its tests run in a process that has the packages loaded and reads the changed text in the place of the
-file, without compilation, until one fails: first those that have noticed most mutants for their time. A mutant that no
-test notices survives: it is killed by a new test, or excused, by its lines and with a reason, in :data:`EXCUSED`. Needs
-``pip install cosmic-ray``.
+file, without compilation, until one fails: first those that have noticed most mutants for their time. Tests that take
+long without compilation are left out. A mutant that no test notices survives: it is killed by a new test, or excused,
+by its lines and with a reason, in :data:`EXCUSED`. Needs ``pip install cosmic-ray``.
 """
 
 from __future__ import annotations
@@ -45,14 +45,38 @@ TESTS = tuple(
     f"tests/problem/test_{name}.py"
     for name in ("certified_points", "exact_certificates", "certificate", "rounding", "intercepts")
 )
-FILES: dict[str, tuple[str, ...]] = {
+SHORT_SUMS = (*TESTS, "tests/problem/test_short_sums.py")
+KERNELS = ("tests/solvers/test_kernel_solvers.py", "tests/solvers/test_kernel_finish.py")
+JOINT = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "problem/test_joint_losses",
+        "problem/test_penalties",
+        "multiclass/test_crammer_singer",
+        "multiclass/test_multinomial",
+        "multiclass/test_top_k",
+    )
+)
+OF_ROOMS = {"problem": ("tests/problem",), "rows": ("tests/rows", "tests/problem/test_small_twins.py")}
+CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than those of its room
     "certificate": TESTS,
     "sums": TESTS,
-    "proven_sums": (*TESTS, "tests/problem/test_short_sums.py"),
-    "rounding": (*TESTS, "tests/problem/test_short_sums.py"),
-    "rows/memory_plan": ("tests/rows/test_memory_plan.py",),
-    "rows/passes": ("tests/rows/test_passes.py", "tests/rows/test_files.py"),
-    "rows/small_types": ("tests/rows/test_layouts.py", "tests/laws/test_small_types.py"),
+    "proven_sums": SHORT_SUMS,
+    "rounding": SHORT_SUMS,
+    **dict.fromkeys(("kernel", "kernel_certificate", "kernel_sums"), KERNELS),
+    **dict.fromkeys(("crammer_singer", "joint_losses", "multinomial", "multinomial_kernels"), JOINT),
+    "nu": ("tests/estimators/test_svm.py", "tests/laws/test_one_class_claims.py", KERNELS[0]),
+    "path_bounds": ("tests/estimators/test_certified_path.py", "tests/estimators/test_path_bounds.py"),
+    "rescaling": (*TESTS, "tests/fit/test_improved.py", "tests/fit/test_heavy_starts.py"),
+    "fingerprint": ("tests/fit/test_checkpoint.py",),
+    "on_files": ("tests/rows/test_passes.py", "tests/solvers/test_newton_on_files.py"),
+    "rows/small_types": ("tests/rows", "tests/laws/test_small_types.py"),
+}
+FILES: dict[str, tuple[str, ...]] = {
+    name: CLOSER.get(name, tests)
+    for room, tests in OF_ROOMS.items()
+    for path in sorted((SOURCE / room).glob("[!_]*.py"))
+    for name in [path.stem if room == "problem" else f"{room}/{path.stem}"]
 }
 
 
@@ -73,6 +97,8 @@ OPERATORS = (
     r"|ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul)"
     r"|ReplaceComparisonOperator_(Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
 )
+LONGEST = 2.0  # seconds of the processor for a test; those that take longer without any change are left out
+FEW = 2  # tests that may fail without any change, such as one that measures memory
 SLOW = 5.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
 ERROR = 99  # exit code of a process that fails in the campaign itself
 # Not what needs compiled code, nor what takes long without it; of losses that differ little, one.
@@ -106,6 +132,10 @@ class Mutant:
     def excuse(self) -> str:
         """Why no test can notice it; "" where one should."""
         return EXCUSED.get((self.file, self.before, self.after), "")
+
+
+class TooLong(BaseException):
+    """A test has taken too long."""
 
 
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -203,12 +233,25 @@ def in_child(work: Callable[[], int], seconds: float = math.inf, silent: bool = 
 
 
 def first_failure(tests: list[Any], seconds: dict[str, float]) -> str:
-    """The name of the first test that fails, "" where none does; the seconds of each are noted."""
+    """The name of the first test that fails, "" where none does; the seconds of each are noted, as infinite where a
+    test was stopped because it took too long.
+    """
     protocol = import_module("_pytest.runner").runtestprotocol
     for test in tests:
-        reports = protocol(test, log=False, nextitem=None)
-        seconds[test.nodeid] = sum(report.duration for report in reports)
-        if any(report.failed for report in reports):
+        late: list[float] = []
+
+        def stop(number: int, frame: Any, late: list[float] = late) -> None:
+            late.append(math.inf)
+            raise TooLong
+
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        try:
+            reports = protocol(test, log=False, nextitem=None)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+        seconds[test.nodeid] = sum(report.duration for report in reports) + sum(late)
+        if not late and any(report.failed for report in reports):
             return str(test.nodeid)
     return ""
 
@@ -275,12 +318,12 @@ class Campaign:
 
     @property
     def patience(self) -> float:
-        return SLOW * sum(self.seconds.values())
+        return SLOW * sum(filter(math.isfinite, self.seconds.values()))
 
     def change_bodies(self, tests: list[Any], chosen: list[tuple[Mutant, str]]) -> None:
         """Test mutants of bodies, in processes that have the tests already; first the unchanged text."""
         self.recall()
-        if not self.seconds and in_child(lambda: self.code_of(tests)):
+        if not self.seconds and in_child(lambda: self.measure(tests), silent=False):
             raise RuntimeError(f"the tests of {self.file}.py fail without any change")
         self.recall()
         functions = loaded(self.file)
@@ -302,14 +345,25 @@ class Campaign:
         code = with_tests(self.file, lambda tests: codes.append(self.code_of(tests)))
         return codes[0] if codes else code
 
+    def measure(self, tests: list[Any]) -> int:
+        """Note the seconds of each test; those that fail without any change are left out, 1 where they are many."""
+        failed = []
+        for test in tests:
+            if first_failure([test], self.seconds):
+                self.seconds[test.nodeid] = math.inf
+                failed.append(test.nodeid)
+        print("\n".join(f"left out, because it fails without any change: {name}" for name in failed))
+        self.course.write_text(json.dumps([self.seconds, self.noticed]))
+        return int(len(failed) > FEW)
+
     def code_of(self, tests: list[Any]) -> int:
         """1 where a test fails; those go first that noticed most for their time, then the quickest."""
-        tests = sorted(tests, key=lambda test: self.seconds.get(test.nodeid, 0.0))
+        tests = [test for test in tests if math.isfinite(self.seconds.get(test.nodeid, 0.0))]
+        tests.sort(key=lambda test: self.seconds.get(test.nodeid, 0.0))
         tests.sort(key=lambda test: -self.noticed[test.nodeid] / (0.01 + self.seconds.get(test.nodeid, 0.0)))
-        seconds: dict[str, float] = {}
-        if failed := first_failure(tests, seconds):
+        if failed := first_failure(tests, {}):
             self.noticed[failed] += 1
-        self.course.write_text(json.dumps([self.seconds or seconds, self.noticed]))
+        self.course.write_text(json.dumps([self.seconds, self.noticed]))
         return int(failed != "")
 
     def recall(self) -> None:

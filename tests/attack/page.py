@@ -54,6 +54,7 @@ WHAT = {
     "differential": "one problem in every way",
     "mutants": "mutants",
     "kernels": "kernels in other modes",
+    "branches": "branches of plain Python",
     "machines": "other processors",
 }
 JUDGED = "the judge took the line about compilation for an error; the judge is mended"
@@ -154,6 +155,9 @@ def written(records: Iterable[dict[str, Any]]) -> str:
         "## Kernels without compilation, and with checked bounds",
         KERNELS,
         kernels(given),
+        "## Branches of plain Python",
+        BRANCHES,
+        branches(given),
         "## Other processors",
         MACHINES,
         counted(given, "machines"),
@@ -237,7 +241,8 @@ def mutants(records: list[dict[str, Any]]) -> str:
         noticed = count["killed"] + count["hung"]
         share = 100.0 * noticed / max(noticed + count["survived"], 1)
         lines.append(
-            f"- {file} at commit {record['commit']}: {count.total():,} mutants, {noticed:,} noticed by a test, "
+            f"- {file} at commit {record['commit']}, seed {record['seed']}: {count.total():,} mutants, "
+            f"{noticed:,} noticed by a test, "
             f"{count['survived']:,} survived, {count['excused']:,} excused, {count['not run']:,} not run: "
             f"{share:.1f} % of those that were run and are not excused."
         )
@@ -253,6 +258,22 @@ def kernels(records: list[dict[str, Any]]) -> str:
         missed = ", ".join(f"`{name}`" for name in last["not met"]) or "none"
         lines += [f"- {mode}, {last['seconds'] / 60.0:.0f} minutes: {counts}.", f"  - not met: {missed}."]
     return "\n".join(lines) or "Not run yet."
+
+
+def branches(records: list[dict[str, Any]]) -> str:
+    """A row for each room, of its last run, and a line for each of its files with most branches not taken."""
+    last = {one["room"]: one for one in records if one["campaign"] == "branches"}
+    if not last:
+        return "Not run yet."
+    lines = ["| room | branches | taken | share | tests over in time | commit |", "|---|---|---|---|---|---|"]
+    files = []
+    for room, one in sorted(last.items()):
+        taken, count = one["outcomes"].get(f"{room} taken", 0), max(one["cases"], 1)
+        whole = "no" if one["outcomes"].get(f"{room} tests not over in time") else "yes"
+        lines.append(f"| {room} | {count:,} | {taken:,} | {100.0 * taken / count:.1f} % | {whole} | {one['commit']} |")
+        named = ", ".join(f"`{file.partition('/')[2]}` {missed}" for file, missed in one["worst"].items() if missed)
+        files.append(f"- {room}: {named or 'none'}.")
+    return "\n".join([*lines, "", "Files with most branches not taken, and their numbers:", "", *files])
 
 
 def limits(records: list[dict[str, Any]]) -> str:
@@ -337,11 +358,11 @@ may be above the objective of any of these models."""
 WORKERS = """One of three workers of a Dask cluster is killed at a random moment of a fit, and a new worker
 takes its place. The fit must end certified, and its weights must be as near to the weights of a fit in memory
 as both certificates prove (with other penalties and with lambda, its objective)."""
-MUTANTS = """One operator, number, comparison or condition of the certificate's source is changed, and its tests run
+MUTANTS = """One operator, number, comparison or condition of the source is changed, and the tests of its room run
 without compilation until one fails. A mutant that no test notices survives. It is killed by a new test, or excused:
 `tests/attack/excused.py` names each excused mutant, with the reason why no test can notice it.
-`python -m tests.attack.mutants certificate` runs the campaign. Of the files beside it (`sums.py`, `proven_sums.py`,
-`rounding.py`) and of the room rows/, no mutants were run yet."""
+`python -m tests.attack.mutants certificate` runs the campaign. Of the certificate all mutants were run; of the other
+files of problem/ and of rows/, some were drawn (the seed and the commit are below)."""
 KERNELS = """Up to three cases of each test of rows, problems, solvers and ways to handle many classes run with every
 kernel as plain Python (`NUMBA_DISABLE_JIT=1`), and with checked bounds (`NUMBA_BOUNDSCHECK=1`), for some
 minutes each (the night's run takes eight): first one case of each test, then the others. As plain Python, a
@@ -351,6 +372,9 @@ as plain Python, or compiled with checked bounds. `python -m tests.attack.kernel
 first run that is counted here, three faults of plain Python were found and mended: the step of the logistic
 loss divided by zero at a bound, a fit could not resume from a checkpoint that holds records, and a state
 had counts of another type."""
+BRANCHES = """A branch is a step from one line to the next where two are possible (coverage.py). Each room of the
+package is measured by its own folder of tests, for some minutes; other rooms' tests and tests of whole runs take more.
+The text of kernels is not counted. `python -m tests.attack.branches ROOM` also prints each branch not taken."""
 MACHINES = """Some small fits are made here and on an emulated aarch64 processor: canonical weights have one
 digest, and no certificate's bound is above the objective that the other machine found. Few of them run compiled
 kernels so far.
@@ -361,9 +385,9 @@ fit may take less than it was given. A compilation during the limit is subtracte
 report."""
 END = """The campaigns do not cover: faults of the disk below the C library (a loss of power, a disk that reports
 writes it has not made); failing calls in the reports, in Dask's processes and in the kernel cache; failures of small
-allocations; mutants of other files than the certificate's; the kernels above that were not met with checked bounds, or
-as plain Python; branch coverage of plain Python; processors other than x86-64 with compiled kernels; macOS and
-Windows."""
+allocations; the mutants above that were not run, and mutants of other rooms; the kernels above that were not met with
+checked bounds, or as plain Python; the branches above that no test of their room takes; processors other than x86-64
+with compiled kernels; macOS and Windows."""
 
 
 def write(page: Path, records: Path = RECORDS) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,17 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.rows.files import BlockReader, chosen_rows, is_mapped, place_of, stacked_rows
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.files import (
+    BlockReader,
+    chosen_rows,
+    is_mapped,
+    place_of,
+    read_at,
+    release_pages,
+    rows_between,
+    stacked_rows,
+)
+from saddlesvm.rows.layouts import as_dense_row, as_rows, n_rows
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.base import Budget
 from support import csr, labels, matrix
@@ -72,12 +82,94 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
         Blocks().step(problem, Blocks().init(problem, 0), Budget(1))
 
 
+@pytest.mark.parametrize("form", ["dense", "csr", "in memory"])
+def test_each_byte_of_a_sweep_is_read_once_and_a_block_stays_until_the_next_but_one(form: str, tmp_path: Path) -> None:
+    X = matrix(50, D, density=0.5).astype(np.float32)
+    file = {"dense": mapped, "csr": mapped_csr}[form](X, tmp_path) if form != "in memory" else X
+    edges = np.array([0, 11, 20, 33, 50])
+    with BlockReader(as_rows(file, 1.0), edges, 1, np.zeros(50)) as reader:
+        for k in range(4):
+            block = reader.fetch([k], (), [k + 1] if k < 3 else ())
+            if reader.pending:
+                reader.pending[2].result()  # the next block is in the other buffer
+            assert (block.size, block.chunks, block.parts) == (
+                edges[k + 1] - edges[k],
+                (k,),
+                [slice(*edges[k : k + 2])],
+            )
+            values = block.X.values if hasattr(block.X, "values") else whole(block.X)
+            assert np.array_equal(values, X[edges[k] : edges[k + 1]])
+            assert block.margins_of(np.ones(D + 1)) is None
+            kept = np.zeros(50)
+            block.scatter(np.arange(1.0, block.size + 1), kept)
+            assert kept[edges[k] : edges[k + 1]].tolist() == list(range(1, block.size + 1))
+            assert np.count_nonzero(kept) == block.size
+        stored = np.count_nonzero(X)
+        assert reader.bytes_read == (8 * stored + 4 * (50 + 4) if form == "csr" else X.nbytes)
+        assert all((column.file is None) == (form == "in memory") for column in reader.columns)
+        thread = reader.thread
+        assert thread is not None
+    assert all(column.file is None for column in reader.columns)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        thread.submit(len, ())
+    with BlockReader(as_rows(file, 1.0), edges, 1, np.zeros(50)):
+        pass
+
+
+def test_a_read_that_comes_in_pieces_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without `preadv`; each call may bring fewer bytes than were asked for."""
+    X = matrix(50, D)
+    file = mapped(X, tmp_path)
+    for call in ("preadv", "read"):
+        if call == "read":
+            monkeypatch.delattr(os, "preadv")
+        with BlockReader(as_rows(file), np.array([0, 50]), 1, np.zeros(50)) as reader:
+            assert np.array_equal(reader.fetch([0]).X.values, X)
+        original = read_at
+        monkeypatch.setattr("saddlesvm.rows.files.read_at", lambda f, left, at, do=original: do(f, left[:100], at))
+        with BlockReader(as_rows(file), np.array([0, 50]), 1, np.zeros(50)) as reader:
+            assert np.array_equal(reader.fetch([0]).X.values, X)
+        monkeypatch.setattr("saddlesvm.rows.files.read_at", original)
+
+
+def test_the_system_is_asked_for_the_chunks_that_come_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, start, length, advice: asked.append((start, length)))
+    file = mapped(matrix(24, D), tmp_path)
+    place = place_of(file)
+    assert place is not None
+    with BlockReader(as_rows(file), np.arange(0, 25, 2), 12, np.zeros(24)) as reader:
+        reader.fetch(range(12))
+    item = 8 * D
+    assert asked == [(place.offset + 2 * chunk * item, 2 * item) for chunk in range(1, 12)]
+
+
+def test_pages_of_mapped_rows_are_given_back(tmp_path: Path) -> None:
+    for file in (mapped(matrix(30, D), tmp_path), mapped_csr(matrix(30, D), tmp_path), matrix(30, D)):
+        before = file.sum()
+        release_pages(file)
+        assert file.sum() == before
+
+
+def test_neighbouring_rows_are_views() -> None:
+    for given in (matrix(30, 5), csr(matrix(30, 5))):
+        X = as_rows(given, 1.0)
+        some = rows_between(X, 4, 9)
+        assert [as_dense_row(some, k).tolist() for k in range(5)] == [as_dense_row(X, 4 + k).tolist() for k in range(5)]
+        assert np.shares_memory(some[0], X[0])
+        assert n_rows(some) == 5
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_copies_of_some_rows_one_after_another(layout: str) -> None:
     X = matrix(30, 5, density=0.4)
     whole = as_rows(X if layout == "dense" else csr(X), 1.0)
     chosen = [np.array([3, 7, 29]), np.array([0]), np.array([11, 12, 13, 5])]
-    stacked = stacked_rows([chosen_rows(whole, some) for some in chosen])
-    assert type(stacked) is type(whole)
-    for place, row in enumerate(np.concatenate(chosen)):
-        assert np.array_equal(as_dense_row(stacked, place), as_dense_row(whole, row))
+    for given in (chosen, chosen[:1]):
+        pieces = [chosen_rows(whole, some) for some in given]
+        stacked = stacked_rows(pieces)
+        assert not pieces
+        assert type(stacked) is type(whole)
+        assert not any(part.flags.writeable for part in stacked if isinstance(part, np.ndarray))
+        for place, row in enumerate(np.concatenate(given)):
+            assert np.array_equal(as_dense_row(stacked, place), as_dense_row(whole, row))

@@ -17,6 +17,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows import prefetch
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row, first_repeat
+from saddlesvm.rows.files import rows_between
 from saddlesvm.rows.layouts import as_dense_row, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.compiled import INTERPRETED
@@ -61,6 +62,76 @@ def test_dot_and_axpy_equal_the_plain_ones(
     size = np.abs(w.astype(F64)) + np.abs(c[members]) @ np.abs(plain[members])
     assert moved.dtype == w_type
     assert np.all(np.abs(moved - (w.astype(F64) + c[members] @ plain[members])) <= step * size)
+
+
+@pytest.mark.parametrize(("layout", "x_type", "w_type"), KINDS)
+@pytest.mark.parametrize("bias", [0.0, 2.5])
+def test_the_bodies_that_are_compiled_equal_the_plain_ones(
+    layout: Any, x_type: type, w_type: type, bias: float
+) -> None:
+    """Also where nothing is compiled: rows of up to nine values, of which the unrolled loop takes four at a time."""
+    A = matrix(10, 9, 3).astype(x_type)
+    A[np.tri(10, 9, -1) == 0] = 0.0
+    X, random = as_rows(laid_out(A, layout), bias), np.random.default_rng(3)
+    w: np.ndarray = random.normal(size=10).astype(w_type)
+    kinds = numba.typeof(X), numba.int64, numba.typeof(w)
+    dot, norm = rows._pick_dot(*kinds), rows._pick_squared_norm(*kinds[:2])
+    axpy = rows._pick_axpy(*kinds[:2], numba.float64, kinds[2])
+    close = 30 * float(np.finfo(w_type).eps)
+    for i in range(10):
+        plain = as_dense_row(X, i)
+        assert dot(X, i, w) == pytest.approx(plain @ w.astype(F64), rel=close, abs=close)
+        assert norm(X, i) == pytest.approx(plain @ plain, rel=1e-14)
+        moved = w.copy()
+        axpy(X, i, 1.5, moved)
+        assert moved == pytest.approx(w + 1.5 * plain, rel=close, abs=close)
+        if bias == 0.0:  # the virtual place is not touched, and need not be there
+            assert moved[-1] == w[-1]
+            short = w[:-1].copy()
+            axpy(X, i, 1.5, short)
+            assert (short == moved[:-1]).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("x_type", [F32, F64])
+def test_numpy_does_for_few_rows_what_kernels_do(layout: Any, x_type: type) -> None:
+    """Also for rows that are a piece of a file's, which begin within its arrays."""
+    A, random = matrix(12, 6, 4, 0.5).astype(x_type), np.random.default_rng(4)
+    X = rows_between(as_rows(laid_out(A, layout), 2.5), 3, 11)
+    plain = np.column_stack([A[3:11].astype(F64), np.full(8, 2.5)])
+    members, w = np.array([0, 2, 3, 7], dtype=np.int32), random.normal(size=7)
+    z, norms, moved, factors = np.empty(4), np.empty(4), w.copy(), random.normal(size=4)
+    rows.dot_few(X, members, w, z)
+    rows.norms_of_few(X, members, norms)
+    rows.combine_few(X, members, factors, moved)
+    assert z == pytest.approx(plain[members] @ w, rel=1e-13, abs=1e-13)
+    assert norms == pytest.approx((plain[members] ** 2).sum(axis=1), rel=1e-13)
+    assert moved == pytest.approx(w + factors @ plain[members], rel=1e-13, abs=1e-13)
+    assert np.array_equal(as_array(rows.float64_matrix(X)), plain[:, :-1])
+
+
+def as_array(X: Any) -> np.ndarray:
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def test_the_longest_row_is_found_in_any_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "AT_ONCE", 4)
+    for place in range(11):
+        A = np.zeros((11, 6))
+        A[place, :5] = A[(place + 5) % 11, :3] = 1.0
+        assert rows.longest_row(as_rows(csr(A))) == 5
+    assert rows.longest_row(as_rows(csr(np.zeros((0, 6))))) == 0
+    assert rows.longest_row(as_rows(csr(np.zeros((1, 6))))) == 0
+    assert rows.longest_row(as_rows(np.zeros((2, 6)))) == 6
+    repeated = csr(np.ones((1, 2)))
+    repeated.data, repeated.indices, repeated.indptr = np.ones(3), np.array([0, 1, 1]), np.array([0, 3])
+    assert rows.longest_row(as_rows(repeated)) == 2
+
+
+def test_the_time_of_a_pass_follows_from_what_is_read() -> None:
+    assert rows.reading_time(as_rows(np.zeros((2, 3))), 30e9) == 8.0
+    assert rows.reading_time(as_rows(np.zeros((2, 3), F32)), 30e9) == 4.0
+    assert rows.reading_time(as_rows(csr(np.zeros((2, 3)))), 1e9) == 1.0
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -15,7 +15,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.sums import sums_of_margins
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Dense, Rows, as_rows
-from saddlesvm.rows.passes import FromFiles, InMemory, Passes
+from saddlesvm.rows.passes import FromFiles, InMemory, Passes, sampled, sampled_norms, squared_norms
 from support.own_place import packed
 
 N, D = 101, 7
@@ -64,7 +64,7 @@ def as_matrix(X: Rows) -> np.ndarray:
 
 def as_array(X: Rows) -> np.ndarray:
     """The members' rows with the virtual feature."""
-    return np.column_stack([as_matrix(X), np.full(N, X.bias)])[MEMBERS].astype(np.float64)
+    return whole(X)[MEMBERS]
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -74,6 +74,78 @@ def test_margins_and_pulls_are_products_with_the_rows(layout: str, place: str, t
     w, alpha = random.normal(size=D + 1), random.normal(size=N)
     assert passes.margins(w) == pytest.approx(as_array(X) @ w, rel=1e-12)
     assert passes.pull(alpha) == pytest.approx(alpha[MEMBERS] @ as_array(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_pulls_of_classes_are_products_with_the_rows(layout: str, listed: bool, place: str, tmp_path: Path) -> None:
+    X, random = matrix(layout), np.random.default_rng(4)
+    alpha = random.normal(size=(N, 3)) * (random.random((N, 3)) < 0.5)
+    passes = passes_over(X, place, tmp_path)
+    if listed and place in ("files", "own"):
+        pytest.skip("lists of classes go with rows in memory")
+    found = passes.pull(sparse.csr_array(alpha) if listed else alpha)
+    assert found.shape == (3, D + 1)
+    assert found.flags.c_contiguous
+    assert found == pytest.approx(alpha[MEMBERS].T @ as_array(X), rel=1e-12, abs=1e-12)
+
+
+def test_norms_are_of_the_members(place: str, tmp_path: Path) -> None:
+    passes = passes_over(matrix("csr"), place, tmp_path)
+    if place == "files":  # known once their block was read, for all rows
+        [*passes.each(lambda part: None)]
+        assert passes.norms() == pytest.approx((whole(matrix("csr")) ** 2).sum(axis=1), rel=1e-12)
+    else:
+        assert passes.norms() == pytest.approx((as_array(matrix("csr")) ** 2).sum(axis=1), rel=1e-12)
+    assert passes.shape == (N, D)
+    if place != "files":
+        assert passes.with_feature(3.0).margins(np.eye(D + 1)[D]).tolist() == [3.0] * MEMBERS.size
+
+
+def whole(X: Rows) -> np.ndarray:
+    """All rows with the virtual feature."""
+    return np.column_stack([as_matrix(X), np.full(N, X.bias)]).astype(np.float64)
+
+
+def test_the_rows_of_files_are_read_block_by_block_and_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = FromFiles(reader_of(matrix("dense"), tmp_path), MEMBERS)
+    asked, fetch = [], passes.reader.fetch
+
+    def noted(now: range, then: range) -> Any:
+        asked.append(([*now], [*then]))
+        return fetch(now, then=then)
+
+    monkeypatch.setattr(passes.reader, "fetch", noted)
+    assert len([*passes.each(lambda part: part)]) == 3
+    assert asked == [([0, 1], [2, 3]), ([2, 3], [4]), ([4], [])]
+    passes.part(2, again=True)
+    passes.part(1, again=True)
+    assert asked[3:] == [([4], [0, 1]), ([2, 3], [4])]
+
+
+def test_parts_in_threads_are_cut_by_the_size_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
+    X = as_rows(np.ones((4_000, 2)))
+    parts = {}
+    for threads in (2, 3, 20):
+        passes = InMemory(X, np.arange(4_000, dtype=np.int32), 2.0, threads)
+        parts[threads] = [(part.place.start, part.place.stop) for part in passes.each(lambda part: part)]
+        assert passes.among(passes.members[:9]).threads == threads
+    assert parts[2] == parts[3] == parts[20]
+    assert len(parts[2]) > 2
+    assert 4_000 * 2 / len(parts[2]) >= 16 * 3  # stored values of a part per feature
+    assert np.ptp([stop - start for start, stop in parts[2]]) <= 1
+
+
+def test_a_sample_of_rows_is_evenly_spread() -> None:
+    X = as_rows(np.arange(2_000.0)[:, None], 0.0)
+    rows = sampled(X)
+    assert (rows[0], rows[-1], rows.size) == (0, 1_999, 256)
+    assert np.ptp(np.diff(rows)) <= 1
+    assert sampled_norms(X).tolist() == (rows.astype(float) ** 2).tolist()
+    assert sampled(as_rows(np.ones((3, 1)))).tolist() == [0, 1, 2]
+    assert squared_norms(X, 5).tolist() == [0.0, 1.0, 4.0, 9.0, 16.0]
+    assert squared_norms(X, 0).size == 0
 
 
 def test_every_row_takes_part_once(place: str, tmp_path: Path) -> None:
