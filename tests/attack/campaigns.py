@@ -53,7 +53,7 @@ def workers_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
 
 
 def processes_killed(folder: Path, seed: int, first: int, count: int) -> Tally:
-    """Fits on a cluster whose scheduler or client is killed."""
+    """Fits on a cluster whose scheduler, client or workers are killed."""
     return clusters(seed, first, count)
 
 

@@ -1,14 +1,16 @@
-"""The scheduler of a Dask cluster, or the process of a client, is killed at random moments of fits.
+"""The scheduler of a Dask cluster, a client, a worker, or all workers at once are killed at random moments of fits.
 
 Without its scheduler a fit ends soon with :class:`~saddlesvm.dask.ClusterLostError`, which has the best model so far
 where there is one. A client that is killed leaves nothing behind: the scheduler forgets its tasks, and the same fit of
-another client, on the same workers, ends certified.
+another client, on the same workers, ends certified. Without workers, a fit waits for the next ones, which nannies
+begin, and ends certified too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import multiprocessing
@@ -26,7 +28,8 @@ from saddlesvm import LinearSVC
 from saddlesvm.fit.outcome import Outcome
 
 from .tally import Tally
-from .workers import FEATURES, FORMS, ROWS, ROWS_OF_A_PART, TOL, agree, told_apart
+from .workers import FEATURES, FORMS, ROWS, ROWS_OF_A_PART, TOL, agree, local_cluster, struck, told_apart
+from .workers import WORKERS as LOCAL_WORKERS
 
 WORKERS = 2
 SOON = 60.0  # seconds after the loss of the scheduler, in which a fit is to end
@@ -34,22 +37,37 @@ PATIENCE = 240.0  # seconds for a process to begin
 RECONNECTING = (
     3.0  # seconds for which a client looks for a lost scheduler; to connect at first it has ten times as long
 )
+Attack = Callable[[dict[str, Any], np.random.Generator], tuple[str, list[str]]]
 AT_A_TIME = 0.05  # seconds between two looks
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__, "distributed", "dask.array", "saddlesvm.dask"])
 
 
 def clusters(seed: int, first: int, count: int) -> Tally:
-    """The cases of these numbers: schedulers and clients in turn."""
+    """The cases of these numbers: schedulers, clients, a worker and all workers in turn."""
     tally = Tally(name="clusters")
-    for number in range(first, first + count):
-        form = FORMS[number // 2 % len(FORMS)]
-        kind, attack = (("scheduler", without_scheduler), ("client", after_a_client))[number % 2]
-        struck, said = attack(form, np.random.default_rng([seed, number, 11]))
-        tally.cases += 1
-        named = f"kills of a {kind}, {form['solver']} with {told_apart(form)}"
-        tally.outcomes[f"{named}: {struck}" if struck else "fits that were done before the kill"] += 1
-        tally.failures += [f"clusters {seed}:{number}: {form} {one}" for one in said]
+    with contextlib.ExitStack() as stack:
+        client = functools.cache(lambda: stack.enter_context(local_cluster()))
+
+        def without_workers(form: dict[str, Any], random: np.random.Generator, victims: int) -> tuple[str, list[str]]:
+            client().wait_for_workers(LOCAL_WORKERS, timeout=PATIENCE)
+            killed, said = struck(client(), form, random, victims)
+            return "the fit has ended" if killed else "", said
+
+        attacks: tuple[tuple[str, Attack], ...] = (
+            ("a scheduler", without_scheduler),
+            ("a client", after_a_client),
+            ("a worker", functools.partial(without_workers, victims=1)),
+            ("all workers", functools.partial(without_workers, victims=LOCAL_WORKERS)),
+        )
+        for number in range(first, first + count):
+            form = FORMS[number // len(attacks) % len(FORMS)]
+            kind, attack = attacks[number % len(attacks)]
+            ended, said = attack(form, np.random.default_rng([seed, number, 11]))
+            tally.cases += 1
+            named = f"kills of {kind}, {form['solver']} with {told_apart(form)}"
+            tally.outcomes[f"{named}: {ended}" if ended else "fits that were done before the kill"] += 1
+            tally.failures += [f"clusters {seed}:{number}: {form} {one}" for one in said]
     return tally
 
 

@@ -36,6 +36,8 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import pytest
+
 from .excused import EXCUSED
 from .tally import Tally
 
@@ -57,12 +59,20 @@ JOINT = tuple(
         "multiclass/test_top_k",
     )
 )
+LOSSES = ("tests/problem/test_losses.py", "tests/problem/test_small_twins.py")
 OF_ROOMS = {"problem": ("tests/problem",), "rows": ("tests/rows", "tests/problem/test_small_twins.py")}
 CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than those of its room
     "certificate": TESTS,
     "sums": TESTS,
     "proven_sums": SHORT_SUMS,
     "rounding": SHORT_SUMS,
+    "short_sums": SHORT_SUMS[-1:],
+    "problem": (TESTS[2], TESTS[4]),
+    "terms": (TESTS[2], TESTS[4]),
+    "intercepts": (TESTS[4], "tests/problem/test_small_twins.py"),
+    "first_weight": ("tests/problem/test_first_weight.py",),
+    **dict.fromkeys(("penalties", "regularizer"), ("tests/problem/test_penalties.py", TESTS[0])),
+    **dict.fromkeys(("arithmetic", "array_losses", "loss", "losses", "margin_losses", "residual_losses"), LOSSES),
     **dict.fromkeys(("kernel", "kernel_certificate", "kernel_sums"), KERNELS),
     **dict.fromkeys(("crammer_singer", "joint_losses", "multinomial", "multinomial_kernels"), JOINT),
     "nu": ("tests/estimators/test_svm.py", "tests/laws/test_one_class_claims.py", KERNELS[0]),
@@ -97,7 +107,7 @@ OPERATORS = (
     r"|ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul)"
     r"|ReplaceComparisonOperator_(Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
 )
-LONGEST = 2.0  # seconds of the processor for a test; those that take longer without any change are left out
+LONGEST = 1.0  # seconds of the processor for a test; those that take longer without any change are left out
 FEW = 2  # tests that may fail without any change, such as one that measures memory
 SLOW = 5.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
 ERROR = 99  # exit code of a process that fails in the campaign itself
@@ -155,7 +165,9 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Tests:
-    """A pytest plugin: hands the collected tests to a function, in the place of running them."""
+    """A pytest plugin: hands the collected tests to a function, in the place of running them; stops long ones."""
+
+    late = False  # whether the last test was stopped
 
     def __init__(self, work: Callable[[list[Any]], None]) -> None:
         self.work = work
@@ -164,6 +176,22 @@ class Tests:
         """Hand the tests over."""
         self.work(session.items)
         return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: Any) -> Iterator[None]:
+        """Let an alarm go off while the test runs."""
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def stop(number: int, frame: Any) -> None:
+    """What the alarm calls."""
+    Tests.late = True
+    raise TooLong
 
 
 def mutants(file: str) -> Iterator[tuple[Mutant, str]]:
@@ -238,20 +266,10 @@ def first_failure(tests: list[Any], seconds: dict[str, float]) -> str:
     """
     protocol = import_module("_pytest.runner").runtestprotocol
     for test in tests:
-        late: list[float] = []
-
-        def stop(number: int, frame: Any, late: list[float] = late) -> None:
-            late.append(math.inf)
-            raise TooLong
-
-        signal.signal(signal.SIGPROF, stop)
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
-        try:
-            reports = protocol(test, log=False, nextitem=None)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
-        seconds[test.nodeid] = sum(report.duration for report in reports) + sum(late)
-        if not late and any(report.failed for report in reports):
+        Tests.late = False
+        reports = protocol(test, log=False, nextitem=None)
+        seconds[test.nodeid] = math.inf if Tests.late else sum(report.duration for report in reports)
+        if not Tests.late and any(report.failed for report in reports):
             return str(test.nodeid)
     return ""
 
@@ -259,7 +277,7 @@ def first_failure(tests: list[Any], seconds: dict[str, float]) -> str:
 def with_tests(file: str, work: Callable[[list[Any]], None]) -> int:
     """Collect the tests of a file, and hand them to a function; pytest's exit code."""
     words = ["-x", "-q", "-p", "no:cacheprovider", "-k", SHORT, *FILES[file]]
-    return int(import_module("pytest").main(words, plugins=[Tests(work)]))
+    return int(pytest.main(words, plugins=[Tests(work)]))
 
 
 def bodies(text: str) -> list[range]:

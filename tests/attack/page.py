@@ -46,7 +46,7 @@ WHAT = {
     "kills": "kills on the way",
     "conversions": "conversions killed",
     "workers": "workers killed",
-    "clusters": "schedulers and clients killed",
+    "clusters": "schedulers, clients and workers killed",
     "sharing": "processes at one path",
     "resuming": "killed and resumed",
     "fuzzing": "inputs chosen by coverage",
@@ -339,10 +339,12 @@ remain. Kernel machines are not among them: their checkpoints promise no bits.""
 SHARING = """Two processes train with one checkpoint, save models to one file, or convert to one store, at the same
 time, five times each. Each must end as if it were alone, or with a line that says that another process is at work.
 If one removes the temporary file of the other, the other warns that its checkpoint could not be written."""
-CLUSTERS = """The scheduler of a cluster, or the process of a client, is killed (SIGKILL) at a random moment of a fit.
+CLUSTERS = """The scheduler of a cluster, the process of a client, a worker, or all workers at once are killed
+(SIGKILL) at a random moment of a fit, with every solver of clusters and several losses, penalties and machines.
 Without its scheduler, a fit must end within a minute, with `ClusterLostError` and the best model so far, if there is
 one, whose certificate no model refutes. After the death of a client, the scheduler must forget its tasks, and the same
-fit of another client must end certified. (On clusters, there are no checkpoints.)"""
+fit of another client must end certified. After the death of workers, others begin, and the fit must end certified, as
+above. (On clusters, there are no checkpoints.)"""
 FUZZING = """Atheris mutates the files, in half of the cases by their kind as above, and continues from those that reach
 new branches of the readers' Python text (of a store, its header). The same limits hold."""
 INJECTED = """Calls of the C library that write, read, sync, rename, open or map a file fail in turn, with each

@@ -34,6 +34,11 @@ FORMS: tuple[dict[str, Any], ...] = (
     {"solver": "rounds", "penalty": "elasticnet", "C": 1e-3},
     {"solver": "newton", "loss": "hinge", "intercept": "free"},
     {"solver": "newton", "multi_class": "ovo", "loss": "logistic", "lam": 1e-3},
+    {"solver": "rounds", "loss": "hinge", "C": 1e-3},
+    {"solver": "rounds", "loss": "logistic", "C": 1e-3},
+    {"solver": "gather", "loss": "hinge", "intercept": "free"},
+    {"solver": "newton", "loss": "smooth_hinge"},
+    {"solver": "auto", "loss": "squared_hinge", "C": 10.0},
 )
 TOL = 1e-5
 PATIENCE = 240.0  # seconds for a killed worker to be there again
@@ -78,8 +83,8 @@ def agree(model: Any, reference: Any) -> bool:
     return bool(one.dual <= other.primal + slack and other.dual <= one.primal + slack)
 
 
-def struck(client: Any, form: dict[str, Any], random: np.random.Generator) -> tuple[bool, list[str]]:
-    """Whether a worker was killed during a fit, and what was wrong at its end."""
+def struck(client: Any, form: dict[str, Any], random: np.random.Generator, victims: int = 1) -> tuple[bool, list[str]]:
+    """Whether workers were killed during a fit, and what was wrong at its end."""
     import dask.array as da
 
     from saddlesvm import dask as distributed_svm
@@ -92,13 +97,14 @@ def struck(client: Any, form: dict[str, Any], random: np.random.Generator) -> tu
     began = time.perf_counter()
     distributed_svm.LinearSVC(**form, tol=TOL).fit(rows, y)
     moment = random.uniform(0.0, time.perf_counter() - began)
-    victim = int(random.choice(sorted(client.run(os.getpid).values())))
+    chosen = random.choice(sorted(client.run(os.getpid).values()), victims, replace=False)
     done, kills = threading.Event(), []
 
     def strike() -> None:
         if not done.wait(moment):
-            os.kill(victim, signal.SIGKILL)
-            kills.append(victim)
+            for victim in chosen.tolist():
+                os.kill(victim, signal.SIGKILL)
+                kills.append(victim)
 
     killer = threading.Thread(target=strike)
     killer.start()

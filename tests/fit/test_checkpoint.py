@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
+from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, checkpoint_of
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -74,6 +74,40 @@ def test_an_interrupted_fit_goes_on_to_its_certificate(intercept: str, tmp_path:
     finished = fit(problem, DCD(), limits, checkpoint=checkpoint)
     assert finished.outcome is Outcome.CERTIFIED
     assert finished.epochs <= resumed.epochs + 5
+
+
+def test_a_checkpoint_asks_for_a_number_of_steps_and_a_folder(tmp_path: Path) -> None:
+    for number in (0, -1, 0.5, float("nan")):
+        with pytest.raises(ValueError, match=f"every_steps must be at least 1, or None; got {number!r}"):
+            Checkpoint(tmp_path / "run.ckpt", every_steps=number)
+    with pytest.raises(ValueError, match="does not exist"):
+        Checkpoint(tmp_path / "nowhere" / "run.ckpt")
+
+
+def test_each_problem_of_several_has_a_file_of_its_own(tmp_path: Path) -> None:
+    given = Checkpoint(tmp_path / "run.ckpt", every=5.0, every_steps=3)
+    assert checkpoint_of(None, 0, 1, True) is None
+    for index, problems, name in ((0, 1, "run.ckpt"), (0, 2, "run.ckpt.0"), (7, 9, "run.ckpt.7")):
+        for form in (given, given.path):
+            found = checkpoint_of(form, index, problems, seeded=form is given)
+            assert found is not None
+            assert found.path == tmp_path / name
+            assert found.seeded == (form is given)
+    assert given.path.name == "run.ckpt"
+    of_given = checkpoint_of(given, 1, 2, True)
+    assert of_given is not None
+    assert (of_given.every, of_given.every_steps) == (5.0, 3)
+
+
+def test_what_a_killed_run_left_of_its_file_goes_and_other_files_stay(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    left = [tmp_path / f".run.ckpt.{end}" for end in ("1.tmp", "ab.tmp")]
+    others = [tmp_path / name for name in (".run.ckpt.1.other", ".other.ckpt.1.tmp", "run.ckpt.1.tmp")]
+    for file in (*left, *others):
+        file.write_text("half")
+    fit(small_problem(Hinge()), DCD(), Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path, every_steps=1))
+    assert not any(file.exists() for file in left)
+    assert all(file.read_text() == "half" for file in others)
 
 
 def test_a_checkpoint_is_also_written_on_the_way(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,20 @@ class Diverging(Idle):
         if state.epochs > 20:
             state.w = np.full_like(state.w, np.nan)
         return state
+
+
+def test_more_rounding_takes_a_certificate_away_where_it_proves_too_little() -> None:
+    result = fit(small_problem(Hinge(), intercept="regularized"), DCD(), Limits(tol=1e-4))
+    proven = result.certificate
+    wider = replace(proven, dual=proven.dual - 0.5 * abs(proven.primal))
+    assert result.recertified(proven, "shares").outcome is Outcome.CERTIFIED
+    found = result.recertified(wider, "shares")
+    assert (found.outcome, found.certificate) == (Outcome.LIMITED_BY_ROUNDING, wider)
+    assert found.reason == f"relative gap {wider.relative_gap:.2g}, rounding of shares included"
+    by_gap = replace(result, gap=2.0 * wider.gap)
+    assert by_gap.recertified(wider, "shares").outcome is Outcome.CERTIFIED
+    stopped = replace(result, outcome=Outcome.INTERRUPTED)
+    assert stopped.recertified(wider, "shares") == replace(stopped, certificate=wider)
 
 
 @every_solver
