@@ -29,7 +29,8 @@ BRANCHES = 8  # reports that one task adds up
 KEEP_EVERY = 5  # rounds between two copies of the dual variables on a second worker
 POLL = 1.0  # seconds between two looks at whether the cluster is still there
 GRACE = 10.0  # seconds in which tasks that listen are to end
-PATIENCE = 60.0  # seconds to wait for a worker where there is none
+PATIENCE = 60.0  # seconds to wait for a worker where there is none, or where none does anything
+STANDSTILLS = 3  # times that all workers may stand still in one fit; then the cluster counts as lost
 LOSSES = (CancelledError, OSError)  # errors raised where results, or the worker that had them, are gone
 UNKNOWN = (KeyError, ValueError)  # errors of `replicate` where the scheduler knows a worker, or a result, no longer
 
@@ -51,6 +52,10 @@ class ClusterLostError(RuntimeError):
 
     model: Any = None
     solution: Any = None  # the weights and certificates that `model` is made of
+
+
+class StandstillError(OSError):
+    """A task has not ended, and no worker has done anything for a while: the scheduler has lost it."""
 
 
 def is_loss(error: BaseException) -> bool:
@@ -96,7 +101,37 @@ def naming_losses(client: Client) -> Iterator[None]:
         check_scheduler(client, loss)
         if isinstance(loss, CancelledError):
             raise rows_lost("of a partition") from loss
+        if isinstance(loss, StandstillError):
+            raise ClusterLostError(str(loss)) from loss
         raise
+
+
+class Standstill:
+    """Since when no worker of a cluster has computed or received anything, as far as the scheduler has heard."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.since: float | None = None
+        self.heard: dict[str, float] = {}  # when the scheduler had last heard of each worker then
+
+    def seconds(self) -> float:
+        """How long the cluster has stood still; a worker that has not been heard of since then counts as busy."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        if any(is_busy(worker["metrics"]) for worker in workers.values()):
+            self.since = None
+            return 0.0
+        heard = {name: worker["last_seen"] for name, worker in workers.items()}
+        if self.since is None:
+            self.since, self.heard = time.monotonic(), heard
+        if any(seen == self.heard.get(name) for name, seen in heard.items()):
+            return 0.0
+        return time.monotonic() - self.since
+
+
+def is_busy(metrics: dict[str, Any]) -> bool:
+    """Whether a worker with these metrics computes or receives something."""
+    tasks, transfers = metrics.get("task_counts", {}), metrics.get("transfer", {})
+    return bool(tasks.get("executing") or transfers.get("incoming_bytes"))
 
 
 class Persisted:
@@ -148,6 +183,7 @@ class DaskEngine(Engine):
         self.name = uuid.uuid4().hex
         self.halted_at: float | None = None
         self.known: set[str] = set()  # workers that partitions were dealt out to
+        self.standstills = 0
 
     @cached_property
     def duals(self) -> list[Any]:
@@ -204,11 +240,14 @@ class DaskEngine(Engine):
         self.kept, self.shared = list(self.duals), self.shared[-1:]
 
     def recover(self, loss: BaseException) -> None:
-        """Go on from the last copies, or from zero where there is none; any other error than a loss is raised again."""
+        """Go on from the last copies, or from zero where there is none; any other error than a loss is raised again.
+
+        After a standstill nobody knows what the scheduler still has: the dual variables begin at zero.
+        """
         self.survive(loss)
         fresh = []
         for part, duals in zip(self.rows, self.kept, strict=True):
-            there = duals.status == "finished"
+            there = duals.status == "finished" and not isinstance(loss, StandstillError)
             fresh.append(duals if there else self.run(first_duals, part, self.problems))
         self.duals = fresh
 
@@ -306,6 +345,8 @@ class DaskEngine(Engine):
             raise workers_lost(loss) from loss
         if not is_loss(loss):
             raise loss
+        if isinstance(loss, StandstillError) and self.standstills >= STANDSTILLS:
+            raise ClusterLostError(f"no worker did anything for {PATIENCE:.0f} s, {STANDSTILLS} times") from loss
         gone = [place for place, part in enumerate(self.rows) if part.status == "cancelled"]
         if gone:
             raise rows_lost(f"of partition {gone[0]}") from loss
@@ -327,8 +368,10 @@ class DaskEngine(Engine):
         ------
         Stopped, Late
             Ctrl-C was pressed, or the time of the fit is over, and there is nothing to wait for.
+        StandstillError
+            The task has not ended, and no worker has done anything for a while.
         """
-        alone_since = None
+        still = Standstill(self.client)
         while True:
             try:
                 left = self.end - time.perf_counter()
@@ -336,9 +379,12 @@ class DaskEngine(Engine):
             except TimeoutError as slow:
                 self.give_up_in_time(listens, slow)
                 check_scheduler(self.client, slow)
-                alone_since = None if self.workers() else alone_since or time.monotonic()
-                if alone_since and time.monotonic() - alone_since > PATIENCE:
+                if still.seconds() <= PATIENCE:
+                    continue
+                if not still.heard:
                     raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
+                self.standstills += 1
+                raise StandstillError(f"no worker has done anything for {PATIENCE:.0f} s") from slow
 
     def give_up_in_time(self, listens: bool, slow: TimeoutError) -> None:
         """Halt the fit where Ctrl-C asks for it, or its time is over; raise where no result of it is worth a wait."""
@@ -364,10 +410,6 @@ class DaskEngine(Engine):
     def threads(self) -> int:
         """Tasks that may run at the same time."""
         return max(sum(self.client.nthreads().values()), 1)
-
-    def workers(self) -> int:
-        """Number of workers, as far as the client knows."""
-        return len(self.client.scheduler_info()["workers"])
 
 
 def gathered(client: Client, results: list[Any]) -> list[Any]:
