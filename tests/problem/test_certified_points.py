@@ -23,14 +23,14 @@ from saddlesvm.problem.certificate import (
     certificates_of,
     evaluate,
     mostly_rounding,
-    to_the_sum,
+    move_of,
 )
 from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import STILL, Sums
-from saddlesvm.problem.rounding import SLACK, margin_errors, point_sizes, shortened
+from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.rounding import SLACK, STILL, margin_errors, point_sizes, to_the_sum
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from support import features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight
@@ -375,7 +375,7 @@ def asked(total: float, alpha: np.ndarray, loss: Loss, weighted: bool = False, s
     sizes = point_sizes(loss, y, problem.norms, problem.weights, members, alpha, signs=True)
     charged = sum(abs(loss.conjugate(alpha[i], y[i], weight(problem, i))) for i in members)
     side = Group(problem.members, problem.intercept)
-    return problem, to_the_sum(problem.pointwise, side, problem.norms, alpha, sizes, charged), sizes, charged
+    return problem, move_of(problem.pointwise, side, problem.norms, alpha, sizes, charged), sizes, charged
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -404,9 +404,9 @@ def test_a_move_is_charged_by_the_sizes_of_the_conjugates(monkeypatch: pytest.Mo
 
     def noted(*given: Any) -> Any:
         charges.append(given[-1])
-        return to_the_sum(*given)
+        return move_of(*given)
 
-    monkeypatch.setattr(certificate, "to_the_sum", noted)
+    monkeypatch.setattr(certificate, "move_of", noted)
     problem = with_total(loss, 0.5, 0)
     alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
     sizes = sum(abs(loss.conjugate(a, y, 1.0)) for a, y in zip(alpha, problem.y, strict=True))
@@ -428,11 +428,8 @@ def test_variables_of_both_signs_are_shortened() -> None:
     alpha = np.where(np.arange(9) % 2, -0.25, 0.5)
     for total in (0.5, 1.0, 1.5):
         problem, move, sizes, charged = asked(total, alpha, Hinge())
-        assert move == shortened(sizes, problem.members.size, charged, total) and math.isfinite(move.pulled)
-    homogeneous = dataclasses.replace(problem, intercept=small_problem(Hinge(), intercept="regularized").intercept)
-    side = Group(homogeneous.members, homogeneous.intercept)
-    expected = shortened(sizes, problem.members.size, charged, 0.0)
-    assert to_the_sum(homogeneous.pointwise, side, homogeneous.norms, alpha, sizes, charged) == expected
+        assert move == to_the_sum(sizes, problem.members.size, charged, total) and math.isfinite(move.pulled)
+        assert move.pulled == move.share * sizes.pulled
 
 
 def test_no_move_leads_to_a_sum_below_that_of_negative_variables() -> None:

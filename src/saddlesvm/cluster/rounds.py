@@ -30,7 +30,7 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import Facts, Sums, summed
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes, RowSizes
+from saddlesvm.problem.rounding import PointSizes, RowSizes, loss_sizes
 from saddlesvm.solvers.threaded.aggregation import follow, measure_rho, new_scaling, safe_share
 
 ROW_SIZES = len(RowSizes._fields)
@@ -318,8 +318,8 @@ class Rounds:
 
     def facts(self, sizes: np.ndarray) -> Facts:
         """The facts that a certificate needs; `sizes` are those of a problem's rows and multipliers."""
-        plan = self.plan
-        return Facts(plan.loss, plan.C, plan.regularizer, RowSizes(*sizes[:ROW_SIZES].tolist()))
+        plan, rows = self.plan, RowSizes(*sizes[:ROW_SIZES].tolist())
+        return Facts(loss_sizes(plan.loss, rows.rows), plan.C, plan.regularizer, rows)
 
     def started_again(self) -> bool:
         """Whether the engine lost dual variables and continues from others, which determine w."""

@@ -23,7 +23,6 @@ from saddlesvm.fit.loop import Ended, InTurn, Worked
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.kernel_certificate import PointErrors, with_rounding
 from saddlesvm.problem.kernel_sums import (
     COMMON,
     PLACES,
@@ -37,8 +36,8 @@ from saddlesvm.problem.kernel_sums import (
 )
 from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts
 from saddlesvm.problem.problem import Strength
-from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import UNIT, Move, PointSizes, RowSizes, gamma, shortened, stretching
+from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
+from saddlesvm.problem.rounding import UNIT, Bounded, Move, PointSizes, Room, RowSizes, gamma, loss_sizes, to_the_sum
 from saddlesvm.rows.kernel_errors import KernelErrors
 from saddlesvm.rows.kernels import leaf_of
 from saddlesvm.rows.row_table import HELD, RowTable, whole_table
@@ -221,40 +220,27 @@ def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: Sequ
         As :func:`~saddlesvm.problem.kernel_sums.certificate_sums` has found them.
     """
     paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = numbers[:COMMON]
-    n, C, half, positive, negative, asked, error = float(rows), task.C, 0.5 * norm, 0.0, 0.0, 0.0, 0.0
-    shift, recharged, offsets = away + UNIT * length, 0.0, []
+    n, asked, error, moves, offsets = float(rows), 0.0, 0.0, [], []
     for k, total in enumerate(totals):
         group = OfGroup(*numbers[COMMON + k * PLACES : COMMON + (k + 1) * PLACES])
-        move = to_the_sum(group, total, charged)
-        shift, recharged = shift + C * move.pulled, recharged + move.charged
+        moves.append(move_of(group, total, charged))
         asked, error = asked + total * group.offset, error + gamma(8.0) * abs(total * group.offset)
-        positive, negative = positive + group.positive, negative + group.negative
         offsets.append(group.offset)
-    own = 0.5 * (own + gamma(n + 4.0) * beta_f)
+    half = Bounded(0.5 * norm, 0.5 * (own + gamma(n + 4.0) * beta_f))
     errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
-    point = PointErrors(
-        errors, PointSizes(0.0, 0.0, 0.0, paired, positive, negative), own, own, shift, recharged, error
-    )
-    sums = with_rounding(task.layout.loss, C, Sums(paid, conjugates, half, half), charged, point)
+    found = ValueSums(paid, conjugates, charged, paired, errors, away + UNIT * length)
+    loss, cost = loss_sizes(task.layout.loss, n), Bounded(asked, error)
+    sums = sums_of_values(loss, task.C, found, (half, half), cost, moves)
     if any(totals):
-        sums = sums._replace(paid=paid + asked, at_zero=-math.inf)
-    return Certificate.of(Strength(C, rows, False), sums), np.array(offsets) if len(offsets) > 1 else offsets[0]
+        sums = sums._replace(at_zero=-math.inf)
+    return Certificate.of(Strength(task.C, rows), sums), np.array(offsets) if len(offsets) > 1 else offsets[0]
 
 
-def to_the_sum(group: OfGroup, total: float, charged: float) -> Move:
-    """How the dual variables of a group move for their sum to be exactly the one asked for; see
-    :mod:`saddlesvm.problem.kernel_certificate`.
-
-    Parameters
-    ----------
-    charged : float
-        Sum of the sizes of the conjugates.
-    """
-    point = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
-    if total == 0.0 or point.positive - point.negative > total:
-        return shortened(point, group.rows, charged, total)
-    share = stretching(point, int(group.rows), group.room, total)
-    return Move(share * (charged + group.charged_at_top), share * group.room_length)
+def move_of(group: OfGroup, total: float, charged: float) -> Move:
+    """The move of a group's dual variables to their sum; `charged` is the sum of the conjugates' sizes."""
+    room = Room(group.room, group.room_length, group.charged_at_top)
+    sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
+    return to_the_sum(sizes, group.rows, charged, total, lambda: room)
 
 
 class SmallPairs:

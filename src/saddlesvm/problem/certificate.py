@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,18 +25,19 @@ from saddlesvm.problem.intercepts import Group
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
-from saddlesvm.problem.proven_sums import STILL, Sums, norm_of, objectives, summed
+from saddlesvm.problem.proven_sums import Sums, norm_of, objectives, summed
 from saddlesvm.problem.rounding import (
-    SLACK,
+    STILL,
     UNIT,
     Move,
     PointSizes,
+    Room,
     margin_errors,
+    moved,
     point_sizes,
     radii,
     row_sizes,
-    shortened,
-    stretching,
+    to_the_sum,
 )
 from saddlesvm.problem.short_sums import expanded, pulled_by_short_sums
 from saddlesvm.problem.sums import (
@@ -500,38 +501,38 @@ def _evaluation(problem: Problem, point: Point, rows: RowSums, pull: np.ndarray 
         margin = z if z.size else margins(problem, weights)
         return float(loss_sums(terms, members, margin, added + move, np.zeros(alpha.size))[0])
 
-    weights = kind.split(w)[0]
-    side = Group(members, kind)
-    move = to_the_sum(terms, side, problem.norms, alpha, sizes, rows.sums[3]) if kind.constrained else STILL
+    weights, facts = kind.split(w)[0], problem.facts
+    free = kind.constrained
+    move = move_of(terms, Group(members, kind), problem.norms, alpha, sizes, rows.sums[3]) if free else STILL
     norm = norm_of(weights)
-    errors = margin_errors(problem.row_sizes, norm, added, shifted=added != offset)
+    errors = margin_errors(facts.rows, norm, added, shifted=added != offset)
     errors = errors._replace(of_rows=errors.of_rows + drift)
-    given_pull = problem.facts, rows.sums, sizes, weights, pull
+    given_pull = facts, rows.sums, sizes, weights, pull
     sums = summed(*given_pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, sums):
         near = pulled_by_short_sums(problem, alpha)
         sums = summed(*given_pull, errors=errors, move=move, around=around, near=near)
-    above = sums.primal_rounding + drift * (norm + drift)
+    above = sums.primal_rounding + moved(norm, drift)
     zero = 0.0 if kind.homogeneous and not problem.fixed.size else -math.inf
     sums = sums._replace(paid=sums.paid + kind.paid(offset), primal_rounding=above, at_zero=zero)
     certificate = Certificate.of(problem.strength, sums)
     return Evaluation(w[:-1].copy(), kind.published(w, offset), alpha, certificate)
 
 
-def to_the_sum(
+def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.ndarray) -> Room:
+    """The way of some rows' dual variables up to their upper bounds; `norms` are squared."""
+    high = box_of(terms.loss, terms.y, terms.weights)[1]
+    way = (high - alpha)[rows]
+    pulled = float(np.einsum("i,i", way, radii(norms[rows])))
+    return Room(float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3]))
+
+
+def move_of(
     terms: Pointwise, side: Group, norms: np.ndarray, alpha: np.ndarray, sizes: PointSizes, charged: float
 ) -> Move:
-    """How the dual variables of some rows must still move for their sum to be the one that their intercept asks for.
+    """The move of the dual variables of some rows to the sum that their intercept asks for.
 
     `sizes` are those of these rows' variables, and `charged` is the sum of the conjugates' sizes.
     """
-    rows, total = side.rows, getattr(side.intercept, "total", 0.0)
-    move = shortened(sizes, rows.size, charged, total)
-    if math.isfinite(move.pulled) or sizes.positive - sizes.negative > total:
-        return move
-    high = box_of(terms.loss, terms.y, terms.weights)[1]
-    at_top = loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3]
-    room = (high - alpha)[rows]
-    share = stretching(sizes, rows.size, float(room.sum()), total)
-    way = float(np.einsum("i,i", room, radii(norms[rows])))
-    return Move(share * (charged + float(at_top)), SLACK * share * way, math.inf if share > 0.0 else 0.0)
+    room = partial(room_of, terms, side.rows, norms, alpha)
+    return to_the_sum(sizes, side.rows.size, charged, side.intercept.total, room)

@@ -29,8 +29,19 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evalua
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
+from saddlesvm.problem.proven_sums import summed
+from saddlesvm.problem.rounding import (
+    MARGIN_UNITS,
+    SLACK,
+    UNIT,
+    LossSizes,
+    MarginErrors,
+    Move,
+    PointSizes,
+    RowSizes,
+    gamma,
+    radii,
+)
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weights_at
 from saddlesvm.rows import layouts as rows
@@ -67,6 +78,10 @@ class JointProblem(Problem):
     def terms(self) -> Terms:
         """The problem in the form that compiled kernels take; its loss is the joint one."""
         return super().terms._replace(loss=self.joint)  # type: ignore[arg-type]
+
+    def loss_sizes(self, rows: float) -> LossSizes:
+        """The sizes of the loss, that of differences of scores, summed over so many rows in any order."""
+        return LossSizes(1.0, math.inf, rows + 8.0, gamma(rows + 8.0))
 
     @cached_property
     def values_per_row(self) -> float:
@@ -192,7 +207,8 @@ def score_sums(
 ) -> np.ndarray:
     """``sum s_i Phi`` at multiples of W, of shape (K, d + 1), by one pass over the rows.
 
-    The last of the sums, shape (factors + 1,), is ``sum_i a_i . z_i``, without `alpha` zero.
+    The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the sizes of its terms;
+    without `alpha` they are zero.
     """
     own = in_layout(problem.X, W)
 
@@ -203,10 +219,11 @@ def score_sums(
             for k, factor in enumerate(factors):
                 found[k] += float(weights @ problem.joint.values(factor * scores, codes))
             if alpha is not None:
-                found[-1] += float(np.vdot(dense_rows(part.of(alpha), block.rows), scores))
+                pairs = dense_rows(part.of(alpha), block.rows) * scores
+                found[-2:] += pairs.sum(), np.abs(pairs).sum()
 
     with problem.blas():
-        return problem.passes.total(of_part, len(factors) + 1)
+        return problem.passes.total(of_part, len(factors) + 2)
 
 
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -258,28 +275,41 @@ def evaluate_joint(
     quick = point.tracks and not exact
     rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
     W = dual_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    paid, met = score_sums(problem, W, alpha=alpha if quick else None).tolist()
-    if quick:
-        conjugate = problem.C * met - problem.regularizer.value(W)  # R*(v) = v.w - R(w)
-    else:
+    paid, *pairs = score_sums(problem, W, alpha=alpha if quick else None).tolist()
+    if not quick:
         pull = W if rebuild else dual_weights(problem, alpha) if pull is None else pull
-        conjugate = problem.regularizer.conjugate(pull)
-    certificate = joint_certificate(problem, W, paid, alpha, conjugate)
+    certificate = joint_certificate(problem, W, (paid, *pairs) if quick else (paid, math.inf, math.inf), alpha, pull)
     return Evaluation.of(problem, W, alpha, certificate, exact=not quick)
 
 
 def joint_certificate(
-    problem: JointProblem, W: np.ndarray, paid: float, alpha: Any, conjugate: float | None = None
+    problem: JointProblem, W: np.ndarray, found: tuple[float, ...], alpha: Any, pull: np.ndarray | None
 ) -> Certificate:
-    """The certificate of weights of shape (K, d + 1) with their sum of losses, and of a dual point.
+    """The certificate of weights of shape (K, d + 1) and of a dual point.
 
-    `conjugate` is R* of the dual point's pull; when left out, one pass over the rows gives it.
+    Where rounding has left a variable beyond its bound, all variables are shortened by as little, which lowers no bound
+    by more than that share of what is gained.
+
+    Parameters
+    ----------
+    found : tuple of float
+        The sum of the losses, and the last two of :func:`score_sums`, or infinity.
+    pull : ndarray of shape (K, d + 1), optional
+        Of the dual point; see :func:`~saddlesvm.problem.proven_sums.summed`.
     """
-    if conjugate is None:
-        conjugate = problem.regularizer.conjugate(dual_weights(problem, alpha))
-    sizes = dual_sizes(problem, alpha)
-    sums = Sums(paid, sizes.conjugates, problem.regularizer.value(W), conjugate)
-    return Certificate.of(problem.strength, rounded(problem, sums, W, sizes))
+    (paid, coupled, crossed), sizes = found, dual_sizes(problem, alpha)
+    move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
+    point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
+    sums = (paid, sizes.conjugates, coupled, sizes.gained, crossed)
+    facts = problem.facts
+    errors = score_errors(facts.rows, W, 4.0 * UNIT)
+    return Certificate.of(problem.strength, summed(facts, sums, point, W, pull, errors=errors, move=move))
+
+
+def score_errors(rows: RowSizes, W: np.ndarray, of_all: float) -> MarginErrors:
+    """How far differences of two scores can be off, and by `of_all` what is added to them."""
+    norm = SLACK * float(np.sqrt(np.einsum("kj,kj->k", W, W).max()))
+    return MarginErrors(2.0 * gamma(rows.terms + MARGIN_UNITS) * norm, 0.0, of_all)
 
 
 class DualSizes(NamedTuple):
@@ -337,22 +367,3 @@ def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSize
     gained = np.abs(given)
     pulled = float((taken + gained) @ r)
     return DualSizes(conjugates, float(missed.sum()), float(missed @ r), float(gained.sum()), pulled, over)
-
-
-def rounded(problem: JointProblem, sums: Sums, W: np.ndarray, sizes: DualSizes) -> Sums:
-    """The sums with bounds on their rounding (:mod:`saddlesvm.problem.rounding`).
-
-    A row's loss is that of the difference of two margins. Where rounding has left a variable beyond its bound, all
-    variables are shortened by as little, which lowers no bound by more than that share of what is gained.
-    """
-    rows = problem.row_sizes
-    norm = SLACK * float(np.sqrt((W * W).sum(axis=1).max()))
-    margin = 2.0 * gamma(rows.terms + MARGIN_UNITS) * norm
-    slip = margin * rows.reach + gamma(rows.rows + 8.0) * (sums.paid + margin * rows.reach) + 4.0 * UNIT * rows.weight
-    above = problem.C * slip + gamma(W.size + 4.0) * sums.regularizer
-    over = sizes.over + 4.0 * UNIT
-    drift = problem.C * (2.0 * gamma(rows.rows + 8.0) * sizes.pulled + sizes.strayed)
-    reached = math.sqrt(2.0 * max(sums.regularizer_conjugate, 0.0))  # that of running weights may miss zero
-    below = problem.C * (sizes.missed + (max(over, 0.0) + gamma(rows.rows + 8.0)) * sizes.gained)
-    below += gamma(W.size + 4.0) * sums.regularizer_conjugate + drift * (SLACK * reached + drift)
-    return sums._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)

@@ -42,6 +42,8 @@ class Intercept:
         The model has one.
     constrained : bool
         The dual variables have a given sum; the intercept is then found apart from w, by :meth:`best`.
+    total : float
+        The sum that the dual variables must have; zero where none is asked for, too.
     scale : float
         Value of the virtual feature whose weight is the last of w.
     """
@@ -49,6 +51,7 @@ class Intercept:
     name: ClassVar[InterceptName]
     present: ClassVar[bool] = True
     constrained: ClassVar[bool] = False
+    total = 0.0
     scale: float = 1.0
 
     def __str__(self) -> str:
@@ -68,13 +71,13 @@ class Intercept:
 
     @property
     def homogeneous(self) -> bool:
-        """Whether multiples of feasible dual variables satisfy the constraint on their sum too."""
-        return True
+        """Whether multiples of feasible dual variables satisfy the constraint on their sum too: where it is zero."""
+        return self.total == 0.0
 
     @property
     def asked(self) -> float:
-        """The sum that the dual variables must have, times the virtual feature; zero where none is asked for."""
-        return 0.0
+        """The sum asked for, times the virtual feature."""
+        return self.total * self.scale
 
     @property
     def lift(self) -> float:
@@ -105,7 +108,7 @@ class Intercept:
 
     def paid(self, offset: float) -> float:
         """The cost of an offset beside the losses, divided by C."""
-        return 0.0
+        return self.total * offset
 
     def published(self, w: np.ndarray, offset: float) -> float:
         """The intercept of the model with weights w and this offset of its margins."""
@@ -183,16 +186,6 @@ class Free(Intercept):
         return float(np.sqrt(norms().mean())) or 1.0
 
     @property
-    def homogeneous(self) -> bool:
-        """Where the sum is to be zero."""
-        return self.total == 0.0
-
-    @property
-    def asked(self) -> float:
-        """The total times the virtual feature."""
-        return self.total * self.scale
-
-    @property
     def lift(self) -> float:
         """The square of the virtual feature."""
         return self.scale**2
@@ -213,10 +206,6 @@ class Free(Intercept):
     def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
         """The minimiser of the losses plus the total times the offset."""
         return best_offset(terms, members, z, start, self.total)
-
-    def paid(self, offset: float) -> float:
-        """The total times the offset."""
-        return self.total * offset
 
     def published(self, w: np.ndarray, offset: float) -> float:
         """The offset."""

@@ -410,7 +410,7 @@ def _of_kernel(problem: KernelProblem, solver: Any) -> dict[str, Any]:
     X = problem.X
     arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     kernel = problem.kernel
-    groups = [float(getattr(side.intercept, "total", 0.0)) for side in problem.sides]
+    groups = [side.intercept.total for side in problem.sides]
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),

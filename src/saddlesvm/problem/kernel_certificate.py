@@ -14,25 +14,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate, to_the_sum
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate, move_of
 from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
 from saddlesvm.problem.kernel import KernelProblem
-from saddlesvm.problem.loss import Loss, Shape, traits_of
+from saddlesvm.problem.loss import Shape, traits_of
 from saddlesvm.problem.problem import Problem, Strength, is_classification
-from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import (
-    SLACK,
-    UNDERFLOW,
-    UNIT,
-    Around,
-    MarginErrors,
-    PointSizes,
-    RowSizes,
-    conjugate_rounding,
-    gamma,
-    paid_rounding,
-    point_sizes,
-)
+from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
+from saddlesvm.problem.rounding import STILL, UNDERFLOW, UNIT, Bounded, RowSizes, gamma, loss_sizes, moved, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, box_of
 from saddlesvm.rows.kernels import expand
@@ -129,16 +117,17 @@ def certified_values(
         Offsets to judge; the best ones when left out.
     """
     (beta, f), (feasible, dual_f), n = model, dual, problem.n
-    offsets, asked = np.zeros(len(problem.sides)), Asked(0.0, 0.0)
+    offsets, asked, error = np.zeros(len(problem.sides)), 0.0, 0.0
     for k, side in enumerate(problem.sides):
         values = f if side.rows.size == n else f[side.rows]
         offsets[k] = best_midway(problem, side, values) if given is None else given[k]
-        asked = asked.plus(_asked(problem, side.intercept, beta, float(offsets[k])))
+        cost = _asked(problem, side.intercept, beta, float(offsets[k]))
+        asked, error = asked + cost.value, error + cost.off
     own = _expanded(problem, beta, f)
-    other = own if feasible is beta else _expanded(problem, feasible, dual_f)
+    half = own.half if feasible is beta else _expanded(problem, feasible, dual_f).half
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
     posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
-    certificate, alpha = certificate_of_values(posed, own, offsets, asked, DualPoint(feasible, other.half, other.off))
+    certificate, alpha = certificate_of_values(posed, own, offsets, Bounded(asked, error), (feasible, half))
     intercepts: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
     return KernelEvaluation(beta, intercepts, alpha, certificate, f)
 
@@ -155,7 +144,7 @@ def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
     kinks = problem.y[rows] - f
     if problem.tube > 0.0:
         kinks = np.concatenate([kinks - problem.tube, kinks + problem.tube])
-    at, near = 1e-12 * (1.0 + abs(best)), getattr(intercept, "total", 0.0)
+    at, near = 1e-12 * (1.0 + abs(best)), intercept.total
     below, above = kinks[kinks < best - at].max(initial=-np.inf), kinks[kinks > best + at].min(initial=np.inf)
     inside = np.abs(kinks - best) <= at
     ends = [(below, best), (best, above)] if inside.any() else [(below, above)]
@@ -168,27 +157,18 @@ def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
     return best
 
 
-class Asked(NamedTuple):
-    """What an offset costs beside the losses, divided by C, and how far that can be off."""
+def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float) -> Bounded:
+    """The cost of an offset beside the losses, divided by C, for the values that the model of `beta` has.
 
-    cost: float
-    error: float
-
-    def plus(self, other: Asked) -> Asked:
-        """Both together."""
-        return Asked(self.cost + other.cost, self.error + other.error)
-
-
-def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float) -> Asked:
-    """The cost of an offset of the values that the model of `beta` has; where the kernel holds a regularised intercept,
-    b, of the squared size c: ``(b + offset)^2 / (2 c)`` takes the place of ``b^2 / (2 c)``.
+    Where the kernel holds a regularised intercept b, of the squared size c, ``(b + offset)^2 / (2 c)`` takes the place
+    of ``b^2 / (2 c)``.
     """
     if not (offset and problem.offset):
         paid = intercept.paid(offset)
-        return Asked(paid, gamma(8.0) * abs(paid))
+        return Bounded(paid, gamma(8.0) * abs(paid))
     square, size = 0.5 * offset * offset / problem.offset, abs(offset) * float(np.abs(beta).sum())
     cost = square + offset * float(beta.sum())
-    return Asked(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
+    return Bounded(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
 
 class Posed(NamedTuple):
@@ -223,65 +203,58 @@ class Model(NamedTuple):
     ----------
     values, slips : ndarray of shape (n_all,)
         At all rows, without the offsets, and how far they can be off.
-    half, off : float
-        Half its squared norm, and how far that can be off.
+    half : Bounded
+        Half its squared norm.
     """
 
     values: np.ndarray
     slips: np.ndarray
-    half: float
-    off: float
-
-
-class DualPoint(NamedTuple):
-    """``g = sum_i beta_i k(x_i, .)``, feasible but for rounding: beta, and half its squared norm, as of a `Model`."""
-
-    beta: np.ndarray
-    half: float
-    off: float
+    half: Bounded
 
 
 def certificate_of_values(
-    posed: Posed, model: Model, offsets: np.ndarray, asked: Asked, dual: DualPoint
+    posed: Posed, model: Model, offsets: np.ndarray, asked: Bounded, dual: tuple[np.ndarray, Bounded]
 ) -> tuple[Certificate, np.ndarray]:
     """The certificate of a model with an offset for each side, and the dual variables that it is proven by.
 
-    `asked` is what the offsets cost beside the losses.
+    Parameters
+    ----------
+    asked : Bounded
+        What the offsets cost beside the losses, divided by C.
+    dual : pair of ndarray of shape (n_all,) and Bounded
+        C times the dual variables, feasible but for rounding, and half the squared norm of their function.
     """
     terms, members, sides, bounds, strength, lengths = posed
-    loss, C, alpha = terms.loss, strength.C, np.clip(dual.beta / strength.C, *bounds)
-    nothing, norms = np.zeros(alpha.size), lengths * lengths
+    (beta, reached), loss, norms, C = dual, terms.loss, lengths * lengths, strength.C
+    alpha = np.clip(beta / C, *bounds)
+    nothing, added = np.zeros(alpha.size), np.zeros(alpha.size)
 
-    def sums_of(side: Group, offset: float, variables: np.ndarray) -> Any:
-        values = model.values if side.rows.size == alpha.size else model.values[side.rows]
-        return loss_sums(terms, side.rows, values, offset, variables)
+    def sums_of(variables: np.ndarray, step: float = 0.0) -> np.ndarray:
+        total = np.zeros(5)
+        for side, offset in zip(sides, offsets.tolist(), strict=True):
+            values = model.values if side.rows.size == alpha.size else model.values[side.rows]
+            total += loss_sums(terms, side.rows, values, offset + step, variables)
+        return total
 
-    def around(step: float) -> float:
-        pairs = zip(sides, offsets.tolist(), strict=True)
-        return sum(float(sums_of(side, offset + step, nothing)[0]) for side, offset in pairs)
-
-    paid = conjugates = charged = pulled = recharged = 0.0
-    away = np.zeros(alpha.size)
+    paid, conjugates, _, charged, _ = sums_of(alpha).tolist()
+    moves, paired = [], 0.0
     for side, offset in zip(sides, offsets, strict=True):
-        one = sums_of(side, offset, alpha)
-        paid, conjugates, charged = paid + one[0], conjugates + one[1], charged + one[3]
-        away[side.rows] = offset
-    for side in sides:
-        if side.intercept.constrained:
-            own = point_sizes(loss, terms.y, norms, terms.weights, side.rows, alpha, signs=True)
-            move = to_the_sum(terms, side, norms, alpha, own, charged)
-            pulled, recharged = pulled + move.pulled, recharged + move.charged
+        added[side.rows] = offset
+        free = side.intercept.constrained
+        own = point_sizes(loss, terms.y, norms, terms.weights, side.rows, alpha, signs=free)
+        moves.append(move_of(terms, side, norms, alpha, own, charged) if free else STILL)
+        paired += own.paired
     label = 0.0 if is_classification(loss) else np.abs(terms.y)
-    e = model.slips + 4.0 * UNIT * (np.abs(away) + np.abs(model.values) + label)
-    e = np.where(may_pay(terms, model.values + away, e), e, 0.0)[members]
+    e = model.slips + 4.0 * UNIT * (np.abs(added) + np.abs(model.values) + label)
+    e = np.where(may_pay(terms, model.values + added, e), e, 0.0)[members]
     s = terms.weights[members] if terms.weights.size else 1.0
     rows = RowSizes(float(e.size), 0.0, 0.0, float((s * e).sum()), float((s * e * e).sum()), float(e.max(initial=0.0)))
-    point = point_sizes(loss, terms.y, norms, terms.weights, members, alpha)
-    shift = C * pulled + float((np.abs(dual.beta - C * alpha) + UNIT * np.abs(dual.beta)) @ lengths)
-    errors = PointErrors(rows, point, model.off, dual.off, shift, recharged, asked.error)
-    found = with_rounding(loss, C, Sums(paid, conjugates, model.half, dual.half), charged, errors, around)
+    away = float((np.abs(beta - C * alpha) + UNIT * np.abs(beta)) @ lengths)
+    found, halves = ValueSums(paid, conjugates, charged, paired, rows, away), (model.half, reached)
+    sizes = loss_sizes(loss, rows.rows)
+    sums = sums_of_values(sizes, C, found, halves, asked, moves, lambda t: sums_of(nothing, t)[0])
     zero = 0.0 if all(side.intercept.homogeneous for side in sides) else -math.inf
-    return Certificate.of(strength, found._replace(paid=paid + asked.cost, at_zero=zero)), alpha
+    return Certificate.of(strength, sums._replace(at_zero=zero)), alpha
 
 
 def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -296,62 +269,13 @@ def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.asarray((ends[0] != 0.0) | (ends[1] != 0.0))
 
 
-class PointErrors(NamedTuple):
-    """What the rounding of a point's objectives is bounded with.
-
-    Attributes
-    ----------
-    rows : RowSizes
-        With sums of the errors of the values at the rows in the place of their lengths.
-    point : PointSizes
-    own, reached : float
-        How far half the squared norms of the model and of the dual point can be off.
-    shift : float
-        How far the dual point must move, in the feature space, to be feasible exactly.
-    recharged : float
-        By how much that can raise the sum of the conjugates.
-    asked : float
-        How far what the offsets cost beside the losses can be off, divided by C.
-    """
-
-    rows: RowSizes
-    point: PointSizes
-    own: float
-    reached: float
-    shift: float
-    recharged: float
-    asked: float = 0.0
-
-
-def with_rounding(
-    loss: Loss, C: float, found: Sums, charged: float, errors: PointErrors, around: Around | None = None
-) -> Sums:
-    """The sums with bounds on their rounding.
-
-    Parameters
-    ----------
-    found : Sums
-        What the losses alone amount to in the place of what is paid.
-    charged : float
-        Sum of the sizes of the conjugates.
-    around : callable, optional
-        See :func:`~saddlesvm.problem.rounding.paid_rounding`.
-    """
-    rows, point, own, reached, shift, recharged, asked = errors
-    above = own + C * (paid_rounding(loss, found.paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around) + asked)
-    norm = math.sqrt(2.0 * max(found.regularizer_conjugate + reached, 0.0))
-    below = reached + shift * (norm + shift)
-    below += C * (conjugate_rounding(loss, rows, charged, point) + recharged)
-    return found._replace(primal_rounding=SLACK * above, dual_rounding=SLACK * below)
-
-
 def _expanded(problem: KernelProblem, beta: np.ndarray, f: np.ndarray) -> Model:
     """``sum_i beta_i k(x_i, .)`` with its values f; what a regularised intercept adds to them can be off, too."""
     sizes, n = np.abs(beta), problem.n
     slips = problem.at_rows(problem.errors.of_expansion(problem.of_points(beta), UNIT))
     slips = slips + gamma(n + 4.0) * problem.offset * float(sizes.sum())
     off = 0.5 * (float(sizes @ slips) + gamma(n + 4.0) * float(sizes @ np.abs(f)))
-    return Model(f, slips, half_norm(beta, f), off)
+    return Model(f, slips, Bounded(half_norm(beta, f), off))
 
 
 def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
@@ -432,9 +356,9 @@ def certificate_over_span(problem: Problem, point: SpanPoint) -> Certificate:
     half, reached = 0.5 * (point.square + own * own), 0.5 * (point.reached + pulled * pulled)
     summing = C * kind.scale * gamma(members.size + 8.0) * float(np.abs(alpha).sum()) if kind.in_kernel else 0.0
     lost = UNDERFLOW * (1.0 + C) * members.size if np.any(point.scores) or np.any(point.beta) or offset else 0.0
-    model = Model(point.scores, point.slips, half, 0.5 * point.slip + gamma(8.0) * half + lost)
-    dual = DualPoint(point.beta, reached, gamma(8.0) * reached + summing * (abs(pulled) + summing))
+    model = Model(point.scores, point.slips, Bounded(half, 0.5 * point.slip + gamma(8.0) * half + lost))
+    dual = Bounded(reached, gamma(8.0) * reached + moved(abs(pulled), summing))
     lengths = np.sqrt(point.lengths * point.lengths + kind.in_kernel)
     posed = Posed(terms, members, (Group(members, kind),), bounds, problem.strength, lengths)
-    asked = Asked(kind.paid(offset), gamma(8.0) * abs(kind.paid(offset)))
-    return certificate_of_values(posed, model, np.array([offset]), asked, dual)[0]
+    asked = Bounded(kind.paid(offset), gamma(8.0) * abs(kind.paid(offset)))
+    return certificate_of_values(posed, model, np.array([offset]), asked, (point.beta, dual))[0]

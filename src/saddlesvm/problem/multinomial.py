@@ -28,13 +28,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
-from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
+from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
 from saddlesvm.problem.problem import in_memory_cached
-from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.proven_sums import Facts, summed
 from saddlesvm.problem.regularizer import square
-from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNIT, gamma, radii
+from saddlesvm.problem.rounding import SLACK, UNIT, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import ClassBlock, block_rows, by_class, in_layout, new_weights
 
@@ -95,6 +95,12 @@ class MultinomialProblem(JointProblem):
     def lengths(self) -> np.ndarray:
         """``||x_i||``, no smaller than it is."""
         return radii(self.norms)
+
+    def loss_sizes(self, rows: float) -> LossSizes:
+        """The sizes of the loss: a sum over the classes, then over the rows of a block, then over the blocks."""
+        block = block_rows(self.X, self.n_classes)
+        additions = block + rows / block + 8.0
+        return LossSizes(1.0, math.inf, additions, gamma(additions + self.n_classes + SOFTMAX_UNITS))
 
     @cached_property
     def class_sums(self) -> ClassSums:
@@ -242,50 +248,28 @@ def evaluation_of(problem: MultinomialProblem, W: np.ndarray, certificate: Certi
 
 
 def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Certificate:
-    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them."""
-    C, sizes, K = problem.C, problem.row_sizes, problem.n_classes
-    charged = problem.regularizer.value(W)
-    norm = SLACK * float(np.sqrt(np.einsum("kj,kj->k", W, W).max()))
-    margin = 2.0 * gamma(sizes.terms + MARGIN_UNITS) * norm * sizes.reach
-    units = gamma(K + SOFTMAX_UNITS + _summed(problem))
-    slip = margin + units * (found.paid + margin + sizes.weight)
-    above = C * slip + gamma(W.size + 4.0) * charged
-    bound = _dual_bound(problem, found, units)
-    sums = Sums(found.paid, -bound.gained, charged, bound.charged, SLACK * above, SLACK * bound.rounding)
-    return Certificate.of(problem.strength, sums)
+    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them.
+
+    The probabilities' dual point is balanced for a free intercept, and taken at its best multiple.
+    """
+    C, facts = problem.C, problem.facts
+    pull, kept, drift = _feasible(problem, found, facts)
+    gained, charged = kept * found.entropy, problem.regularizer.conjugate(pull)
+    t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
+    gained, drift = t * gained, t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
+    point, move = PointSizes(0.0, 0.0, 0.0, 0.5 * t * kept * facts.rows.weight), Move(4.0 * UNIT * gained, drift / C)
+    sums, errors = (found.paid, -gained, math.inf, gained, math.inf), score_errors(facts.rows, W, facts.loss.share)
+    return Certificate.of(problem.strength, summed(facts, sums, point, W, t * pull, errors=errors, move=move))
 
 
-def _summed(problem: MultinomialProblem) -> float:
-    """Additions that a row's term goes through at most: within its block, then among the blocks."""
-    block = block_rows(problem.X, problem.n_classes)
-    return block + problem.row_sizes.rows / block + 8.0
-
-
-class DualBound(NamedTuple):
-    """``C gained - charged`` is a lower bound of the optimum, but for `rounding`."""
-
-    gained: float
-    charged: float
-    rounding: float
-
-
-def _dual_bound(problem: MultinomialProblem, found: Response, units: float) -> DualBound:
-    """The bound of the probabilities' dual point, balanced for a free intercept, at its best multiple."""
-    C, sizes, K = problem.C, problem.row_sizes, problem.n_classes
-    adding = gamma(_summed(problem) if isinstance(problem.X, rows.Dense) else sizes.rows + 8.0)
-    drift = C * (2.0 * adding + 2.0 * gamma(K + SOFTMAX_UNITS)) * 2.0 * found.pulled
-    pull, gained, kept = found.pull, found.entropy, 1.0
-    if problem.intercept.constrained:
-        pull, share, missed = _balanced(problem, found.pull, drift)
-        kept, drift = 1.0 - share, drift + missed
-        gained *= kept
-    charged = 0.5 * square(problem.intercept.penalised(pull))
-    top = C * gained / (2.0 * charged) if charged > 0.0 else 1.0
-    t = min(1.0, top)
-    size = math.sqrt(2.0 * charged)
-    rounding = t * C * units * kept * (found.entropy + sizes.weight)
-    rounding += t * t * (gamma(pull.size + 4.0) * charged + drift * (SLACK * size + drift)) + 4.0 * UNIT * C * gained
-    return DualBound(t * gained, t * t * charged, rounding)
+def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:
+    """The pull of the probabilities' dual point, balanced for a free intercept, its share in that, and its error."""
+    adding = gamma(facts.loss.additions if isinstance(problem.X, rows.Dense) else facts.rows.rows + 8.0)
+    drift = problem.C * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS)) * 2.0 * found.pulled
+    if not problem.intercept.constrained:
+        return found.pull, 1.0, drift
+    pull, share, missed = _balanced(problem, found.pull, drift)
+    return pull, 1.0 - share, drift + missed
 
 
 def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tuple[np.ndarray, float, float]:

@@ -225,7 +225,7 @@ class NuClassification:
         """With their signs, multiplied by rho again: what they sum to is given."""
         assert problem.views is not None
         signed = beta * problem.views.signs
-        asked, size = sum(getattr(side.intercept, "total", 0.0) for side in problem.sides), float(signed.sum())
+        asked, size = sum(side.intercept.total for side in problem.sides), float(signed.sum())
         return np.asarray(signed * (asked / size) if size > 0.0 else signed)
 
 

@@ -20,7 +20,16 @@ from saddlesvm.problem.loss import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import UNIT, MarginErrors, RowSizes, paid_rounding, point_sizes, row_sizes
+from saddlesvm.problem.rounding import (
+    UNIT,
+    LossSizes,
+    MarginErrors,
+    RowSizes,
+    loss_sizes,
+    paid_rounding,
+    point_sizes,
+    row_sizes,
+)
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import RowBlock
@@ -257,15 +266,20 @@ class Problem:
     @property
     def facts(self) -> Facts:
         """What bounds on the rounding of sums need to know of the problem."""
-        return Facts(self.loss, self.C, self.regularizer, self.row_sizes)
+        sizes = self.row_sizes
+        return Facts(self.loss_sizes(sizes.rows), self.C, self.regularizer, sizes)
+
+    def loss_sizes(self, rows: float) -> LossSizes:
+        """The same of the loss, summed over so many rows."""
+        return loss_sizes(self.loss, rows)
 
     @cached_property
     def target_noise(self) -> float:
         """What the last places of the targets can amount to in the objective of the C form; zero for labels."""
         nowhere = np.zeros(self.y.size)
         sizes = point_sizes(self.loss, self.y, self.norms, self.weights, self.members, nowhere)
-        errors = MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
-        return self.C * paid_rounding(self.loss, 0.0, self.row_sizes, sizes, errors)
+        facts, errors = self.facts, MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
+        return self.C * paid_rounding(facts.loss, 0.0, facts.rows, sizes, errors)
 
     @cached_property
     def terms(self) -> Terms:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import holds_square, is_block
 from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.rounding import (
     MARGIN_UNITS,
     SLACK,
+    STILL,
     UNDERFLOW,
     UNIT,
     Around,
+    Bounded,
+    LossSizes,
     MarginErrors,
     Move,
     PointSizes,
     RowSizes,
     conjugate_rounding,
-    depth,
     gamma,
     margin_errors,
+    moved,
     paid_rounding,
+    to_the_sum,
 )
 
 
@@ -62,6 +66,18 @@ def objectives(C: float, sums: Sums) -> tuple[float, float]:
     return sums.regularizer + C * sums.paid, -C * sums.conjugates - sums.regularizer_conjugate
 
 
+def accounted(C: float, paid: Bounded, conjugates: Bounded, own: Bounded, reached: Bounded) -> Sums:
+    """The four numbers with all that rounding can have done to them: every certificate's account is made here.
+
+    Parameters
+    ----------
+    own, reached : Bounded
+        The regulariser of the primal point, and its conjugate of the dual point.
+    """
+    above, below = own.off + C * paid.off, reached.off + C * conjugates.off
+    return Sums(paid.value, conjugates.value, own.value, reached.value, SLACK * above, SLACK * below)
+
+
 class NearPull(NamedTuple):
     """A pull, and how far from it the exact one may be; arrays of shape (d + 1,), the virtual feature's place last.
 
@@ -80,13 +96,10 @@ class NearPull(NamedTuple):
     errors: np.ndarray
 
 
-STILL = Move()
-
-
 class Facts(NamedTuple):
     """What a certificate needs to know of a problem beside the sums over its rows."""
 
-    loss: Loss
+    loss: LossSizes
     C: float
     regularizer: Regularizer
     rows: RowSizes
@@ -100,7 +113,7 @@ def summed(
     pull: np.ndarray | None,
     *,
     errors: MarginErrors | None = None,
-    move: Move = STILL,
+    move: Move | None = None,
     around: Around | None = None,
     near: NearPull | None = None,
 ) -> Sums:
@@ -118,8 +131,9 @@ def summed(
         ``v(alpha)`` as computed from the rows; without it w is taken for it, whose own rounding is left out.
     errors : MarginErrors, optional
         Of the margins of w; those of w without an offset when left out.
-    move : Move
-        What the dual variables must still do for their sum to be the one asked for; nothing when left out.
+    move : Move, optional
+        What the dual variables must still do for their sum to be the one asked for; when left out, those of the heavier
+        sign are shortened for a free intercept.
     around : callable, optional
         See :func:`paid_rounding`.
     near : NearPull, optional
@@ -128,53 +142,113 @@ def summed(
     paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
     own, norm = regularizer.value(w), norm_of(w)
+    units = gamma(w.size + 4.0) * own
     errors = errors or margin_errors(rows, norm, 0.0, shifted=False)
-    above = C * paid_rounding(loss, paid, rows, sizes, errors, around) + gamma(w.size + 4.0) * own
-    below = C * (conjugate_rounding(loss, rows, charged, sizes) + move.charged)
+    if move is None:
+        free = regularizer.intercept.constrained
+        move = to_the_sum(sizes, rows.rows, charged, regularizer.intercept.total) if free else STILL
     there = regularizer.intercept.penalised(w).any() or sizes.pulled > 0.0  # the norm of tiny weights is zero itself
     underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size) if there else 0.0
-    pairs = C * (gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled + gamma(depth(rows.rows) + 4.0) * crossed)
-    if pull is None:
-        off = pairs + gamma(w.size + 4.0) * own
-        return Sums(paid, conjugates, own, C * coupled - own, SLACK * (above + underflow), SLACK * (below + off))
+    pairs = C * (gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled + gamma(loss.additions + 4.0) * crossed)
+    through = Bounded(C * coupled - own, pairs + units)
     drift, shift = gamma(rows.rows + 8.0) * C * sizes.pulled, C * move.pulled
-    if holds_square(regularizer.penalty):
-        through = C * coupled - own, pairs + gamma(w.size + 4.0) * own
-        reached, off = _reached(regularizer, w, pull, through, drift, shift)
+    if pull is None:
+        reached = through
+    elif holds_square(regularizer.penalty):
+        reached = _reached(regularizer, w, pull, through, drift, shift)
     else:
         distance: float | np.ndarray = drift + shift + 4.0 * UNIT * norm_of(pull)
         if near is not None:
             pull, distance = near.pull, near.errors + move.share * near.sizes + 4.0 * UNIT * np.abs(near.pull)
         shorter = regularizer.beyond(pull, distance)
-        reached, off = regularizer.conjugate((1.0 - shorter) * pull), C * charged * shorter
-    above, below = SLACK * (above + underflow), SLACK * (below + off + underflow)
-    return Sums(paid, conjugates, own, reached, above, below)
+        reached = Bounded(regularizer.conjugate((1.0 - shorter) * pull), C * charged * shorter)
+    return accounted(
+        C,
+        Bounded(paid, paid_rounding(loss, paid, rows, sizes, errors, around)),
+        Bounded(conjugates, conjugate_rounding(loss, charged, sizes) + move.charged),
+        Bounded(own, units + underflow),
+        Bounded(reached.value, reached.off + (0.0 if pull is None else underflow)),
+    )
 
 
 def _reached(
-    regularizer: Regularizer, w: np.ndarray, pull: np.ndarray, through: tuple[float, float], drift: float, shift: float
-) -> tuple[float, float]:
-    """R* of the exact pull and by how much it can be larger, in the better of two ways (see the module on rounding).
+    regularizer: Regularizer, w: np.ndarray, pull: np.ndarray, through: Bounded, drift: float, shift: float
+) -> Bounded:
+    """R* of the exact pull, in the better of two ways (see the module on rounding).
 
     Parameters
     ----------
-    through : (float, float)
-        ``v . w - R(w)`` with the error it can have.
+    through : Bounded
+        ``v . w - R(w)``.
     drift, shift : float
         How far the exact pull can be from the one that was computed, and from that to the balanced dual point's.
     """
     plain = regularizer.penalty.identity()
     units = w.size + 4.0 if is_block(regularizer.penalty) else 4.0  # a block's norm is a sum of its own
     rounded = drift if plain else drift + units * UNIT * norm_of(pull)
-    reached = norm_of(regularizer.intercept.penalised(regularizer.weights(pull)))
-    direct = regularizer.conjugate(pull)
-    error = gamma(w.size + 4.0) * direct + (rounded + shift) * (reached + rounded + shift)
-    if not plain:
-        return direct, error
+    norm, value = norm_of(regularizer.intercept.penalised(regularizer.weights(pull))), regularizer.conjugate(pull)
+    direct = Bounded(value, gamma(w.size + 4.0) * value + moved(norm, rounded + shift))
+    if not plain or through.off == math.inf:
+        return direct
     apart = regularizer.apart(w, pull)
-    value, off = through[0] + apart, through[1] + gamma(w.size + 4.0) * apart
-    off += drift * (math.sqrt(2.0 * apart) + drift) + shift * (reached + drift + shift)
-    return (value, off) if value + off < direct + error else (direct, error)
+    off = through.off + gamma(w.size + 4.0) * apart + moved(math.sqrt(2.0 * apart), drift)
+    off += shift * (norm + drift + shift)
+    return min(direct, Bounded(through.value + apart, off), key=sum)
+
+
+class ValueSums(NamedTuple):
+    """Sums over the rows that the certificate of a model known by its values is made of.
+
+    Attributes
+    ----------
+    paid, conjugates, charged : float
+        Of the losses, and of the conjugates and their sizes.
+    paired : float
+        Of ``|a_i|``, or ``|a_i y_i|`` of a regression.
+    rows : RowSizes
+        With sums of the errors of the values in the place of the rows' lengths.
+    away : float
+        How far, in the feature space, the dual point is from one inside its bounds.
+    """
+
+    paid: float
+    conjugates: float
+    charged: float
+    paired: float
+    rows: RowSizes
+    away: float
+
+
+def sums_of_values(
+    loss: LossSizes,
+    C: float,
+    found: ValueSums,
+    halves: tuple[Bounded, Bounded],
+    asked: Bounded,
+    moves: Sequence[Move],
+    around: Around | None = None,
+) -> Sums:
+    """The sums of the certificate of a model known by its values, with bounds on their rounding.
+
+    Parameters
+    ----------
+    halves : pair of Bounded
+        Half the squared norms of the model and of the dual point.
+    asked : Bounded
+        What the offsets cost beside the losses, divided by C.
+    moves : sequence of Move
+        Of the dual variables of each side.
+    around : callable, optional
+        See :func:`paid_rounding`.
+    """
+    paid, conjugates, charged, paired, rows, away = found
+    point, (own, reached) = PointSizes(0.0, 0.0, 0.0, paired), halves
+    above = paid_rounding(loss, paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around)
+    below = conjugate_rounding(loss, charged, point) + sum(move.charged for move in moves)
+    norm = math.sqrt(2.0 * max(reached.value + reached.off, 0.0))
+    distance = away + C * sum(move.pulled for move in moves)
+    reached = Bounded(reached.value, reached.off + moved(norm, distance))
+    return accounted(C, Bounded(paid + asked.value, above + asked.off), Bounded(conjugates, below), own, reached)
 
 
 def norm_of(w: np.ndarray) -> float:

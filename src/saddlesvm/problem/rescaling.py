@@ -172,7 +172,7 @@ def _multiples(problem: JointProblem, model: Evaluation | None) -> Iterator[Cand
 @candidates.register(KernelProblem)
 def _kernel(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
     """Multiples that stay inside the bounds of the dual; none where its sums are given, which only the model has."""
-    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
+    if any(side.intercept.total for side in problem.sides):
         return
     nothing, terms, kind = np.zeros(problem.n), problem.terms, problem.intercept
     alone = kind.best(terms, problem.members, nothing, 0.0)

@@ -52,6 +52,38 @@ def depth(count: float) -> float:
     return LEAF + count / LEAF + 8.0
 
 
+class Bounded(NamedTuple):
+    """A number as it was computed, and by how much the exact one can be larger."""
+
+    value: float
+    off: float = 0.0
+
+
+class LossSizes(NamedTuple):
+    """What bounds on the rounding of a loss' sums over the rows need to know of it.
+
+    Attributes
+    ----------
+    slope, bend : float
+        Its largest slope and second derivative; infinite for one without.
+    additions : float
+        That a row's term goes through at most.
+    share : float
+        The relative error of a sum of its values, or of its conjugates.
+    """
+
+    slope: float
+    bend: float
+    additions: float
+    share: float
+
+
+def loss_sizes(loss: Loss, rows: float) -> LossSizes:
+    """The sizes of a loss that is summed over so many rows, leaf by leaf."""
+    additions = depth(rows)
+    return LossSizes(steepest(loss), loss.largest_curvature(), additions, gamma(additions + loss_units(loss)))
+
+
 class RowSizes(NamedTuple):
     """Sizes of the rows that bounds on rounding need, for any point.
 
@@ -192,7 +224,7 @@ def margin_errors(rows: RowSizes, norm: float, offset: float, shifted: bool) -> 
 
 
 def paid_rounding(
-    loss: Loss, paid: float, rows: RowSizes, point: PointSizes, errors: MarginErrors, around: Around | None = None
+    loss: LossSizes, paid: float, rows: RowSizes, point: PointSizes, errors: MarginErrors, around: Around | None = None
 ) -> float:
     """By how much ``sum s_i phi_i`` can be above the sum `paid` that was computed.
 
@@ -204,28 +236,27 @@ def paid_rounding(
         slope nor a largest curvature: phi is convex, so that what it is at both ends bounds what it is between.
     """
     first = errors.of_rows * rows.reach + errors.of_labels * point.labels + errors.of_all * rows.weight
-    slope, bend = steepest(loss), loss.largest_curvature()
-    slip = slope * first if math.isfinite(slope) else math.inf
-    if math.isfinite(bend):
+    slip = loss.slope * first if math.isfinite(loss.slope) else math.inf
+    if math.isfinite(loss.bend):
         second = (
             errors.of_rows * errors.of_rows * rows.squares + errors.of_labels * errors.of_labels * point.label_squares
         )
         second = 3.0 * (second + errors.of_all * errors.of_all * rows.weight)
-        slip = min(slip, math.sqrt(2.0 * bend * paid * second) + 0.5 * bend * second)
+        slip = min(slip, math.sqrt(2.0 * loss.bend * paid * second) + 0.5 * loss.bend * second)
     if around is not None and first > 0.0 and (slip == math.inf or paid == 0.0):
         most = errors.of_rows * rows.longest + errors.of_labels * point.largest_label + errors.of_all
         reach = most if paid == 0.0 else max(1.0, most)
         slip = min(slip, most / reach * (around(reach) + around(-reach)))
-    return slip + gamma(depth(rows.rows) + loss_units(loss)) * (paid + slip)
+    return slip + loss.share * (paid + slip)
 
 
-def conjugate_rounding(loss: Loss, rows: RowSizes, sizes: float, point: PointSizes) -> float:
+def conjugate_rounding(loss: LossSizes, sizes: float, point: PointSizes) -> float:
     """By how much ``sum s_i phi_i*`` can be above the computed sum of terms whose sizes add up to `sizes`.
 
     That a variable may miss its bound by a few units of its last place is included: all of them, shortened by as much,
     are feasible, and a conjugate, which is convex and zero at zero, grows by no more than that share of its size.
     """
-    return gamma(depth(rows.rows) + loss_units(loss)) * (sizes + 2.0 * point.paired)
+    return loss.share * (sizes + 2.0 * point.paired)
 
 
 def unbalance(point: PointSizes, count: float, total: float = 0.0) -> float:
@@ -258,24 +289,57 @@ class Move(NamedTuple):
     share: float = 0.0
 
 
-def shortened(point: PointSizes, count: float, charged: float, total: float = 0.0) -> Move:
-    """The move of the heavier sign towards zero, see :func:`unbalance`.
+STILL = Move()
 
-    `charged` is the sum of the conjugates' sizes.
+
+class Room(NamedTuple):
+    """The way of variables up to their upper bounds.
+
+    Attributes
+    ----------
+    way, pulled : float
+        Its sum, and ``sum_i way_i ||x_i||``; infinite where a variable has no bound.
+    charged : float
+        The sum of the conjugates' sizes up there.
+    """
+
+    way: float
+    pulled: float
+    charged: float
+
+
+def to_the_sum(
+    point: PointSizes, count: float, charged: float, total: float = 0.0, room: Callable[[], Room] | None = None
+) -> Move:
+    """How `count` variables must still move for their sum to be exactly `total`.
+
+    Those of the heavier sign are shortened, see :func:`unbalance`. Where none can be, and the sum is too small, all go
+    towards their upper bounds by the same share of the way.
+
+    Parameters
+    ----------
+    charged : float
+        The sum of the conjugates' sizes.
+    room : callable, optional
+        Asked for the way to the upper bounds where it is needed; when left out, variables are shortened only.
     """
     share = unbalance(point, count, total)
-    return Move(share * charged, share * point.pulled, share) if math.isfinite(share) else Move(share, share, share)
-
-
-def stretching(point: PointSizes, count: int, room: float, total: float) -> float:
-    """The share of the way to their upper bounds that `count` variables must go for their sum, too small, to be `total`
-    exactly; `room` is the sum of their ways. Without room all are at their bounds, and `total` is the sum of these.
-    """
-    if room == 0.0:
-        return 0.0
+    if math.isfinite(share):
+        return Move(share * charged, share * point.pulled, share)
     missing = total - (point.positive - point.negative)
+    if room is None or missing < 0.0:
+        return Move(share, share, share)
+    way, pulled, at_top = room()
+    if way == 0.0:  # all are at their bounds, whose sum is the total
+        return STILL
     missing += gamma(count + 8.0) * (point.positive + point.negative) + UNIT * abs(total)
-    return SLACK * missing / room if room < math.inf else math.inf
+    share = SLACK * missing / way if way < math.inf else math.inf
+    return Move(share * (charged + at_top), SLACK * share * pulled, math.inf)
+
+
+def moved(norm: float, distance: float) -> float:
+    """By how much half a squared norm can grow as its point moves so far, with room for rounding."""
+    return distance * (norm + distance)
 
 
 def steepest(loss: Loss) -> float:

@@ -129,7 +129,7 @@ class JointBlocks(Blocks):
         running: tuple[np.ndarray, float] | None = None,
     ) -> Certificate:
         if running is None:
-            return joint_certificate(problem, model, paid, alpha)
+            return joint_certificate(problem, model, (paid, np.inf, np.inf), alpha, dual_weights(problem, alpha))
         regularizer, (pull, conjugates) = problem.regularizer, running
         sums = Sums(paid, conjugates, regularizer.value(model), regularizer.conjugate(pull))
         return Certificate.of(problem.strength, sums)

@@ -37,7 +37,7 @@ def solved_within(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     beta, (low, high), ridge = beta.copy(), problem.box(), problem.ridge()
     if problem.tube:  # the slope jumps at zero: each variable stays on its side
         low, high = np.where(beta > 0.0, 0.0, low), np.where(beta < 0.0, 0.0, high)
-    total = problem.C * getattr(problem.intercept, "total", 0.0)
+    total = problem.C * problem.intercept.total
     largest, full = float(held.table.diagonal.max()) + problem.offset, 0
     while full < TURNS:
         free = np.flatnonzero((beta > low) & (beta < high) & ((beta != 0.0) | (problem.tube == 0.0)))

@@ -114,7 +114,7 @@ def first_sums(problem: KernelProblem) -> np.ndarray:
     difference of two); each group is filled in the order of its values.
     """
     beta = np.zeros(problem.n)
-    asked = [(rows, getattr(intercept, "total", 0.0)) for rows, intercept in problem.sides]
+    asked = [(rows, intercept.total) for rows, intercept in problem.sides]
     if not any(total for _, total in asked):
         return beta
     for rows, total in asked:
@@ -167,7 +167,7 @@ def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None
     origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
     """
     state.f = evaluation.margins.copy()
-    if any(getattr(side.intercept, "total", 0.0) for side in problem.sides):
+    if any(side.intercept.total for side in problem.sides):
         sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
         state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
 

@@ -35,8 +35,8 @@ import numpy as np
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import STILL, Facts, Sums, objectives, summed
-from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes, shortened
+from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
+from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing
@@ -320,8 +320,7 @@ class ActiveSet(OverPasses):
     def proven(self, facts: Facts) -> Sums:
         """The sums of the certificate of the best points, rounding bounded."""
         found, point = (self.paid, self.conjugates, np.inf, self.charged, np.inf), PointSizes(*self.sizes.tolist())
-        move = shortened(point, facts.rows.rows, self.charged) if facts.regularizer.intercept.constrained else STILL
-        return summed(facts, found, point, self.model, self.pull, move=move)
+        return summed(facts, found, point, self.model, self.pull)
 
     def proves(self, intercept: Intercept) -> bool:
         """Whether there are two points, and the dual one is feasible."""

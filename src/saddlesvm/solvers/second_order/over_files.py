@@ -20,8 +20,7 @@ from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import STILL, Sums, objectives, summed
-from saddlesvm.problem.rounding import shortened
+from saddlesvm.problem.proven_sums import Sums, objectives, summed
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -249,9 +248,8 @@ def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
         dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, problem.regularizer.conjugate(pull)))[1]
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
-    move = shortened(sizes, problem.members.size, charged) if problem.intercept.constrained else STILL
     found = 0.0, conjugates, np.inf, charged, np.inf
-    _keep_better(problem, state, summed(problem.facts, found, sizes, method.at, pull, move=move), None)
+    _keep_better(problem, state, summed(problem.facts, found, sizes, method.at, pull), None)
 
 
 def room_for(problem: Problem) -> int:

@@ -36,7 +36,7 @@ from saddlesvm.problem.intercepts import shortening
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes, shortened
+from saddlesvm.problem.rounding import PointSizes
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
@@ -284,8 +284,7 @@ class NewtonOverPasses(OverPasses):
         """The sums of the certificate of that point, from what such a pass has found."""
         paid, conjugates, _, charged, _ = found.sums.tolist()
         point, pull = PointSizes(*found.sizes.tolist()), facts.C * found.pull
-        move = shortened(point, facts.rows.rows, charged)
-        return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull, move=move)
+        return summed(facts, (paid, conjugates, np.inf, charged, np.inf), point, self.model, pull)
 
     def proven(self, facts: Facts) -> Sums:
         """The sums of the certificate of the point that the last pass looked at, rounding bounded."""
