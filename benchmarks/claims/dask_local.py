@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster
 
 from saddlesvm import LinearSVC
 from saddlesvm import dask as on_cluster
-from saddlesvm.cli.dask import as_dask
+from saddlesvm.cli.asked import as_dask
 from saddlesvm.data import read
 
 

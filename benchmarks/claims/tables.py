@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC as TheirSVC
 
 from benchmarks.claims.out_of_core import MemoryWatch
-from saddlesvm.data.frame import frame_of
+from saddlesvm.data.column_kinds import frame_of
 from saddlesvm.table import encoder
 from support.tables import adult_like, notes, titanic_like
 

@@ -1,7 +1,7 @@
 """Which members of a class are in the reference: all that users call or read, inherited ones included.
 
 Shown are methods and properties; parameters and attributes stand in the docstring of the class. Left out are methods
-marked with :func:`saddlesvm.runtime.internal.internal`; what the fit's loop calls of a solver, which
+marked with :func:`saddlesvm.runtime.lazy.internal`; what the fit's loop calls of a solver, which
 :class:`~saddlesvm.solvers.SolverBase` documents once; and the methods that scikit-learn makes for metadata routing.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from saddlesvm.runtime.internal import is_internal
+from saddlesvm.runtime.lazy import is_internal
 from saddlesvm.solvers.base import SolverBase
 
 ROUTING = re.compile(r"(set_\w+_request|get_metadata_routing)$")

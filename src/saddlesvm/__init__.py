@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.conformal import ConformalSVC as ConformalSVC
     from saddlesvm.estimators.conformal import ConformalSVR as ConformalSVR
     from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
-    from saddlesvm.estimators.first_weight import C_max as C_max
     from saddlesvm.estimators.kernel import KernelSVC as KernelSVC
     from saddlesvm.estimators.leave_one_out import LeaveOneOut as LeaveOneOut
     from saddlesvm.estimators.leave_one_out import leave_one_out as leave_one_out
+    from saddlesvm.estimators.linear import LinearSVR as LinearSVR
     from saddlesvm.estimators.linear_svc import LinearSVC as LinearSVC
-    from saddlesvm.estimators.linear_svr import LinearSVR as LinearSVR
     from saddlesvm.estimators.path import RegularizationPath as RegularizationPath
+    from saddlesvm.estimators.path_grid import C_max as C_max
     from saddlesvm.estimators.persistence import load as load
     from saddlesvm.estimators.persistence import save as save
     from saddlesvm.estimators.persistence import save_liblinear as save_liblinear
@@ -60,7 +60,7 @@ __version__ = "0.1.0"
 HOMES = {
     "Audit": "saddlesvm.estimators.audit",
     "AutomaticC": "saddlesvm.estimators.automatic_C",
-    "C_max": "saddlesvm.estimators.first_weight",
+    "C_max": "saddlesvm.estimators.path_grid",
     "Certificate": "saddlesvm.problem.certificate",
     "CertifiedPath": "saddlesvm.estimators.certified_path",
     "Choice": "saddlesvm.estimators.automatic_C",
@@ -76,7 +76,7 @@ HOMES = {
     "LeaveOneOut": "saddlesvm.estimators.leave_one_out",
     "LinearSVC": "saddlesvm.estimators.linear_svc",
     "LinearSVCCV": "saddlesvm.estimators.cross_validation",
-    "LinearSVR": "saddlesvm.estimators.linear_svr",
+    "LinearSVR": "saddlesvm.estimators.linear",
     "Newton": "saddlesvm.solvers",
     "NotCertifiedWarning": "saddlesvm.fit.outcome",
     "NuSVC": "saddlesvm.estimators.svc",

@@ -1,6 +1,6 @@
 """``python -m saddlesvm.clear_cache`` removes the cached kernels of this package: for developers, after a change."""
 
-from saddlesvm.runtime.kernel_cache import clear_cache
+from saddlesvm.runtime.compiler import clear_cache
 
 if __name__ == "__main__":
     print(f"removed {clear_cache()} cached kernel files")

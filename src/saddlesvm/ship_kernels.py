@@ -1,6 +1,6 @@
 """``python -m saddlesvm.ship_kernels``: compile the kernels that a wheel for this system brings along.
 
-They are compiled for :data:`~saddlesvm.runtime.kernel_cache.PROCESSOR`, in a process of its own whose cache is
+They are compiled for :data:`~saddlesvm.runtime.compiler.PROCESSOR`, in a process of its own whose cache is
 empty, and put into the package's folder, from where the wheel takes them.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.svc import SVC
 from saddlesvm.estimators.warmup import warmup
-from saddlesvm.runtime.kernel_cache import FOLDER, PROCESSOR, SHIPPING
+from saddlesvm.runtime.compiler import FOLDER, PROCESSOR, SHIPPING
 
 # What first fits of data above the small problems' size take: estimators' options for `warmup`.
 COMBINATIONS: tuple[dict[str, Any], ...] = (

@@ -1,8 +1,8 @@
 """The names of ``sklearn.svm``, for programs that import them: ``from saddlesvm.svm import SVC``."""
 
-from saddlesvm.estimators.first_weight import l1_min_c
+from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
+from saddlesvm.estimators.path_grid import l1_min_c
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood, norms_apart
-from saddlesvm.answers.labels import largest_by_differences
+from saddlesvm.answers.labels import JointNeighbourhood, joint_neighbourhood, largest_by_differences, norms_apart
 from saddlesvm.answers.neighbourhood import gap_in_C_form
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR
-from saddlesvm.answers.kept_point import KeptPoint
+from saddlesvm.answers.steps import KeptPoint
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import make_loss

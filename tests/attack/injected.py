@@ -30,9 +30,9 @@ import numpy as np
 from saddlesvm import LinearSVC
 from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, read
-from saddlesvm.data.atomic import write_page
 from saddlesvm.data.blocks import Reading
 from saddlesvm.data.conversion import cached
+from saddlesvm.data.errors import write_page
 from saddlesvm.estimators.persistence import load, save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
 from saddlesvm.fit.limits import Limits

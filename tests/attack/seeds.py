@@ -19,7 +19,7 @@ from scipy import sparse
 
 from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
-from saddlesvm.estimators.libsvm import save_libsvm
+from saddlesvm.estimators.model_files import save_libsvm
 from saddlesvm.estimators.persistence import save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits

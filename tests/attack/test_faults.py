@@ -13,7 +13,7 @@ import pytest
 
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import DataError, Store, convert
-from saddlesvm.data.models import load_model, save_model
+from saddlesvm.data.archives import load_model, save_model
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.data.store_source import joined
+from saddlesvm.data.inputs import joined
 from saddlesvm.estimators.persistence import load
 from support import matrix
 

@@ -124,10 +124,10 @@ def test_text_among_the_labels_may_come_late(tmp_path: Path) -> None:
 
 
 def test_many_different_labels_are_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from saddlesvm.data import label_column
+    from saddlesvm.data import table
 
-    monkeypatch.setattr(label_column, "TEXTS_KEPT", 100)
-    monkeypatch.setattr(label_column, "CLASSES_LISTED", 100)
+    monkeypatch.setattr(table, "TEXTS_KEPT", 100)
+    monkeypatch.setattr(table, "CLASSES_LISTED", 100)
     write_csv(tmp_path / "t.csv", X, X[:, 0])
     store = convert(tmp_path / "t.csv", tmp_path / "s", memory=LEAST)
     same(store, read(tmp_path / "t.csv"))

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import LinearSVC
-from saddlesvm.data.labels import encoded
+from saddlesvm.data.door import encoded
 from saddlesvm.runtime.randomness import SEEDS, seed_of
 
 LABELS = [

@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 import saddlesvm as ours
 from saddlesvm.data import DataError
 from saddlesvm.data.libsvm_model import LibsvmModel, read_libsvm_model, write_libsvm_model
-from saddlesvm.estimators.libsvm import TYPES, load_libsvm, save_libsvm
+from saddlesvm.estimators.model_files import TYPES, load_libsvm, save_libsvm
 from saddlesvm.estimators.persistence import load
 
 KERNELS = [{"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.1}, {"kernel": "poly", "degree": 2, "coef0": 1.0}]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from saddlesvm import LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError
-from saddlesvm.data.store_source import joined
+from saddlesvm.data.inputs import joined
 from support import matrix
 
 X = matrix(300, 5)

@@ -13,9 +13,8 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import DCD, SDCA, LinearSVC, LinearSVR, Newton, NotCertifiedWarning, checker, load, save
-from saddlesvm.answers.canonical import rounded
-from saddlesvm.answers.curvature import FACTORED
-from saddlesvm.answers.long_floats import long_gradient
+from saddlesvm.answers.active_set import long_gradient, rounded
+from saddlesvm.answers.neighbourhood import FACTORED
 from saddlesvm.cli import parser as cli
 from saddlesvm.data import Store, load_bundled
 from saddlesvm.estimators.accountable import fingerprint

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from saddlesvm import SVC, SVR, KernelSVC, OneClassSVM, certify_kernel
-from saddlesvm.estimators.libsvm import save_libsvm
+from saddlesvm.estimators.model_files import save_libsvm
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.kernels import Kernel

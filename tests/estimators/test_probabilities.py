@@ -27,7 +27,7 @@ from saddlesvm.estimators.calibration import (
     folds_of,
     probabilities,
 )
-from saddlesvm.estimators.libsvm import save_libsvm
+from saddlesvm.estimators.model_files import save_libsvm
 from saddlesvm.estimators.persistence import load, save
 from support.classes import blobs
 

@@ -19,8 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
-from saddlesvm.data.column_kinds import kind_of, typed
-from saddlesvm.data.frame import Frame, frame_of, plain_column
+from saddlesvm.data.column_kinds import Frame, frame_of, kind_of, plain_column, typed
 from saddlesvm.data.frame_files import frame_source
 from saddlesvm.estimators.table import encoder_of, state_of
 from saddlesvm.estimators.table_files import Learner, as_store, kinds_of, stored_encoder

@@ -16,14 +16,13 @@ import saddlesvm.lab.runs as running  # noqa: E402
 from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.limits import Limits  # noqa: E402
-from saddlesvm.lab import curves, dataset, tidy  # noqa: E402
+from saddlesvm.lab import dataset, tidy  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.comparison_report import reach_times, verdict  # noqa: E402
-from saddlesvm.lab.contenders import parse_contenders, split  # noqa: E402
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
 from saddlesvm.lab.machine import in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
-from saddlesvm.lab.runs import GROWTH, evaluation_of, run_peer, run_solver  # noqa: E402
+from saddlesvm.lab.runs import GROWTH, evaluation_of, parse_contenders, run_peer, run_solver, split  # noqa: E402  # noqa: E402
 from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
 
 
@@ -232,15 +231,15 @@ def test_verdict_names_the_first_and_the_factor():
 
 def test_curves_are_medians_with_their_quartiles():
     x = np.array([1.0, 2.0, 3.0])
-    series = curves.summarised("a", [(x, x), (x, 3 * x), (x[:2], 2 * x[:2])], 0)
+    series = tidy.summarised("a", [(x, x), (x, 3 * x), (x[:2], 2 * x[:2])], 0)
     np.testing.assert_array_equal(series.x, x)
     np.testing.assert_array_equal(series.y, [2.0, 4.0, 4.0])
     np.testing.assert_array_equal(series.low, [1.5, 3.0, 3.5])
     np.testing.assert_array_equal(series.high, [2.5, 5.0, 6.5])
-    late = curves.summarised("a", [(x, 1 / x), (x, 1 / x), (x[1:], 9 + 0 * x[1:])], 0)
+    late = tidy.summarised("a", [(x, 1 / x), (x, 1 / x), (x[1:], 9 + 0 * x[1:])], 0)
     np.testing.assert_array_equal(late.x, x[1:])  # from where all have begun: no line that rises as one joins
     assert (np.diff(late.y) < 0).all()
-    assert curves.thinned(np.arange(1000.0), 10).size == 10
+    assert tidy.thinned(np.arange(1000.0), 10).size == 10
 
 
 def test_sparse_and_regression_data(toy):

@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
 from saddlesvm.data import DataError
-from saddlesvm.lab import sources
+from saddlesvm.lab import machine
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.report import Table
 
@@ -76,7 +76,7 @@ def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch)
     with pytest.raises(DataError, match=r"blood-cells\.npz"):
         reproduce("blood-cells", tmp_path, quick=True)
     with pytest.raises(DataError, match="train-images"):
-        sources.images("mnist", "train", tmp_path)
+        machine.images("mnist", "train", tmp_path)
 
     def offline(*arguments, **options):
         raise OSError("no network")
@@ -84,7 +84,7 @@ def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch)
     monkeypatch.setenv("SADDLESVM_CACHE", str(tmp_path))
     monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     with pytest.raises(DataError, match="OpenML cannot be reached"):
-        sources.images("mnist", "train", None)
+        machine.images("mnist", "train", None)
 
 
 @pytest.mark.usefixtures("keyboard")

@@ -16,10 +16,9 @@ pytest.importorskip("plotly")
 
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import charts, figures
-from saddlesvm.lab.charts import Chart, Grid, Series
+from saddlesvm.lab.charts import Chart, Grid, Series, specification
 from saddlesvm.lab.comparison import compare
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.plotly_spec import specification
 from saddlesvm.lab.report import Picture, Prose, Report, Table
 from saddlesvm.problem.losses import Hinge
 

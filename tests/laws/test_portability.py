@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.data import StoreWriter, atomic
+from saddlesvm.data import StoreWriter, errors
 from saddlesvm.lab import machine
 from saddlesvm.rows import files, memory_plan
-from saddlesvm.runtime import kernel_cache
+from saddlesvm.runtime import compiler
 from saddlesvm.runtime.threads import usable_cores
 from saddlesvm.solvers.threaded import phases
 from support import matrix
@@ -58,7 +58,7 @@ def test_memory_and_cores_are_guessed(elsewhere: None) -> None:
     assert usable_cores() == os.cpu_count()
     assert machine.processor()
     assert phases._core_finder()() == -1
-    assert kernel_cache._is_trusted(12345)
+    assert compiler._is_trusted(12345)
 
 
 def test_threads_stay_where_they_are(elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_stores_and_models_are_written(elsewhere: None, tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "rows.store") as writer:
         writer.append(np.eye(3), [1, -1, 1])
     assert Store(tmp_path / "rows.store").verify().shape == (3, 3)
-    with atomic.atomic_write(tmp_path / "file") as file:
+    with errors.atomic_write(tmp_path / "file") as file:
         file.write(b"whole")
     assert (tmp_path / "file").read_bytes() == b"whole"
 

@@ -29,7 +29,7 @@ LATE = {
 }  # fmt: skip
 # Files that import others of this package inside functions, so that what they do not need is not loaded.
 DOORS = {
-    "cli/__init__.py", "cli/audit.py", "cli/dask.py", "cli/path.py", "cli/train.py",
+    "cli/__init__.py", "cli/answers.py", "cli/asked.py", "cli/train.py",
     "cluster/sources.py", "estimators/on_cluster.py",
 }  # fmt: skip
 

@@ -18,9 +18,9 @@ from scipy import sparse
 
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows, dot_rows
-from saddlesvm.runtime import kernel_cache
+from saddlesvm.runtime import compiler
 from saddlesvm.runtime.compiled import PLAIN
-from saddlesvm.runtime.kernel_cache import KernelCache, OwnNames
+from saddlesvm.runtime.compiler import KernelCache, OwnNames
 from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
@@ -57,7 +57,7 @@ def test_kernels_name_their_files_by_the_process() -> None:
     cache: Any = KernelCache(compiled_of(dot_rows).py_func)
     assert cache._turn_to(())  # what its first look for code does
     name = cache._cache_file._data_name(1)
-    assert name.endswith(".nbc") and kernel_cache.TOKEN in name
+    assert name.endswith(".nbc") and compiler.TOKEN in name
 
 
 def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(second, "_load_index", dict)
     first.save("for floats", "code for floats")
     with monkeypatch.context() as other:
-        other.setattr(kernel_cache, "TOKEN", "another")
+        other.setattr(compiler, "TOKEN", "another")
         second.save("for doubles", "code for doubles")
     monkeypatch.undo()
     assert first.load("for doubles") == "code for doubles"

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
-from saddlesvm.runtime.interrupt import PROGRAMS, Handler, interruptible, part_of_a_search
+from saddlesvm.runtime.threads import PROGRAMS, Handler, interruptible, part_of_a_search
 from support.estimating import two_blobs
 
 
@@ -97,7 +97,7 @@ def test_a_fit_that_a_person_called_returns_its_best_model(model: Any, keyboard:
 
 def test_a_press_soon_after_another_is_meant_for_the_loop_around_the_fits(keyboard: Any, monkeypatch: Any) -> None:
     now = [1000.0]
-    monkeypatch.setattr("saddlesvm.runtime.interrupt.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("saddlesvm.runtime.threads.time.monotonic", lambda: now[0])
     for waited, raises in ((0.0, False), (60.0, False), (1.0, True), (60.0, False)):
         now[0] += waited
         with pytest.raises(KeyboardInterrupt) if raises else pytest.warns(NotCertifiedWarning, match="interrupted"):

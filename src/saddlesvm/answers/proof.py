@@ -1,4 +1,4 @@
-r"""Proven bounds for a linear model: bounds on the exact optimum's scores and weights, and labels that are its.
+"""Proven bounds for a linear model: bounds on the exact optimum's scores and weights, and labels that are its.
 
 Weights that are exactly zero at the optimum follow from the slack of the dual problem. With the penalty ``square w^2 /
 2 + l1 |w|`` a weight is zero where its pull ``v_j = C sum_i a_i x_ij`` at the dual optimum is below l1. A loss whose
@@ -8,6 +8,21 @@ B) <= g``, so that by the inequality of Cauchy and Schwarz
     |v*_j - v_j|  <=  sqrt(2 g C B sum_i s_i x_ij^2).
 
 Source: Ndiaye, Fercoq, Gramfort and Salmon (2017), "Gap safe screening rules for sparsity enforcing penalties".
+
+Bounds on the optima for every C around the C of a fit: stretches of C with a line of centers and a radius.
+
+``rho = C / C_k``; R is half a square of what the penalty sees, w the weights of the fit at ``C_k``, r its gradient and
+H its curvature. The narrowest of these holds for every C of a stretch.
+
+*   Any loss. Sub-gradients of a convex function are monotone, so for the exact optima ``w*`` at ``C_k`` and ``v`` at C
+    ``(v - rho w*) . (v - w*) <= 0``: v is in the ball around ``(1 + rho) w* / 2`` of radius ``|1 - rho| ||w*|| / 2``.
+*   Losses that are parabolas between corners: with the rows S that stay on one in that ball, the gradient at C is
+    ``(1 - rho) w + rho r``, and the curvature at least ``min(1, rho) H_S``.
+*   ``|phi'''| <= M phi''``. One Newton step leads along ``h = H^-1 w`` to ``w + tau h`` with ``tau = 1 - 1 / rho``. The
+    gradient there is ``rho r - (1 - rho)^2 / rho h + rho rest``, with ``||rest|| <= |tau| ||h|| (e^t - 1 - t) / t`` and
+    ``t = M max_i |tau x_i . h|``, and the curvature at least ``e^-t min(1, rho) H``.
+
+All of it grows with the distance of rho from 1, so that the ends of a stretch decide.
 """
 
 from __future__ import annotations
@@ -20,9 +35,16 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.answers.active_set import has_margin, verified
-from saddlesvm.answers.joint import JointNeighbourhood, joint_neighbourhood
-from saddlesvm.answers.labels import Labels, Rule, labels_between
-from saddlesvm.answers.neighbourhood import Neighbourhood, gap_in_C_form, neighbourhood_of
+from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
+from saddlesvm.answers.labels import JointNeighbourhood, Labels, Rule, joint_neighbourhood, labels_between
+from saddlesvm.answers.neighbourhood import (
+    ROUNDS,
+    Curvature,
+    Neighbourhood,
+    curvature_of,
+    gap_in_C_form,
+    neighbourhood_of,
+)
 from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near, steps_from
 from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.certificate import Certificate
@@ -30,8 +52,13 @@ from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import SLACK
+from saddlesvm.problem.proven_sums import norm_of
+from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
+from saddlesvm.problem.sums import margins
+from saddlesvm.rows.layouts import add_rows, as_rows, longest_row, n_rows
+from saddlesvm.rows.passes import squared_norms
+from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal
 
 
@@ -182,3 +209,130 @@ def proof_nearest(problems: Sequence[Problem], W: np.ndarray) -> Proof:
 def have_steps(problems: Sequence[Problem]) -> bool:
     """Whether each of the problems has steps that lead near its optimum."""
     return not isinstance(problems[0], JointProblem) and all(map(can_come_nearer, problems))
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The optima of all C between a fit's and another are near ``center + tau direction``, tau between 0 and `end`.
+
+    Attributes
+    ----------
+    center, direction : ndarray of shape (d + 1,)
+    end : float
+    radius : float
+        In the norm of `curvature`.
+    curvature : Curvature
+    scale : float
+        Value of the virtual feature.
+    """
+
+    center: np.ndarray
+    direction: np.ndarray
+    end: float
+    radius: float
+    curvature: Curvature
+    scale: float
+
+    def score_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the scores of rows lie for every C of the stretch, each of shape (m,)."""
+        rows = as_rows(X, self.scale)
+        both = np.vstack([self.center, self.center + self.end * self.direction])
+        z = scores_of_rows(rows, both)
+        if not math.isfinite(self.radius):
+            return np.full(len(z), -np.inf), np.full(len(z), np.inf)
+        norms = radii(squared_norms(rows, n_rows(rows)))
+        slips = 2.0 * gamma(longest_row(rows) + 1.0 + MARGIN_UNITS) * max(map(norm_of, both)) * norms + UNDERFLOW
+        away = SLACK * (self.curvature.row_norms(rows) * self.radius + slips)
+        return z.min(axis=1) - away, z.max(axis=1) + away
+
+
+def stretch_to(problem: Problem, near: Neighbourhood, C: float) -> Stretch:
+    """The stretch from a problem's C to another.
+
+    Parameters
+    ----------
+    problem : Problem
+        With half a square as its penalty.
+    near : Neighbourhood
+        Of the problem's optimum.
+    C : float
+    """
+    rho = C / problem.C
+    plain = _by_monotony(problem, near, rho)
+    if near.way != "curvature" or not math.isfinite(plain.radius):
+        return plain
+    found = gradient_at(problem, near.center)
+    if hasattr(problem.loss, "steepening"):
+        return _by_step(problem, near, found, rho) or plain
+    return _by_corners(problem, near, found, plain, rho)
+
+
+def _seen(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """w where the penalty sees it, shape (d + 1,)."""
+    seen = np.zeros(w.size)
+    part = problem.intercept.penalised(w)
+    seen[: part.size] = part
+    return seen
+
+
+def _by_monotony(problem: Problem, near: Neighbourhood, rho: float) -> Stretch:
+    """The ball of any loss; nothing of a free intercept."""
+    w, floor = near.center, near.curvature.floor
+    known = problem.penalty.identity() and not problem.intercept.constrained and floor > 0.0
+    off = SLACK * near.radius / math.sqrt(floor) if known and near.radius > 0.0 else 0.0
+    radius = 0.5 * abs(1.0 - rho) * (norm_of(w) + off) + 0.5 * (1.0 + rho) * off if known else math.inf
+    return Stretch(w, w, 0.5 * (rho - 1.0), SLACK * radius, Curvature(None, 1.0), problem.scale)
+
+
+def _by_corners(problem: Problem, near: Neighbourhood, found: Gradient, plain: Stretch, rho: float) -> Stretch:
+    """The ball in the norm of the rows that stay on one parabola for all C of the stretch; a narrower one has more."""
+    norms, corners = radii(problem.gathered(problem.norms)), problem.loss.corners()  # type: ignore[attr-defined]
+    seen, still, before, nearest = _seen(problem, near.center), np.zeros(near.center.size), 0, plain
+    for _ in range(ROUNDS):
+        away = SLACK * nearest.radius * norms + 2.0 * found.slips
+        moved = nearest.end * found.z if before == 0 else 0.0 * found.z
+        low, high = found.z + np.minimum(moved, 0.0) - away, found.z + np.maximum(moved, 0.0) + away
+        chosen = np.flatnonzero((found.bends > 0.0) & on_one_piece(problem, low, high, corners))
+        if chosen.size <= before:
+            break
+        curvature = curvature_of(problem, problem.members[chosen], found.bends[chosen] / SLACK)
+        if curvature.factor is None:
+            break
+        size = curvature.dual_norm(seen) * abs(1.0 - rho)
+        size += max(1.0, rho) * curvature.dual_norm(found.value, found.error)
+        before, radius = chosen.size, SLACK * size / min(1.0, rho)
+        nearest = Stretch(near.center, still, 0.0, radius, curvature, problem.scale)
+    return nearest
+
+
+def _by_step(problem: Problem, near: Neighbourhood, found: Gradient, rho: float) -> Stretch | None:
+    """The ball around one Newton step, of losses whose curvature changes no faster than an exponential; None where that
+    is not enough."""
+    M, curvature = problem.loss.steepening(), near.curvature  # type: ignore[attr-defined]
+    seen, tau = _seen(problem, near.center), 1.0 - 1.0 / rho
+    h = curvature.solved(seen)
+    if not problem.intercept.present:
+        h[-1] = 0.0
+    along = margins(problem, h)
+    bent = np.zeros(h.size)
+    add_rows(problem.X, problem.members, problem.spread(found.bends * along), bent)
+    bent += _seen(problem, h)
+    slips = gamma(problem.members.size + 2.0 * problem.row_sizes.terms + MARGIN_UNITS)
+    lost = slips * (norm_of(h) * (1.0 + float(found.bends @ problem.gathered(problem.norms))))
+    length = math.sqrt(max(float(h @ bent), 0.0)) + lost
+    t = SLACK * M * abs(tau) * float((np.abs(along) + margin_slips(problem, h)).max(initial=0.0))
+    if t > 1.0:
+        return None
+    rest = abs(tau) * length * (t / 2.0) * (1.0 + t)  # (e^t - 1 - t) / t is less for t up to 1
+    size = max(1.0, rho) * (curvature.dual_norm(found.value, found.error) + rest)
+    size += (1.0 - rho) ** 2 / rho * curvature.dual_norm(_seen(problem, h))
+    size += abs(1.0 - rho) * curvature.dual_norm(bent - seen, lost)
+    less = math.exp(-t) * min(1.0, rho)
+    longest = SLACK * float(radii(problem.norms).max(initial=0.0)) / math.sqrt(curvature.floor)
+    if M * longest * size / less > 0.5:
+        longest = float(curvature.row_norms(problem.X, problem.members).max(initial=0.0))
+    reach = SLACK * M * longest * size / less
+    if not reach < 1.0:
+        return None
+    radius = SLACK * size / less * (-math.log1p(-reach) / reach if reach > 0.0 else 1.0)
+    return Stretch(near.center, h, tau, radius, curvature, problem.scale)

@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.curvature import TRUSTED
 from saddlesvm.answers.gradient import Gradient, gradient_at, on_one_piece
+from saddlesvm.answers.neighbourhood import TRUSTED
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import SLACK, gamma, loss_units, radii

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import Table
-from saddlesvm.data.frame import Frame
+from saddlesvm.data.column_kinds import Frame
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -22,7 +22,7 @@ from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.rows.small_types import type_name
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.shown import shown
+from saddlesvm.runtime.words import shown
 
 Facts = dict[str, dict[str, Any]]
 PATIENCE = 0.5  # seconds of work before a bar is drawn

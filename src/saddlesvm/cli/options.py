@@ -268,7 +268,7 @@ COMMANDS = {
     ),
     "path": Command(
         "fit every C between two ends with a proof, and choose one",
-        "path:run",
+        "answers:traced",
         f"DATA... C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING}",
         (
             "path heart --leave-one-out --report heart-path.html",
@@ -286,7 +286,7 @@ COMMANDS = {
     ),
     "audit": Command(
         "list rows that are probably mislabelled, and what rows and groups do to a model",
-        "audit:run",
+        "answers:audited",
         f"DATA... C|lam groups report {FIT} {READING}",
         (
             "audit heart --loss logistic --report heart-audit.html",
@@ -337,7 +337,7 @@ COMMANDS = {
     ),
     "prove": Command(
         "write a proof of a linear model, for others to check",
-        "proofs:prove",
+        "answers:prove",
         f"MODEL DATA... output json {READING}",
         (
             "prove data.model data.csv -o proof.json",
@@ -349,7 +349,7 @@ COMMANDS = {
     ),
     "verify": Command(
         "check a proof in fractions, with nothing of a fit",
-        "proofs:verify",
+        "answers:verify",
         f"PROOF DATA... json {READING}",
         ("verify proof.json data.csv", "verify proof.json data.parquet --json"),
         {"PROOF": option("a proof that 'saddlesvm prove' made"), "DATA": option("the data that it is about")},
@@ -357,7 +357,7 @@ COMMANDS = {
     ),
     "forget": Command(
         "make a linear model one of its data without some rows",
-        "proofs:forget",
+        "answers:forget",
         f"MODEL DATA... rows output json {READING}",
         (
             "forget data.model data.csv --rows 17 -o without.model",
@@ -385,7 +385,7 @@ COMMANDS = {
     ),
     "convert": Command(
         "write data files of any size into one store, for fast and repeated training",
-        "convert:convert",
+        "saved:convert",
         f"DATA STORE dtype n_features memory overwrite missing json {OF_FILES} columns",
         (
             "convert day-1.svm.bz2 day-2.svm.bz2 days.store",

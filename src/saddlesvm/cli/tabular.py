@@ -17,13 +17,11 @@ from scipy import sparse
 from saddlesvm.cli.display import progress_bar
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import located
-from saddlesvm.data.column_kinds import Found, found_in
+from saddlesvm.data.column_kinds import MISSING_WORDS, Found, Frame, found_in
 from saddlesvm.data.conversion import CACHE
-from saddlesvm.data.frame import MISSING_WORDS, Frame
 from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, first_frame, frame_source, taken_label
-from saddlesvm.data.label_column import is_number
 from saddlesvm.data.readers import read_stores
-from saddlesvm.data.table import ready_labels, shorten
+from saddlesvm.data.table import is_number, ready_labels, shorten
 from saddlesvm.estimators.table import TableEncoder, encoder_for
 from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of, labels_from, naming, read_all, stored_encoder
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes

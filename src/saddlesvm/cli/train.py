@@ -12,9 +12,18 @@ from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
-from saddlesvm.cli.asked import check_choice, cross_validated, estimator_kind, held_out, make_estimator, task_of
+from saddlesvm.cli.asked import (
+    check_asked,
+    check_choice,
+    cross_validated,
+    estimator_kind,
+    fit_on_cluster,
+    held_out,
+    make_estimator,
+    stores_to_learn_from,
+    task_of,
+)
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.dask import check_asked, fit_on_cluster, stores_to_learn_from
 from saddlesvm.cli.display import Facts, described, done, in_words, quality, show, support, worth
 from saddlesvm.cli.reading import check_classes, kernel_values, label_taken, labels_of, read_table, scaled, scaler_of
 from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, of_store, read_encoded
@@ -24,7 +33,7 @@ from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.diagnosis import diagnose, separability
-from saddlesvm.estimators.libsvm import check_libsvm, save_libsvm
+from saddlesvm.estimators.model_files import check_libsvm, save_libsvm
 from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry

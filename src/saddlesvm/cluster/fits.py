@@ -31,7 +31,7 @@ from saddlesvm.data.inputs import BadRowError
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.rows import layouts as rows
-from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import interruptible
 
 __all__ = [
     "ClusterFits",

@@ -19,8 +19,7 @@ from scipy import sparse
 from saddlesvm.cluster.splits import Split, best_class, folds_of
 from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
 from saddlesvm.data import inputs
-from saddlesvm.data.door import naming_columns
-from saddlesvm.data.labels import check_targets
+from saddlesvm.data.door import check_targets, naming_columns
 from saddlesvm.multiclass.splits import has_factors
 from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.intercepts import InterceptName

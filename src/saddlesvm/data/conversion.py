@@ -11,19 +11,18 @@ from typing import Any, Literal, TypeVar
 
 import scipy.sparse as sp
 
-from saddlesvm.data.arrays import npy_source, npz_source
+from saddlesvm.data.arrays import idx_source, npy_source, npz_source
 from saddlesvm.data.blocks import Reading, Source, located
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.errors import BeingWritten, DataError
-from saddlesvm.data.idx import idx_source
+from saddlesvm.data.inputs import check_together, common_type, store_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store, is_store
 from saddlesvm.data.store_files import wait_for_writer
 from saddlesvm.data.store_format import read_store_header
-from saddlesvm.data.store_source import check_together, common_type, store_source
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import widened

@@ -15,11 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
+from saddlesvm.data.column_kinds import MISSING_WORDS
 from saddlesvm.data.errors import WAYS_WITH_MISSING, DataError
-from saddlesvm.data.frame import MISSING_WORDS
-from saddlesvm.data.label_column import Cells, is_number
 from saddlesvm.data.streams import open_counted, open_text, reading
-from saddlesvm.data.table import Label, Task
+from saddlesvm.data.table import Cells, Label, Task, is_number
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 _ENCODE = "(text columns need encoding first)"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
 from saddlesvm.data.blocks import dropped_positions, label_position, located
+from saddlesvm.data.column_kinds import Frame, frame_of, frame_of_rows, objects
 from saddlesvm.data.delimited import Layout, layout_of
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.frame import Frame, frame_of, frame_of_rows, objects
 from saddlesvm.data.parquet import arrow_file
 from saddlesvm.data.streams import open_counted, reading
 from saddlesvm.data.table import Label

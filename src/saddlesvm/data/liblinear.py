@@ -18,10 +18,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError, refuse_special
-from saddlesvm.data.label_column import is_number
+from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.data.streams import reading
+from saddlesvm.data.table import is_number
 
 LIBLINEAR_SOLVERS = {
     "L2R_LR": "logistic",

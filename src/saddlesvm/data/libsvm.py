@@ -15,9 +15,9 @@ import scipy.sparse as sp
 
 from saddlesvm.data.blocks import Block, Reading, Source, rows_in
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.label_column import is_number
 from saddlesvm.data.libsvm_kernel import PROGRESS, Filled, parse_lines, powers_of_five
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
+from saddlesvm.data.table import is_number
 
 _INDEX_MAX = 2**31 - 2
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")

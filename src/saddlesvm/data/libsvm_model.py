@@ -18,11 +18,10 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError, refuse_special
-from saddlesvm.data.label_column import is_number
+from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.data.liblinear import header_of, numbered_lines, numbers_in, whole_labels, wholes_in
 from saddlesvm.data.streams import reading
+from saddlesvm.data.table import is_number
 
 LIBSVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
 # LIBSVM's names of kernels with the parameters that each has, by this package's names.

@@ -11,10 +11,9 @@ import scipy.sparse as sp
 
 from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.label_column import Cells
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import NOTE
-from saddlesvm.data.table import Table
+from saddlesvm.data.table import Cells, Table
 from saddlesvm.runtime.words import MISSING_VALUES
 
 

@@ -14,10 +14,9 @@ import numpy as np
 from saddlesvm.data.blocks import Reading, located
 from saddlesvm.data.conversion import from_cache, source_of
 from saddlesvm.data.errors import BUNDLED, DataError
-from saddlesvm.data.label_column import Cells
+from saddlesvm.data.inputs import joined
 from saddlesvm.data.store import Store, is_store
-from saddlesvm.data.store_source import joined
-from saddlesvm.data.table import Label, Missing, Table, Task, ready_labels, ready_matrix, shorten
+from saddlesvm.data.table import Cells, Label, Missing, Table, Task, ready_labels, ready_matrix, shorten
 
 
 def read(
@@ -154,7 +153,7 @@ def _table_of(store: Store, name: str, found: str, how: Reading, started: float)
 def read_stores(
     paths: Sequence[str], task: Task | None = None, memory: Any = None, n_features: int | None = None
 ) -> Table:
-    """The rows of several stores one below the other, see :func:`~saddlesvm.data.store_source.joined`.
+    """The rows of several stores one below the other, see :func:`~saddlesvm.data.inputs.joined`.
 
     Raises
     ------

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.atomic import sync_folder
-from saddlesvm.data.errors import BeingWritten, DataError
+from saddlesvm.data.errors import BeingWritten, DataError, sync_folder
 from saddlesvm.data.store_format import HEADER, PARTIAL, code_of, npy_header
 
 _CHUNK = 1 << 20

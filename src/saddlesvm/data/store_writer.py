@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_files import GrowingArray, Scratch, StoreFolder, writing
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER
+from saddlesvm.data.table import LabelColumn
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row
 from saddlesvm.rows.passes import squared_norms

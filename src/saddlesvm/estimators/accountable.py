@@ -19,15 +19,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import __version__
-from saddlesvm.answers.canonical import Rounded, digest, polished, rounded
+from saddlesvm.answers.active_set import Rounded, digest, polished, rounded
 from saddlesvm.answers.proof import have_steps, proof_nearest
 from saddlesvm.answers.steps import followed
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import encoded, has_columns
+from saddlesvm.data.door import encoded, has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
-from saddlesvm.estimators.proofs import Proof, prove
+from saddlesvm.estimators.proofs import Change, Proof, Remaining, joined, part, prove, remaining_of, with_more, without
 from saddlesvm.estimators.proven import Data, checked_data, closer, problems_of, weights_of
-from saddlesvm.estimators.remaining import Change, Remaining, joined, part, remaining_of, with_more, without
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Certificate, Point, evaluate

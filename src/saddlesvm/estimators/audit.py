@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.answers.influence import group_changes, moved_scores, row_moves, rows_in_turn
+from saddlesvm.answers.changed import Separability, contradictions, separability
+from saddlesvm.answers.changed_rows import group_changes, moved_scores, row_moves, rows_in_turn
 from saddlesvm.answers.labels import label_verdicts
-from saddlesvm.answers.separability import Separability, contradictions, separability
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_labels
+from saddlesvm.data.door import check_labels
 from saddlesvm.estimators.leave_one_out import Estimation, LeaveOneOut, OwnRows, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.interrupt import part_of_a_search
+from saddlesvm.runtime.threads import part_of_a_search
 
 HARDER = 1e3  # times C, for a fit that separates where the first did not
 SCORES_TOGETHER = 2**22  # scores of decisions without rows in turn that are held at once

@@ -12,7 +12,7 @@ from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
 
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_indicator, check_labels, check_weights, has_columns, refuse_columns
+from saddlesvm.data.door import check_indicator, check_labels, check_weights, has_columns, refuse_columns
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
@@ -21,7 +21,7 @@ from saddlesvm.estimators.options import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit
-from saddlesvm.runtime.interrupt import part_of_a_search
+from saddlesvm.runtime.threads import part_of_a_search
 
 RULES = ("best", "one_standard_error")
 GROUP_FOLDS = 10  # folds of groups, at most

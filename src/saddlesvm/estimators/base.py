@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from saddlesvm.data.labels import check_labels, check_weights, encoded
+from saddlesvm.data.door import check_labels, check_weights, encoded
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import FitResult, Outcome
@@ -30,7 +30,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
-from saddlesvm.runtime.internal import PublicDir, internal
+from saddlesvm.runtime.lazy import PublicDir, internal
 from saddlesvm.runtime.words import Keep
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver

@@ -27,14 +27,14 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_indicator, check_labels, check_weights
+from saddlesvm.data.door import check_indicator, check_labels, check_weights
 from saddlesvm.estimators.leave_one_out import estimated, narrowed
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.rounding import UNIT
 from saddlesvm.runtime.allowed import among
-from saddlesvm.runtime.interrupt import part_of_a_search
+from saddlesvm.runtime.threads import part_of_a_search
 
 METHODS = ("sigmoid", "isotonic", "temperature")
 PROBABILITY = among(f"True, False or one of {', '.join(METHODS)}", True, False, *METHODS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_labels, check_targets, check_weights, codes_among, signs
+from saddlesvm.data.door import check_labels, check_targets, check_weights, codes_among, signs
 from saddlesvm.estimators.base import class_factors
 from saddlesvm.estimators.kernel_machine import coefficients_of, duals_of
 from saddlesvm.estimators.linear_model import LinearModel

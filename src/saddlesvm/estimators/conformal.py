@@ -17,12 +17,12 @@ from saddlesvm.answers.neighbourhood import neighbourhood_of
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.leave_one_out import OwnRows
+from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.runtime.allowed import SHARE, check
-from saddlesvm.runtime.interrupt import part_of_a_search
+from saddlesvm.runtime.threads import part_of_a_search
 
 ENOUGH = (1e-4, 0.0)  # plain length of what the optimum of a new model may be off by: first for all, then for the rest
 REFITTED = 1e-9  # relative gap of the models that are trained again

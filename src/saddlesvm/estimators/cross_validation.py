@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_labels, check_weights
+from saddlesvm.data.door import check_labels, check_weights
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.fold_search import Fold, FoldSearch, FoldSearchOnFiles, Table
 from saddlesvm.estimators.linear_svc import LinearSVC
@@ -28,8 +28,8 @@ from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, check
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.lazy import internal
+from saddlesvm.runtime.threads import interruptible
 
 RULES = ("best", "one_standard_error")
 

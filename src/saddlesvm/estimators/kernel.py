@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.labels import check_weights
+from saddlesvm.data.door import check_weights
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions

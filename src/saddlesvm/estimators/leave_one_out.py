@@ -10,11 +10,11 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.answers.influence import LeftOut, groups_left_out, rows_left_out
+from saddlesvm.answers.changed_rows import LeftOut, groups_left_out, rows_left_out
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_labels, refuse_columns
+from saddlesvm.data.door import check_labels, refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import in_memory

@@ -1,25 +1,35 @@
-"""The fit of LinearSVC and LinearSVR: from rows and labels as a user gives them to a certified model."""
+"""The fit of LinearSVC and LinearSVR: from rows and labels as a user gives them to a certified model.
+
+LinearSVR: a drop-in replacement for scikit-learn's, with a proven bound on its distance from the optimum.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from saddlesvm.data import inputs
+from saddlesvm.data.door import check_target_columns, check_targets, check_weights, has_columns
 from saddlesvm.estimators.accountable import Accountable, check_canonical, gathered, make_canonical
-from saddlesvm.estimators.automatic_C import Choice, fit_automatically, made_automatic
+from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, all_or_nothing, in_use
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
-from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed
+from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
+from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
 from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
-from saddlesvm.estimators.scikit_learn import FitTasks
-from saddlesvm.multiclass.starts import given_start
-from saddlesvm.problem.losses import Loss
+from saddlesvm.estimators.register import register_estimator
+from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
+from saddlesvm.multiclass.splits import given_start
+from saddlesvm.multiclass.sub_problems import SubProblem, each_target
+from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among
+from saddlesvm.runtime.lazy import internal
 
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
@@ -128,3 +138,88 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
             check_canonical(self)
         made: Loss = self._made_loss()
         return made
+
+
+class LinearRegressor(RegressorMixin, LinearModel):
+    """The base class of LinearSVR: its score comes after that of rows on a cluster."""
+
+
+@register_estimator(task="regression", options=("epsilon", *OF_LINEAR))
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearSVR(LinearEstimator, LinearRegressor, LinearOptions):
+    """Linear support vector regression, trained to a certified relative duality gap.
+
+    Minimises
+
+    .. math:: \\tfrac12 \\lVert w \\rVert^2 + C \\sum_i s_i\\, \\phi(x_i^\\top w + b - y_i) .
+
+    See :class:`LinearSVC` for parameters that are not described here.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
+    tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
+certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory, canonical
+        As in :class:`LinearSVC`.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
+        "pinball:tau=0.5" (the quantile `tau`), or a registered loss of your own.
+    dual : "auto" or bool, default="auto"
+        Accepted for compatibility, without effect.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,) or (k, d), float64
+    intercept_ : float or ndarray of shape (k,)
+    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
+    certificate_, certificates_, outcome_, trace_, n_iter_, phases_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, n_features_in_, feature_names_in_
+    digest_, ambiguous_, log_
+        As in :class:`LinearSVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from saddlesvm import LinearSVR
+    >>> x = np.linspace(-1.0, 1.0, 50)
+    >>> model = LinearSVR(loss="absolute", C=10.0, intercept="free", random_state=0)
+    >>> model = model.fit(x[:, None], 2.0 * x + 1.0)
+    >>> model.predict([[0.5]]).round(2).tolist()
+    [2.0]
+    """
+
+    epsilon: float = 0.0
+    C: float | Literal["auto"] | AutomaticC = 1.0
+    loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
+
+    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
+        if not has_columns(y):
+            self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
+
+    def _made_loss(self) -> Loss:
+        return make_loss(self.loss, epsilon=self.epsilon, task="regression")
+
+    @internal
+    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC.training_problems`."""
+        weights = check_weights(sample_weight, n)
+        if has_columns(y):
+            return Training(each_target(check_target_columns(y, n)), self._made_loss(), weights)
+        targets = check_targets(y, n)
+        return Training([SubProblem(0, "", targets)], self._made_loss(), weights)
+
+    @over_blocks
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
+        return self.decide(self._scores(X))
+
+    @internal
+    def decide(self, scores: np.ndarray) -> np.ndarray:
+        """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_indicator, check_labels, check_weights, codes_among
+from saddlesvm.data.door import check_indicator, check_labels, check_weights, codes_among
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.linear_model import LinearModel, Training
@@ -32,7 +32,7 @@ from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows import layouts as rows
-from saddlesvm.runtime.internal import internal
+from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState

@@ -23,7 +23,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import FileRows, LinearFits, MemoryRows, in_memory, open_rows
-from saddlesvm.multiclass.starts import FormerFit, GivenStart, GivenWeights
+from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
@@ -33,7 +33,7 @@ from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights, linear_scores
-from saddlesvm.runtime.internal import internal
+from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.small import Most
 from saddlesvm.solvers.automatic.auto import FINISH, Auto

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from saddlesvm.data.labels import check_labels, encoded, has_columns
+from saddlesvm.data.door import check_labels, encoded, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
 from saddlesvm.estimators.linear import LinearEstimator
@@ -21,7 +21,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, Allowed
-from saddlesvm.runtime.internal import internal
+from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.words import Calibration, MultiClass, PenaltyName, ScoreShape
 
 

@@ -18,8 +18,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
-from saddlesvm.data.store_source import are_stores
 from saddlesvm.estimators.base import class_factors
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.trace import Record, Trace

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.labels import check_weights
+from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
 from saddlesvm.estimators.base import Classes, all_or_nothing, class_factors
 from saddlesvm.estimators.kernel_machine import duals_of
@@ -27,9 +27,9 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed
-from saddlesvm.runtime.internal import internal
-from saddlesvm.runtime.interrupt import part_of_a_search
+from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.threads import part_of_a_search
 from saddlesvm.solvers.base import one_of
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.data.labels import encoded
+from saddlesvm.data.door import encoded
 from saddlesvm.estimators.calibration import calibrated
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.fit.outcome import Outcome

@@ -11,17 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.estimators.first_weight import C_max, takes_features
 from saddlesvm.estimators.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
 from saddlesvm.estimators.options import ENDS
-from saddlesvm.estimators.path_in_threads import GridInThreads, threads_over
+from saddlesvm.estimators.path_grid import C_max, GridInThreads, takes_features, threads_over
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, STRENGTH, check
 from saddlesvm.runtime.clock import beginning, clock, end_of_fit
-from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import interruptible
 
 SAME = 1e-12  # relative distance between values of C that are taken for one
 DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid

@@ -14,23 +14,21 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.certified_path import CertifiedPath, knot_of
+from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed
 from saddlesvm.estimators.options import GAP, GRID
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
-from saddlesvm.estimators.path_checkpoint import PathCheckpoint, marks
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.starts import FormerFit
+from saddlesvm.multiclass.splits import FormerFit
 from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit
-from saddlesvm.runtime.interrupt import interruptible
-from saddlesvm.runtime.threads import Schedule, some_ended
+from saddlesvm.runtime.threads import Schedule, interruptible, some_ended
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones

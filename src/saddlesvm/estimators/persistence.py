@@ -16,17 +16,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
-from saddlesvm.data.archives import DAMAGE, short
+from saddlesvm.data.archives import DAMAGE, is_model, short
 from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
-from saddlesvm.data.models import is_model
 from saddlesvm.estimators import kernel, register, svc, svm  # noqa: F401 (they register their estimators)
-from saddlesvm.estimators.libsvm import load_libsvm
+from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
-from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
+from saddlesvm.estimators.model_files import CSR_PARTS, check_stored, load_libsvm
 from saddlesvm.estimators.table import IDF, TableEncoder, encoder_of, state_of, taken_state
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.trace import Trace

@@ -19,7 +19,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.internal import internal
+from saddlesvm.runtime.lazy import internal
 
 __all__ = ["ProvesAnswers"]
 

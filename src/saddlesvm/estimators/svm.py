@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.labels import check_targets, check_weights
+from saddlesvm.data.door import check_targets, check_weights
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.landmarks import feature_fits

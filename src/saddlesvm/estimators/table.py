@@ -18,13 +18,11 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.column_kinds import Found, Kind, found_in, kind_of, typed
+from saddlesvm.data.column_kinds import Found, Kind, found_in, frame_of, kind_of, objects, typed
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.frame import frame_of, objects
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators.table_columns import Categories, Columns, Numbers, State, Vectors, needs
-from saddlesvm.estimators.table_dates import Dates
-from saddlesvm.estimators.table_texts import Characters, Hashes, Words
+from saddlesvm.estimators.table_texts import Characters, Dates, Hashes, Words
 
 GROUPS: dict[str, type[Columns]] = {
     "number": Numbers, "category": Categories, "date": Dates,

@@ -13,15 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.blocks import position_of
-from saddlesvm.data.column_kinds import SAMPLE, Found, found_in, kind_of, typed
+from saddlesvm.data.column_kinds import SAMPLE, Found, Frame, as_text, found_in, joined, kind_of, typed
 from saddlesvm.data.conversion import origin_of
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.frame import Frame, as_text, joined
 from saddlesvm.data.frame_files import FrameSource, first_frame, frame_source, taken_label
-from saddlesvm.data.label_column import is_number
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_writer import StoreWriter
-from saddlesvm.data.table import Label, Task, ready_labels, shorten
+from saddlesvm.data.table import Label, Task, is_number, ready_labels, shorten
 from saddlesvm.estimators.table import TableEncoder, encoder_of, groups_of, joined_states
 from saddlesvm.estimators.table_columns import State
 

@@ -11,8 +11,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
 
+from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.linear_svr import LinearSVR
 from saddlesvm.estimators.svc import SVC
 from saddlesvm.estimators.svm import SVR
 from saddlesvm.fit.limits import Limits
@@ -29,7 +29,7 @@ from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
 from saddlesvm.solvers.base import one_of
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 
-only_own_kernels = Later("saddlesvm.runtime.kernel_cache:only_own_kernels")
+only_own_kernels = Later("saddlesvm.runtime.compiler:only_own_kernels")
 
 # Newton's equations over features, and over rows; more values than small problems have, which need no kernels.
 TALL, WIDE = (8_000, 8), (300, 600)

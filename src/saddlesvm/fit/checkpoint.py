@@ -18,14 +18,13 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
-from saddlesvm.data.atomic import atomic_write
-from saddlesvm.data.errors import DataError, refuse_special
+from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.restored import check_header, check_points, held_duals, plain_duals, restored_state, verify
 from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.rows.files import mapping_of
 from saddlesvm.runtime.durable import demand, part_of, stored_fields
-from saddlesvm.runtime.internal import internal
+from saddlesvm.runtime.lazy import internal
 
 FORMAT = "saddlesvm checkpoint 1"
 

@@ -20,7 +20,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import interruptible
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)

@@ -12,15 +12,14 @@ import pandas as pd
 from saddlesvm.fit.limits import Limits
 from saddlesvm.lab import tidy
 from saddlesvm.lab.comparison_report import Comparison
-from saddlesvm.lab.contenders import as_list, parse_contenders
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
 from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers
-from saddlesvm.lab.runs import Plan, cells
+from saddlesvm.lab.runs import Plan, as_list, cells, parse_contenders
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, is_loss, make_loss, split_losses
 from saddlesvm.runtime.allowed import STRENGTH, check
-from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import interruptible
 
 LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
 

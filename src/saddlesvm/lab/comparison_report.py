@@ -16,11 +16,10 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.lab import figures
 from saddlesvm.lab.charts import Chart
-from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
 from saddlesvm.lab.runs import Plan
-from saddlesvm.lab.tidy import PROBLEM, labelled, strengths
+from saddlesvm.lab.tidy import AXES, PROBLEM, closing_chart, curve_chart, labelled, strength_chart, strengths
 from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.problem.problem import Problem
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import inputs
-from saddlesvm.data.labels import check_labels, check_targets
+from saddlesvm.data.door import check_labels, check_targets
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.kernel import make_kernel_problem

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import confusion_matrix
 
-from saddlesvm.lab import curves
+from saddlesvm.lab import tidy
 from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, save
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
@@ -55,22 +55,22 @@ def suboptimality(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None 
     against : {"epochs", "rows", "seconds"}
     ax : matplotlib.axes.Axes, optional
     """
-    return curves.curve_chart(trace, "suboptimality", against).draw(ax)
+    return tidy.curve_chart(trace, "suboptimality", against).draw(ax)
 
 
 def gap(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
     """Relative duality gap, on a log scale; parameters as for :func:`suboptimality`."""
-    return curves.curve_chart(trace, "gap", against).draw(ax)
+    return tidy.curve_chart(trace, "gap", against).draw(ax)
 
 
 def primal_dual(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
     """Primal and dual objective closing in on each other; parameters as for :func:`suboptimality`."""
-    return curves.closing_chart(trace, against).draw(ax)
+    return tidy.closing_chart(trace, against).draw(ax)
 
 
 def test_error(trace: pd.DataFrame, against: str = "seconds", ax: Axes | None = None) -> Axes:
     """Test error over time; parameters as for :func:`suboptimality`."""
-    return curves.curve_chart(trace, "test_error", against).draw(ax)
+    return tidy.curve_chart(trace, "test_error", against).draw(ax)
 
 
 test_error.__test__ = False  # type: ignore[attr-defined]
@@ -78,17 +78,17 @@ test_error.__test__ = False  # type: ignore[attr-defined]
 
 def accuracy(trace: pd.DataFrame, against: str = "rows", ax: Axes | None = None) -> Axes:
     """Training accuracy against rows touched (iterations); parameters as for :func:`suboptimality`."""
-    return curves.curve_chart(trace, "accuracy", against).draw(ax)
+    return tidy.curve_chart(trace, "accuracy", against).draw(ax)
 
 
 def active_rows(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
     """Share of the rows that shrinking still works on; parameters as for :func:`suboptimality`."""
-    return curves.curve_chart(trace, "active", against).draw(ax)
+    return tidy.curve_chart(trace, "active", against).draw(ax)
 
 
 def change_of_w(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
     """Norm of the change of w in a pass, for solvers that measure it; parameters as for :func:`suboptimality`."""
-    return curves.curve_chart(trace, "change", against).draw(ax)
+    return tidy.curve_chart(trace, "change", against).draw(ax)
 
 
 def against_C(trace: pd.DataFrame, quantity: str = "test_error", ax: Axes | None = None) -> Axes:
@@ -100,7 +100,7 @@ def against_C(trace: pd.DataFrame, quantity: str = "test_error", ax: Axes | None
     quantity : {"test_error", "train_error", "seconds"}
     ax : matplotlib.axes.Axes, optional
     """
-    return curves.strength_chart(trace, quantity).draw(ax)
+    return tidy.strength_chart(trace, quantity).draw(ax)
 
 
 def confusion_grid(

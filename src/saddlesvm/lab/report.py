@@ -17,11 +17,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from saddlesvm.data.atomic import write_page
-from saddlesvm.lab.charts import Chart, Grid, save
+from saddlesvm.data.errors import write_page
+from saddlesvm.lab.charts import Chart, Grid, save, specification
 from saddlesvm.lab.machine import machine_rows
-from saddlesvm.lab.plotly_spec import specification
-from saddlesvm.runtime.shown import shown
+from saddlesvm.runtime.words import shown
 
 BETWEEN = "#7c8691"  # a grey that stands out from white as much as from the page's night
 NUMBER = re.compile(r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?\s?(%|s|ms|µs)?")

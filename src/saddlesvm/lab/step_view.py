@@ -1,26 +1,203 @@
-"""Record two solvers and write the page that plays them."""
+"""Record kernel solvers one visit at a time: Pegasos by its counts, dual ascent by its variables.
+
+Record Crammer and Singer's machine one row's block of variables at a time.
+
+Record two solvers and write the page that plays them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.data.atomic import write_page
-from saddlesvm.lab.contenders import Contender, options_of, parse
-from saddlesvm.lab.dataset import make_dataset
+from saddlesvm.data import inputs
+from saddlesvm.data.door import check_labels
+from saddlesvm.data.errors import write_page
+from saddlesvm.estimators.kernel_machine import OF_KERNELS
+from saddlesvm.fit.loop import fit
+from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.report import embedded, page_part, words
-from saddlesvm.lab.step_classes import ClassesRecorder, classes_plane
-from saddlesvm.lab.step_kernel import KernelRecorder, kernel_plane
-from saddlesvm.lab.step_plane import Plane, linear_plane
-from saddlesvm.lab.step_record import Recorder, loss_curve
+from saddlesvm.lab.runs import Contender, options_of, parse
+from saddlesvm.lab.step_record import (
+    OPTIMAL,
+    Plane,
+    Recorder,
+    intercept_name,
+    linear_plane,
+    loss_curve,
+    made_plane,
+    plane_rows,
+    short,
+)
+from saddlesvm.problem.certificate import Evaluation
+from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
+from saddlesvm.rows.kernels import Kernel, resolve_gamma
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers import Pegasos
+from saddlesvm.solvers.crammer_singer import CrammerSinger, JointAscent
+from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.pegasos import KernelPegasos
+from saddlesvm.solvers.kernel.stochastic import KernelSDCA
+
+
+def kernel_plane(
+    data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, gamma: Any, rows: int, seed: int
+) -> Plane:
+    """The plane of a problem with a Gaussian kernel.
+
+    Parameters
+    ----------
+    data : Dataset
+        For classification, with at least two features.
+    loss : Loss
+    strength : dict
+        ``C`` or ``lam``.
+    intercept : bool
+        A regularised intercept, or none.
+    gamma : {"scale", "auto"} or float
+    rows : int
+        Most rows to draw, at random.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        `gamma` is out of range, or the data have fewer than two features.
+    """
+    check("gamma", gamma, OF_KERNELS["gamma"])
+    drawn = plane_rows(data.X, rows, seed)
+    y = data.y[drawn.chosen]
+    kernel = Kernel("rbf", resolve_gamma(gamma, drawn.X))
+    problem: Any = make_kernel_problem(drawn.X, kernel, y, loss, intercept=intercept_name(intercept), **strength)[0]
+    return made_plane(drawn, y, data.classes, problem, fit(problem, KernelDecomposition(), OPTIMAL), data.name)
+
+
+class KernelRecorder(Recorder):
+    """One kernel solver, one visit at a time.
+
+    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)`` with the bars b:
+    for Pegasos its counts, for dual ascent its variables.
+    """
+
+    watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos, KernelSDCA)
+    tangents: ClassVar[type] = KernelPegasos
+
+    @property
+    def _scale(self) -> float:
+        if isinstance(self.solver, KernelPegasos):
+            return float(self.solver.scale(self.problem)) / max(1, self.state.steps)
+        return float(self.problem.C)
+
+    def _model(self) -> np.ndarray:
+        """The sums of kernel values at the rows."""
+        return np.array(self.state.sums if isinstance(self.solver, KernelPegasos) else self.state.f)
+
+    def _bars(self, point: Any) -> np.ndarray:
+        if isinstance(self.solver, KernelPegasos):
+            return np.abs(self.state.alpha)
+        return np.abs(point.beta) / self.problem.C
+
+    def _described(self, evaluation: Evaluation) -> dict[str, Any]:
+        return {"scale": float(f"{self._scale:.6g}")}
+
+    def _visit(
+        self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
+    ) -> dict[str, Any]:
+        """The lower plane of row i; Pegasos judges it by the sums of the last step and the factor of the new one."""
+        factor = self._scale if isinstance(self.solver, KernelPegasos) else 1.0
+        margins = [float(self.problem.y[i] * factor * sums[i]) for sums in (before, self._model())]
+        return {"plane": self._lower_planes((margins[0], margins[1]), (bars[0][i], bars[1][i]))}
+
+
+COLOURS = 6  # classes that the page can tell apart
+
+
+def classes_plane(
+    X: Any, y: Any, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int, name: str
+) -> Plane:
+    """The plane of the problem of all classes.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        With at least two features.
+    y : array-like of shape (n,)
+        Two to six classes.
+    loss : Loss
+        The hinge.
+    strength : dict
+        ``C`` or ``lam``.
+    intercept : bool
+        A regularised intercept, or none.
+    rows : int
+        Most rows to draw, at random.
+    seed : int
+    name : str
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes among the rows drawn, or more than six.
+    """
+    design = inputs.as_floats(inputs.as_design(X))
+    labels = check_labels(y, design.shape[0])
+    drawn = plane_rows(design, rows, seed)
+    found, codes = np.unique(labels[drawn.chosen], return_inverse=True)
+    if not 2 <= found.size <= COLOURS:
+        raise ValueError(f"the step view of all classes shows 2 to {COLOURS} classes; the rows drawn have {found.size}")
+    design = as_rows(np.ascontiguousarray(drawn.X), bias=1.0 if intercept else 0.0)
+    problem = make_joint_problem(
+        design, codes.astype(np.float64), found.size, loss, intercept=intercept_name(intercept), **strength
+    )
+    best = fit(problem, CrammerSinger(), OPTIMAL)
+    return made_plane(drawn, codes, tuple(map(str, found)), problem, best, name)
+
+
+class ClassesRecorder(Recorder):
+    """Dual ascent over one row's block of variables, one visit at a time.
+
+    The bars of a frame are ``-a_ik`` of each row i against each rival k, at the place ``i K + k``.
+    """
+
+    watched: ClassVar[tuple[type[Any], ...]] = (JointAscent,)
+
+    @staticmethod
+    def shown(solver: Any) -> Any:
+        """The solver without shrinking: every visit then computes all scores of one row."""
+        return dataclasses.replace(solver, shrinking=False)
+
+    def _visited(self, place: int) -> list[int]:
+        return [int(self.state.order[place])]
+
+    def _model(self) -> np.ndarray:
+        W = np.array(self._point().w, dtype=np.float64)
+        W[:, -1] *= self.problem.scale
+        return W
+
+    def _bars(self, point: Any) -> np.ndarray:
+        return np.maximum(-point.alpha, 0.0).ravel()
+
+    def _described(self, evaluation: Evaluation) -> dict[str, Any]:
+        return {"w": short(np.column_stack([evaluation.coef, evaluation.intercept]).ravel())}
+
+    def _visit(
+        self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
+    ) -> dict[str, Any]:
+        """The slopes ``G_k = e_ik + x_i . w_k`` of row i before and after the visit."""
+        x, e = np.append(self.plane.X[i], 1.0), np.arange(len(self.plane.classes)) != self.plane.y[i]
+        after = np.column_stack([evaluation.coef, evaluation.intercept])
+        return {"slopes": short(np.concatenate([before @ x + e, after @ x + e]))}
+
 
 MARGINS = (-3.0, 4.0)  # range of margins over which the loss is shown
 LARGEST_B = 1.0  # upper end of the multipliers' range, at least; losses with bounded slopes stay within it

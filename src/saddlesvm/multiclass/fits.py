@@ -25,8 +25,7 @@ from saddlesvm.problem.problem import Strength, resolve_C
 from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.rounding import gamma
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.interrupt import interruptible
-from saddlesvm.runtime.threads import Schedule, results_of
+from saddlesvm.runtime.threads import Schedule, interruptible, results_of
 
 Result = TypeVar("Result")
 

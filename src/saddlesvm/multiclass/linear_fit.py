@@ -19,9 +19,8 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
-from saddlesvm.multiclass.shared_start import SharedStart, block_size, by_newton
-from saddlesvm.multiclass.small_classes import SmallClasses, takes
-from saddlesvm.multiclass.starts import FormerFit, GivenStart
+from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, takes
+from saddlesvm.multiclass.splits import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, threads_each
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
@@ -415,7 +414,7 @@ class LinearFits(Fits):
 
     def small_classes(self) -> list[SubProblem] | None:
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
-        solved: :mod:`saddlesvm.multiclass.small_classes` may then solve them."""
+        solved: :mod:`saddlesvm.multiclass.shared_start` may then solve them."""
         plain = not self.rows.in_files and self.solver == Auto() and self.former is self.shared is None
         if self.watch or not self.unwatched or not plain or n_rows(self.rows.X) * len(self.problems) > Most.values:
             return None

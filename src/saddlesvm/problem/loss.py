@@ -18,8 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from saddlesvm.runtime.allowed import Allowed
-from saddlesvm.runtime.class_sources import mark_source, python_class
-from saddlesvm.runtime.compiled import operation
+from saddlesvm.runtime.compiled import mark_source, operation, python_class
 from saddlesvm.runtime.words import LOSS_ALIASES
 
 if TYPE_CHECKING:

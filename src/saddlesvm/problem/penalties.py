@@ -49,8 +49,7 @@ from saddlesvm.problem.arithmetic import EDGE, INF, soft_threshold
 from saddlesvm.rows.layouts import Rows, U, as_dense_row, dot
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number
-from saddlesvm.runtime.class_sources import python_class
-from saddlesvm.runtime.compiled import operation
+from saddlesvm.runtime.compiled import operation, python_class
 
 if TYPE_CHECKING:
     from numba.core import types

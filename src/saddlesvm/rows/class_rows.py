@@ -23,8 +23,7 @@ from scipy import sparse
 from saddlesvm.rows.layouts import CSR, Dense, Rows, U, as_dense_row, axpy, n_features, n_rows
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number, widened
-from saddlesvm.runtime.class_sources import number_in
-from saddlesvm.runtime.compiled import kernel, operation
+from saddlesvm.runtime.compiled import kernel, number_in, operation
 
 if TYPE_CHECKING:
     from numba.core import types

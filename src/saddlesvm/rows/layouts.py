@@ -18,8 +18,7 @@ from scipy import sparse
 from saddlesvm.rows.matrix import CSR, Dense, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import FLOATS, in_place, number, precision_of, widened
-from saddlesvm.runtime.class_sources import number_in
-from saddlesvm.runtime.compiled import kernel, operation
+from saddlesvm.runtime.compiled import kernel, number_in, operation
 from saddlesvm.runtime.small import beside, is_little
 
 if TYPE_CHECKING:

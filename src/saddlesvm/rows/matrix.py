@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.runtime.class_sources import python_class
+from saddlesvm.runtime.compiled import python_class
 
 Body = Callable[..., Any]
 

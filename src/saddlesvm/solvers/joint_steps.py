@@ -18,8 +18,7 @@ import numpy as np
 from saddlesvm.problem.joint_losses import MaxHinge
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows.class_rows import add_row
-from saddlesvm.runtime.class_sources import python_class
-from saddlesvm.runtime.compiled import inlined, operation, record_of
+from saddlesvm.runtime.compiled import inlined, operation, python_class, record_of
 from saddlesvm.solvers.base import State, nothing
 
 if TYPE_CHECKING:

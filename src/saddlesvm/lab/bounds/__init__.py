@@ -11,10 +11,17 @@ from saddlesvm.lab.bounds.pegasos import (
     deterministic_regret_bound,
     expected_average_bound,
     expected_suffix_bound,
+    freedman_average_bound,
+    freedman_random_bound,
     gradient_constant,
     iterations_for,
+    kakade_tewari_average_bound,
+    kakade_tewari_random_bound,
+    martingale_bound,
+    pegasos_average_bound,
     random_iterate_bound,
     rate,
+    strongly_convex_average_bound,
 )
 from saddlesvm.lab.bounds.sdca import (
     sdca_lipschitz_bound,
@@ -23,15 +30,6 @@ from saddlesvm.lab.bounds.sdca import (
     sdca_smooth_bound,
     sdca_smooth_dual_bound,
     sdca_smooth_iterations,
-)
-from saddlesvm.lab.bounds.strongly_convex import (
-    freedman_average_bound,
-    freedman_random_bound,
-    kakade_tewari_average_bound,
-    kakade_tewari_random_bound,
-    martingale_bound,
-    pegasos_average_bound,
-    strongly_convex_average_bound,
 )
 
 __all__ = [

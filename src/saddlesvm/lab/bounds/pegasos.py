@@ -7,6 +7,29 @@ With ``f(w) = (lambda / 2) ||w||^2 + (1/n) sum_i max(0, 1 - y_i x_i . w)`` its m
 
 Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM",
 section 3. The number of rows does not occur in any of them.
+
+From a regret to an error with high probability, for any strongly convex objective.
+
+An online algorithm meets random functions ``c_t`` with mean F, and its regret is at most Reg. Put
+``xi_t = [F(w_t) - F(w*)] - [c_t(w_t) - c_t(w*)]``: noise of mean zero, at most b in size. If the c_t are L-Lipschitz
+and F is nu-strongly convex, the variance of xi_t is small where ``F(w_t) - F(w*)`` is,
+
+    Var_t xi_t <= L^2 ||w_t - w*||^2 <= (k L^2 / nu) [F(w_t) - F(w*)],
+
+with ``k = 2`` by strong convexity at the minimiser. The published proof compares with the midpoint,
+``F((w_t + w*) / 2) <= [F(w_t) + F(w*)] / 2 - (nu / 8) ||w_t - w*||^2``, and has ``k = 4``.
+
+Source: Kakade and Tewari (2008), "On the generalization ability of online strongly convex programming algorithms",
+theorem 2 and lemmas 3 and 4; Freedman (1975), "On tail probabilities for martingales".
+
+For Pegasos, ``f(w_t; A_t)`` is the function of iteration t. Its noise separates the regret on the rows drawn from the
+sum ``D = sum_t f(w_t) - f(w*)``. Freedman's inequality, peeled over the size of the variance, gives with probability at
+least ``1 - 4 ln(T) p``
+
+    D <= Reg + max(a sqrt(D), 3 b ln(1/p)),    so that    D <= Reg + a sqrt(Reg) + max(a^2, 3 b ln(1/p)),
+
+where ``Reg = c (1 + ln T) / (2 lambda)`` is theorem 1's bound. The functions take the whole probability of failure,
+``delta = 4 ln(T) p``.
 """
 
 from __future__ import annotations
@@ -245,3 +268,181 @@ def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **o
         else:
             high = middle
     return high
+
+
+SHARP, MIDPOINT = 2.0, 4.0  # the constant k of the variance
+
+
+def log_of_share(T: float, delta: float) -> float:
+    """``ln(1/p)`` for ``p = delta / (4 ln T)``: peeling over the variance costs the factor ``4 ln T``."""
+    between("delta", delta)
+    iterations(T)
+    log = math.log(4.0 * math.log(T) / delta)
+    if log <= 1.0:
+        raise ValueError(f"the theorem needs delta < 4 ln(T) / e; got delta = {delta!r} with T = {T!r}")
+    return log
+
+
+def martingale_bound(variance: float, b: float, T: float, delta: float) -> float:
+    """Bernstein's inequality for martingales, without a bound on the variance known beforehand (lemma 3.2).
+
+    For differences of mean zero and size at most b, and the sum sigma^2 of their conditional variances,
+
+        sum_t X_t <= max(2 sigma, 3 b sqrt(ln(1/p))) sqrt(ln(1/p)),     p = delta / (4 ln T),
+
+    with probability ``1 - delta`` or more. Conditions: ``T >= 3``, ``p < 1/e``.
+
+    Parameters
+    ----------
+    variance : float
+        sigma^2, at least 0.
+    b : float
+        Largest size of a difference; positive.
+    T : float
+        Number of differences.
+    delta : float
+        Probability that the bound fails; between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        A condition is not met; the message names it.
+    """
+    positive("b", b)
+    if not 0.0 <= variance < math.inf:
+        raise ValueError(f"variance must be at least 0 and finite; got {variance!r}")
+    root = math.sqrt(log_of_share(T, delta))
+    return max(2.0 * math.sqrt(variance), 3.0 * b * root) * root
+
+
+def strongly_convex_average_bound(
+    regret: float, L: float, nu: float, B: float, T: float, delta: float, *, k: float = SHARP
+) -> float:
+    """The general theorem (3.3) for the average of an online algorithm's iterates: with probability ``1 - delta``
+
+        F(w) - F(w*) <= [Reg + 4 sqrt(d Reg ln(1/p)) + max(16 d, 6 B) ln(1/p)] / T,
+
+    ``d = k L^2 / (4 nu)``, ``p = delta / (4 ln T)``; 3.2 with the variance above, and the quadratic inequality in
+    ``sqrt(D)`` solved: ``s - r <= max(4 sqrt(d s), 6 B q) q`` gives ``s <= r + 4 sqrt(d r) q + max(16 d, 6 B) q^2``.
+
+    Parameters
+    ----------
+    regret : float
+        Bound on the sum of the regrets, at least 0.
+    L : float
+        Lipschitz constant of the functions.
+    nu : float
+        Strong convexity: ``F(w) - F(w*) >= (nu / 2) ||w - w*||^2``.
+    B : float
+        Largest value of a function at an iterate; the functions are not negative.
+    T, delta : float
+        Iterations, and the probability that the bound fails.
+    k : float, default=2
+        Constant of the variance; Kakade and Tewari have 4.
+
+    Raises
+    ------
+    ValueError
+        A condition is not met; the message names it.
+    """
+    for name, given in (("L", L), ("nu", nu), ("B", B), ("k", k)):
+        positive(name, given)
+    if not 0.0 <= regret < math.inf:
+        raise ValueError(f"regret must be at least 0 and finite; got {regret!r}")
+    log, d = log_of_share(T, delta), 0.25 * k * L * L / nu
+    return (regret + 4.0 * math.sqrt(d * regret * log) + max(16.0 * d, 6.0 * B) * log) / T
+
+
+def pegasos_average_bound(
+    R: float, lam: float, T: float, delta: float, *, projection: bool = False, k: float = SHARP
+) -> float:
+    """The general theorem for Pegasos (3.6): with probability ``1 - delta`` the average iterate has
+
+        f(w) - f(w*) <= (c / (2 lambda T)) [1 + ln T + 4 sqrt((1 + ln T) ln(1/p)) + 16 ln(1/p)],
+
+    where 6 B is not the larger one; ``p = delta / (4 ln T)``, c as for
+    :func:`~saddlesvm.lab.bounds.gradient_constant`. Theorem 1 is the regret, ``L^2 = c``, ``nu = lambda``. Conditions:
+    rows of norm at most R, drawn afresh in every iteration, ``T >= 3``.
+
+    Parameters
+    ----------
+    R, lam : float
+        Largest row norm, and lambda.
+    T, delta : float
+        Iterations, and the probability that the bound fails.
+    projection : bool, default=False
+    k : float, default=2
+        Constant of the variance; 4 gives :func:`~saddlesvm.lab.bounds.kakade_tewari_average_bound`.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab.bounds import pegasos_average_bound
+    >>> round(pegasos_average_bound(1.0, 0.01, 1e5, 0.05), 3)
+    0.317
+    """
+    c = gradient_constant(R, lam, projection=projection)
+    regret = T * deterministic_regret_bound(R, lam, T, projection=projection)
+    reach = 1.0 / math.sqrt(lam) if projection else R / lam
+    largest = 0.5 * lam * reach * reach + 1.0 + R * reach
+    return strongly_convex_average_bound(regret, math.sqrt(c), lam, largest, T, delta, k=k)
+
+
+def kakade_tewari_average_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
+    """For the average iterate, with the constants of Kakade and Tewari: with probability ``1 - delta`` or more
+
+        f(w) - f(w*) <= [Reg + 4 sqrt(c Reg ln(1/p) / lambda) + max(16 c / lambda, 6 B) ln(1/p)] / T,
+
+    :func:`pegasos_average_bound` with their constant of the variance, ``k = 4``; conditions, parameters and errors as
+    there. Other than theorem 2 of the Pegasos paper it asks for no least R and no largest lambda.
+    """
+    return pegasos_average_bound(R, lam, T, delta, projection=projection, k=MIDPOINT)
+
+
+def kakade_tewari_random_bound(
+    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
+) -> float:
+    """:func:`kakade_tewari_average_bound` for an iterate drawn uniformly from 1 ... T, by Markov's inequality.
+
+    It fails with probability at most ``delta + miss``. Parameters as for
+    :func:`~saddlesvm.lab.bounds.freedman_random_bound`.
+    """
+    between("miss", miss)
+    return kakade_tewari_average_bound(R, lam, T, delta, projection=projection) / miss
+
+
+def freedman_average_bound(R: float, lam: float, T: float, delta: float, *, projection: bool = False) -> float:
+    """The sharper form for the average iterate: below :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
+
+    Three things are gained: the regulariser is no noise, so that xi_t's variance is at most ``R^2 ||w_t - w*||^2``;
+    strong convexity gives ``||w_t - w*||^2 <= (2 / lambda) (f(w_t) - f(w*))``; and the quadratic inequality in sqrt(D)
+    is solved exactly. Thus ``a = sqrt(8 R^2 ln(1/p) / lambda)``, ``b = 2 R max ||w_t - w*||``, and with
+    ``p = delta / (4 ln T)``, with probability ``1 - delta`` or more,
+
+        f(w) - f(w*) <= max([a / 2 + sqrt(a^2 / 4 + Reg)]^2, Reg + 3 b ln(1/p)) / T.
+
+    Conditions, parameters and errors as for :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
+    """
+    log = log_of_share(T, delta)
+    positive("R", R)
+    positive("lam", lam)
+    optimum = min(1.0 / math.sqrt(lam), R / lam)
+    apart = optimum + (1.0 / math.sqrt(lam) if projection else R / lam)
+    a = math.sqrt(8.0 * R * R * log / lam)
+    regret = T * deterministic_regret_bound(R, lam, T, projection=projection)
+    return max((0.5 * a + math.sqrt(0.25 * a * a + regret)) ** 2, regret + 6.0 * R * apart * log) / T
+
+
+def freedman_random_bound(
+    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
+) -> float:
+    """:func:`freedman_average_bound` for an iterate drawn uniformly from 1 ... T, by Markov's inequality.
+
+    Other parameters as there.
+
+    Parameters
+    ----------
+    miss : float, default=0.5
+        Probability over the draw of the iterate; the bound fails with probability at most ``delta + miss``.
+    """
+    between("miss", miss)
+    return freedman_average_bound(R, lam, T, delta, projection=projection) / miss

@@ -18,14 +18,12 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.comparison import run_plan
 from saddlesvm.lab.comparison_report import count, medians, reach_times, seconds
-from saddlesvm.lab.contenders import Contender, options_of
-from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
-from saddlesvm.lab.machine import in_threads
+from saddlesvm.lab.machine import blood_cells, in_threads
 from saddlesvm.lab.report import Prose, Switch, Table
-from saddlesvm.lab.runs import Plan, hinge_objective, iterates, run_solver
-from saddlesvm.lab.sources import blood_cells
+from saddlesvm.lab.runs import Contender, Plan, hinge_objective, iterates, options_of, run_solver
+from saddlesvm.lab.tidy import closing_chart, curve_chart
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import DCD, SDCA, Auto, Pegasos
 

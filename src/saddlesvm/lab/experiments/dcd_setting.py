@@ -22,9 +22,8 @@ from saddlesvm import LinearSVC, Outcome
 from saddlesvm.data import read
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.machine import in_threads
+from saddlesvm.lab.machine import images, in_threads
 from saddlesvm.lab.report import Table
-from saddlesvm.lab.sources import images
 from saddlesvm.solvers import DCD
 
 TOLERANCE = 1e-4

@@ -17,7 +17,6 @@ import numpy as np
 from saddlesvm import Certificate, certify
 from saddlesvm.fit.limits import Limits
 from saddlesvm.lab.charts import Chart
-from saddlesvm.lab.curves import curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.dcd_setting import (
     ENTRANTS,
@@ -45,7 +44,7 @@ from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, ti
 from saddlesvm.lab.figures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
 from saddlesvm.lab.report import Picture, Prose, Section, Table
 from saddlesvm.lab.runs import run_solver
-from saddlesvm.lab.tidy import tidy
+from saddlesvm.lab.tidy import curve_chart, tidy
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.solvers import DCD
 

@@ -38,9 +38,9 @@ from saddlesvm.lab.experiments.fashion_pairs import (
 )
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, timed
 from saddlesvm.lab.figures import confusion_grid
+from saddlesvm.lab.machine import images
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates, warm_up
-from saddlesvm.lab.sources import images
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.runtime.threads import usable_cores
 from saddlesvm.solvers import Pegasos

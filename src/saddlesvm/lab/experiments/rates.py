@@ -15,13 +15,12 @@ import numpy as np
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.contenders import Contender, parse_contenders
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.pegasos_bound import gaussian, slope_of
 from saddlesvm.lab.experiments.reproduction import Experiment, Step
 from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Table
-from saddlesvm.lab.runs import hinge_objective, iterates
+from saddlesvm.lab.runs import Contender, hinge_objective, iterates, parse_contenders
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import DCD
 

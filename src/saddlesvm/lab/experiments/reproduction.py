@@ -17,7 +17,7 @@ import numpy as np
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.report import Report
-from saddlesvm.runtime.interrupt import interruptible
+from saddlesvm.runtime.threads import interruptible
 
 EXPERIMENTS = tuple(HOMES)
 Step = tuple[str, Callable[[], None]]

@@ -18,13 +18,12 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
 from saddlesvm.lab.figures import plane_chart
 from saddlesvm.lab.report import Prose, Table
 from saddlesvm.lab.runs import iterates, run_solver, warm_up
-from saddlesvm.lab.tidy import tidy
+from saddlesvm.lab.tidy import closing_chart, curve_chart, tidy
 from saddlesvm.problem.losses import Absolute, Hinge, Logistic, Loss, Squared, SquaredHinge, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers import SDCA

@@ -1,0 +1,356 @@
+"""``saddlesvm audit``: rows that are probably mislabelled, what rows and groups do, contradictions, separability.
+
+``saddlesvm prove``, ``saddlesvm verify`` and ``saddlesvm forget``.
+
+``saddlesvm path``: a model and a proof for every C between two ends, or for a grid of C where weights may be zero.
+
+The functions that run it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.cli import NOT_CERTIFIED, OK
+from saddlesvm.cli.asked import make_estimator, task_of
+from saddlesvm.cli.console import command_line
+from saddlesvm.cli.display import Facts, described, show
+from saddlesvm.cli.reading import check_classes, check_features, labels_of, read_table
+from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, read_encoded
+from saddlesvm.data import DataError, Table
+from saddlesvm.data.blocks import check_names, dropped_positions, label_position
+from saddlesvm.data.errors import atomic_write
+from saddlesvm.data.streams import open_text
+from saddlesvm.estimators import persistence, register
+from saddlesvm.estimators.accountable import Accountable
+from saddlesvm.estimators.audit import Audit, audit
+from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.leave_one_out import leave_one_out
+from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for
+from saddlesvm.estimators.path_grid import takes_features
+from saddlesvm.estimators.path_search import certified_path
+from saddlesvm.estimators.persistence import behind_scaler, parted
+from saddlesvm.estimators.proofs import verified
+from saddlesvm.fit.outcome import Outcome
+
+SUSPECTS_SHOWN = 20  # suspects that are printed; all of them with --json
+
+
+def audited(options: argparse.Namespace) -> int:
+    """Fit, audit, and print or draw what was found."""
+    table = read_table(options, options.data)
+    check_classes(table)
+    y = labels_of(table)
+    groups = None if options.groups is None else read_groups(options.groups, table.n_rows)
+    model: Any = make_estimator(options, y).fit(table.X, y, table.sample_weight)
+    if table.feature_names:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    found = audit(model, table.X, y, groups, sample_weight=table.sample_weight)
+    facts: Facts = {"read": described(table)} | facts_of_audit(found, y, None if options.json else SUSPECTS_SHOWN)
+    if options.report:
+        from saddlesvm.lab.reports import audit_report
+
+        of_fit = [
+            ("rows", f"{table.n_rows:,}"),
+            ("features", f"{table.n_features:,}"),
+            ("C", str(getattr(model, "C_", model.C))),
+        ]
+        audit_report(found, model, table.X, y, str(table.source), of_fit, command_line()).write(options.report)
+        facts["proven"]["report written to"] = options.report
+    show(facts, options.json)
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+def read_groups(path: str, n: int) -> np.ndarray:
+    """The names of the rows' groups, one a line.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or has another number of lines.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot read the groups: {error}") from None
+    if len(names) != n:
+        raise DataError(f"{path}: has {len(names):,} lines; the data has {n:,} rows: give one name a line for each row")
+    return np.array(names)
+
+
+def facts_of_audit(found: Audit, y: np.ndarray, most: int | None) -> Facts:
+    """The facts to print; `most` suspects, or all."""
+    loo, n = found.leave_one_out, y.size
+    facts: Facts = {
+        "proven": {
+            "leave-one-out error from": loo.error_low,
+            "leave-one-out error to": loo.error_high,
+            "decisions that no single row can change": int(found.stable.sum()),
+            "of decisions": int(found.stable.size),
+            "rows proven to get another class from the model without them": int(np.sum(found.margins_high < 0.0)),
+        },
+        "suspects": {
+            f"row {i}": f"label {y[i]}, suggested {suggested}, margin {found.margins[i]:.4g} "
+            f"({found.margins_low[i]:.4g} to {found.margins_high[i]:.4g})"
+            for i, suggested in list(zip(found.suspects.tolist(), found.suggested, strict=True))[:most]
+        },
+        "contradictions": {
+            "rows " + ", ".join(map(str, some.tolist())): "labels " + ", ".join(map(str, y[some].tolist()))
+            for some in found.contradictions[:most]
+        },
+        "separable": {
+            f"class {name}": f"{one.separable}: {one.reason} (margin {one.low:.4g} to {one.high:.4g})"
+            for name, one in found.separability.items()
+        },
+    }
+    order = np.argsort(-found.moves_high, kind="stable")[: most or n]
+    facts["moves of the weights"] = {f"row {i}": [found.moves_low[i], found.moves_high[i]] for i in order.tolist()}
+    if found.groups is not None:
+        one = found.groups
+        facts["proven"]["decisions that no single group can change"] = int(one.stable.sum())
+        facts["groups"] = {
+            str(name): f"changes {one.changes_low[k]} to {one.changes_high[k]} decisions, moves the weights by "
+            f"{one.moves_low[k]:.4g} to {one.moves_high[k]:.4g}, error on its rows {one.errors_low[k]:.4g} to "
+            f"{one.errors_high[k]:.4g}"
+            for k, name in enumerate(one.names.tolist())
+        }
+    if found.notes:
+        facts["notes"] = {"not proven": found.notes}
+    return facts
+
+
+def prove(options: argparse.Namespace) -> int:
+    """``saddlesvm prove``: write the proof of a saved model."""
+    model, table = linear_model(options)
+    if options.scale != 1.0:
+        raise DataError(f"{options.model}: prove takes no --scale, as the checker reads the file: scale its numbers")
+    found = model.proof(table.X, labels_of(table), table.sample_weight, read=how_read(options, table))
+    text = json.dumps(found, indent=1)
+    with atomic_write(options.output) as file:
+        file.write(text.encode())
+    high, low, gap = (float.fromhex(one) for one in found["claim"])
+    bounds = {"objective at most": high, "least possible at least": low, "gap at most": gap}
+    show({"proven": bounds, "done": {"proof written to": options.output, "bytes": len(text)}}, options.json)
+    return OK
+
+
+def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
+    """A saved linear model, and the data."""
+    model, scaler = parted(persistence.load(options.model))
+    if not isinstance(model, Accountable) or scaler is not None:
+        kind = type(model).__name__ if scaler is None else "linear model behind a scaler"
+        advice = "" if scaler is None else ": scale the data first, and train on the scaled numbers"
+        raise DataError(f"{options.model}: is a {kind}; a linear model on the numbers of the data is needed{advice}")
+    return model, training_table(options, model)
+
+
+def training_table(options: argparse.Namespace, model: Any) -> Table:
+    """The data that a model was trained on."""
+    entry = register.entry_of(model)
+    task = "regression" if entry is not None and entry.task == "regression" else None
+    table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
+    check_features(model, options.model, table)
+    return table
+
+
+def forget(options: argparse.Namespace) -> int:
+    """``saddlesvm forget``: write the model of the data without some rows."""
+    model, table = linear_model(options)
+    model.forget(options.rows, table.X, labels_of(table), table.sample_weight)
+    persistence.save(model, options.output, model.notes_)
+    worth = {"relative gap": model.certificate_.relative_gap, "outcome": str(model.outcome_)}
+    worth |= {"digest": getattr(model, "digest_", None), "log": model.log_.tolist()[-1]}
+    show({"quality": worth, "done": {"model written to": options.output}}, options.json)
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:
+    """The checker's options for reading a text file as it was read here; empty for other formats."""
+    if table.format == "libsvm":
+        return {"zero_based": bool(table.zero_based)}
+    if table.format != "csv" or not Path(options.data).is_file():
+        return {}
+    with open_text(Path(options.data)) as file:
+        first = next(line for line in file if line.strip())
+    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=max(";\t,", key=first.count)))]
+    names = None if table.feature_names is None else cells
+    dropped = dropped_positions(options.drop_columns, names, len(cells), options.data)
+    label = label_position(options.label, names, len(cells), None, options.data, dropped)
+    return {"label": label, "drop": sorted(dropped), "header": names is not None}
+
+
+def verify(options: argparse.Namespace) -> int:
+    """``saddlesvm verify``: check a proof with the checker, over data of any format."""
+    try:
+        proof = json.loads(Path(options.proof).read_bytes())
+        problem, how = proof["problem"], proof["read"]
+        task = None if problem["classes"] else "regression"
+        width = int(problem["features"])
+        if isinstance(how.get("label"), int) and options.label is None:
+            options.label, options.drop_columns = how["label"], tuple(map(int, how["drop"]))
+        based = bool(how["zero_based"]) if "zero_based" in how else None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise DataError(f"{options.proof}: is not a proof of this package: {type(error).__name__}: {error}") from None
+    table = read_table(options, options.data, width, task, based)
+    try:
+        said = verified(proof, table.X, labels_of(table))
+    except ValueError as error:
+        show({"verified": {"refused": str(error)}}, options.json)
+        return NOT_CERTIFIED
+    show({"verified": {"result": said}}, options.json)
+    return OK
+
+
+GAPS_SHOWN = 9  # number of values of C to print
+
+
+def traced(options: argparse.Namespace) -> int:
+    """Compute the path, choose a C on it if asked, then print and draw the proven gaps."""
+    if options.probability:
+        raise ValueError(
+            "path fits no probabilities: use train --C auto --probability, which chooses C along such a path"
+        )
+    task = task_of(options)
+    table = read_table(options, options.data, task=task)
+    y = labels_of(table)
+    encoder = fitted_to(table) if table.encoder is not None else None
+    table = table if encoder is None else encoded(encoder, table)
+    held_out = None
+    if options.validation and encoder is not None:
+        held_out = read_encoded(encoder, options, options.validation, table.label_name, task)
+    elif options.validation:
+        held_out = read_table(options, options.validation, table.n_features, task, table.zero_based)
+    if held_out is not None:
+        labels_of(held_out)
+        check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
+    path = path_asked_for(options, table, y)
+    scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
+    facts: Facts = {
+        "read": described(table) | {"columns": table.columns},
+        "path": facts_of_path(path),
+        "proven": proven(path),
+    }
+    if chosen is not None:
+        facts["chosen"] = {"C": chosen} | {f"{name} error there": value for name, value in at(scores, chosen).items()}
+    if options.model:
+        model = path.model(path.Cs[-1] if chosen is None else chosen)
+        notes = {"trained on": str(table.source), "rows": table.n_rows}
+        notes |= {} if encoder is None else {LABEL: table.label_name}
+        persistence.save(behind_scaler(model, encoder), options.model, notes)
+        facts["path"]["model written to"] = options.model
+    if options.report:
+        write_report(options, table, path, scores, chosen)
+        facts["path"]["report written to"] = options.report
+    show(facts, options.json)
+    return OK if path.outcome is Outcome.CERTIFIED else NOT_CERTIFIED
+
+
+def path_asked_for(options: argparse.Namespace, table: Table, y: np.ndarray) -> CertifiedPath | RegularizationPath:
+    """Every C between two ends; a grid of C from the first weight on where the penalty sets weights to zero."""
+    ends: tuple[float, float] | None = options.C or options.lam
+    in_lambda = options.lam is not None
+    options.C = options.lam = None
+    template = make_estimator(options, y)
+    if options.every_C or not takes_features(template):
+        return certified_path(
+            template, table.X, y, ends or ends_for(template, table.X, y, table.sample_weight), options.proven_gap,
+            sample_weight=table.sample_weight, in_lambda=in_lambda, watch=narrate if template.verbose else None,
+        )  # fmt: skip
+    if in_lambda:
+        raise ValueError(
+            f"a grid with penalty={template.penalty!r} goes over C: give --C LOW,HIGH, not --lambda, or --every-C"
+        )
+    template.set_params(tol=options.proven_gap)
+    given = options.Cs if ends is None else np.geomspace(ends[0], ends[1], options.Cs)
+    grid = grid_for(template, table.X, y, given, table.sample_weight)
+    return fit_path(template, table.X, y, grid, table.sample_weight)
+
+
+Scores = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def errors_along(
+    path: CertifiedPath | RegularizationPath, table: Table, held_out: Table | None, estimated: bool
+) -> tuple[Scores, float | None]:
+    """The errors along the path, of validation rows and of leave-one-out, and the C that the first of them prefers."""
+    scores: Scores = {}
+    if held_out is not None:
+        grid = path.grid()
+        scores["validation"] = (grid, 1.0 - path.score(held_out.X, labels_of(held_out), grid))
+    if estimated:
+        grid = path.grid(13)
+        found = [leave_one_out(path.model(C), table.X, labels_of(table), table.sample_weight) for C in grid]
+        errors = np.array([one.error if one.trusted else np.nan for one in found])
+        if np.isfinite(errors).any():
+            scores["leave-one-out (estimated)"] = (grid[np.isfinite(errors)], errors[np.isfinite(errors)])
+    if not scores:
+        return scores, None
+    grid, errors = next(iter(scores.values()))
+    return scores, float(grid[int(np.argmin(errors))])
+
+
+def at(scores: Scores, C: float) -> dict[str, float]:
+    """Each error at C, between its neighbours on the grid."""
+    return {name: float(np.interp(np.log(C), np.log(Cs), errors)) for name, (Cs, errors) in scores.items()}
+
+
+def narrate(path: CertifiedPath) -> None:
+    """A line on standard error for each round of fits."""
+    print(
+        f"{len(path.knots)} fits, {path.seconds:.1f} s: a relative gap of {path.proven_gap:.2g} is proven for every C; "
+        f"{len(path.unproven)} stretches left",
+        file=sys.stderr,
+    )
+
+
+def facts_of_path(path: CertifiedPath | RegularizationPath) -> dict[str, Any]:
+    """Facts of the fits."""
+    facts: dict[str, Any] = {
+        "fits": path.Cs.size,
+        "C from": float(path.Cs[0]),
+        "C to": float(path.Cs[-1]),
+        "seconds": float(np.sum(path.seconds)),
+        f"proven relative gap {'for' if path.every_C else 'of'} every C": path.proven_gap,
+        "outcome": str(path.outcome),
+    }
+    if isinstance(path, CertifiedPath):
+        facts["not proven"] = [f"C from {low:.4g} to {high:.4g}" for low, high in path.unproven] or None
+    else:
+        facts |= {
+            f"features with a weight at C = {C:.3g}": int(count)
+            for C, count in zip(path.Cs, path.n_features_selected, strict=True)
+        }
+    return facts
+
+
+def proven(path: CertifiedPath | RegularizationPath) -> dict[str, Any]:
+    """The relative gap at some values of C."""
+    return {f"relative gap at C = {C:.3g}": path.certificate(C).relative_gap for C in path.grid(GAPS_SHOWN)}
+
+
+def write_report(
+    options: argparse.Namespace,
+    table: Table,
+    path: CertifiedPath | RegularizationPath,
+    scores: Scores,
+    chosen: float | None,
+) -> None:
+    """Write the HTML report."""
+    from saddlesvm.lab.displays import PathDisplay
+    from saddlesvm.lab.reports import path_report
+
+    facts = [
+        ("rows", f"{table.n_rows:,}"),
+        ("features", f"{table.n_features:,}"),
+        ("gap asked for", f"{options.proven_gap:g}"),
+    ]
+    display = PathDisplay(path, scores, chosen, table.feature_names or None)
+    path_report(display, str(table.source), facts, command_line()).write(options.report)
