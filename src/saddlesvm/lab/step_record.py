@@ -18,7 +18,7 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.study_ import Draws
+from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Evaluation, evaluate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
