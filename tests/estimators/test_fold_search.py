@@ -16,7 +16,7 @@ from saddlesvm.estimators.part_fits import GROWTH, CarriedOver, PartFits
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.second_order.held_out import near, without_each
+from saddlesvm.solvers.second_order.held_out import LeftOut, near, without_each
 
 CS = [1e-2, 1.0, 30.0]
 
@@ -70,6 +70,32 @@ def test_a_step_without_some_rows_is_newtons(heart, kind):
         gradient = w - C * rows.T @ (signs * odds)
         hessian = np.eye(w.size) + C * (rows.T * (odds * (1.0 - odds))) @ rows
         np.testing.assert_allclose(found, w - np.linalg.solve(hessian, gradient), rtol=1e-8, atol=1e-10)
+
+
+def test_a_step_is_taken_from_expected_weights_however_good_they_are(heart):
+    X, y = heart[0], np.where(heart[1] == heart[1][0], 1.0, -1.0)
+    problem = make_problem(as_rows(X, 1.0), y, make_loss("logistic"), C=0.3, intercept="regularized")
+    best = near(problem, np.zeros(X.shape[1] + 1)).improved(problem, 1e-9)
+    expected = best + 1e-4 * np.random.default_rng(0).normal(size=best.size)
+    found = near(problem, expected).improved(problem, 0.5, expected)
+    np.testing.assert_allclose(found, best, atol=1e-7)
+
+
+def test_folds_that_need_several_steps_begin_further_on_with_the_next_C(heart, monkeypatch):
+    given, improved = [], LeftOut.improved
+
+    def recorded(self, problem, tol, expected=None):
+        given.append(expected)
+        return improved(self, problem, tol, expected)
+
+    monkeypatch.setattr(LeftOut, "improved", recorded)
+    Cs, model = np.geomspace(1e-2, 1e2, 5), LinearSVC(loss="logistic", tol=1e-8, random_state=0)
+    found = LinearSVCCV(model, Cs=Cs, cv=3).fit(*heart)
+    assert (found.relative_gaps_ <= 1e-8).all()
+    assert sum(one is not None for one in given) >= 3 * 2
+    given.clear()
+    LinearSVCCV(model, Cs=Cs, cv=3, drop=0.01).fit(*heart)  # values of C side by side
+    assert all(one is None for one in given)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

@@ -2,9 +2,9 @@
 
 All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
 with the same C: a part of the rows differs from all by less than one C from the next. Smooth losses with few features
-take one Newton step for all folds together from there, which mostly certifies them. With many features, they begin
-where the differences at the C before lead, and at the smallest C with nothing. Folds are lists of row numbers, and all
-fits read the same rows in place.
+take one Newton step for all folds together from there, which mostly certifies them. With many features, and where that
+step was not enough with the C before, they begin where the differences at the C before lead; at the smallest C, folds
+of many features begin with nothing. Folds are lists of row numbers, and all fits read the same rows in place.
 With several threads the folds of a C are fitted while all rows go on to the next one. Every fit's start is fixed by the
 grid, so the results do not depend on the threads.
 
@@ -68,6 +68,7 @@ class Fold:
         self.fits, self.test = fits, test
         self.X, self.y = fits.X[test], fits.y[test]
         self.carried = CarriedOver()
+        self.one_step = True  # whether a Newton step from all rows was enough with the C before
 
     @classmethod
     def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
@@ -206,17 +207,21 @@ class FoldSearch:
         self._report(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
 
     def _goes_on(self, k: int, number: int) -> bool:
-        """Whether the fold's fit at the k-th C begins where its fit at the C before leads."""
-        return self.near[k][number] is None and self.folds[number].fits.goes_by_weights
+        """Whether the fold's fit at the k-th C may begin where its fit at the C before leads."""
+        beside = self.near[k][number] is None or self.drop is None
+        return beside and self.folds[number].fits.goes_by_weights
 
     def _fitted(self, k: int, number: int) -> Any:
         """The fold's model at the k-th C."""
-        fold, C, whole = self.folds[number], float(self.Cs[k]), self.models[k]
+        fold, C, whole, near = self.folds[number], float(self.Cs[k]), self.models[k], self.near[k][number]
         if not self._goes_on(k, number):
-            return fold.fits.fit(C, whole, self.near[k][number])
+            return fold.fits.fit(C, whole, near)
         expected = fold.carried.beyond(whole, C)  # None at first: the weights of all rows have seen those held out
-        model = fold.fits.fit(C, None if expected is None else whole, expected=expected)
+        if near is not None and fold.one_step:
+            expected = None
+        model = fold.fits.fit(C, None if expected is None else whole, near, expected)
         fold.carried.learn(model, whole)
+        fold.one_step = near is not None and np.array_equal(model.coef_, [one.w[:-1] for one in near])
         return model
 
     def _report(self, words: str) -> None:

@@ -296,7 +296,13 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         return ready.problem(sub, posed.loss, options)
 
     @internal
-    def judge_part(self, near: Sequence[LeftOut], posed: Training, ready: MemoryRows) -> None:
+    def judge_part(
+        self,
+        near: Sequence[LeftOut],
+        posed: Training,
+        ready: MemoryRows,
+        expected: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         """Take over the weights that lead from a neighbour's solution, with what they prove: no fit.
 
         Parameters
@@ -305,9 +311,15 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
             One for each of the sub-problems.
         posed, ready
             As in :meth:`fit_part`.
+        expected : tuple of ndarray of shape (k, d) and of shape (k,), optional
+            Weights and intercepts that the steps begin at instead.
         """
         problems = [self.part_problem(sub, posed, ready) for sub in posed.problems]
-        found = [evaluate(one, Point(own.improved(one, self.tol))) for own, one in zip(near, problems, strict=True)]
+        begun: Any = [None] * len(problems)
+        if expected is not None:
+            begun = [np.append(w, b / (one.scale or 1.0)) for w, b, one in zip(*expected, problems, strict=True)]
+        given = zip(near, problems, begun, strict=True)
+        found = [evaluate(one, Point(own.improved(one, self.tol, w))) for own, one, w in given]
         self.take_over(found, problems, [FINISH])
 
     @internal

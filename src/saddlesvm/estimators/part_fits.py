@@ -102,12 +102,13 @@ class PartFits:
             Each sub-problem seen from a neighbour's solution, of :meth:`ahead` or :meth:`without_each`: a fit only
             follows where the weights that lead from there are not good enough.
         expected : tuple of ndarray of shape (k, d) and of shape (k,), optional
-            Weights and intercepts to begin at rather than at those of `former`; the fit takes a step of its own.
+            Weights and intercepts to begin at rather than at those of `former`, or where `begun` leads; the fit takes
+            a step of its own.
         """
         model = copy.copy(self.model)
         model.C = C
         if begun is not None:
-            model.judge_part(begun, self.posed, self.ready)
+            model.judge_part(begun, self.posed, self.ready, expected)
         elif former is not None:
             start = former.former_fit()
             model.begin_at(start if expected is None else start._replace(coef=expected[0], intercept=expected[1]))

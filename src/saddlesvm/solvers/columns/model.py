@@ -27,7 +27,7 @@ from saddlesvm.solvers.columns.store import ColumnStore, Gram
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
-PASSES = 5  # passes between two Newton steps on the support
+PASSES = 20  # passes between two Newton steps on the support, which take as long with some 1,500 features
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
 RIDGE = 1e-11  # added to the diagonal of the support's matrix, relative to it: columns may depend on each other

@@ -78,17 +78,18 @@ class LeftOut(NamedTuple):
     w: np.ndarray
     factor: np.ndarray
 
-    def improved(self, problem: Problem, tol: float) -> np.ndarray:
+    def improved(self, problem: Problem, tol: float, expected: np.ndarray | None = None) -> np.ndarray:
         """Weights after more steps, until a gap of `tol` is likely or they do not help.
 
         The Hessian is that of all rows' solution as long as the gap falls fast, and then one of its own.
-        `problem` is the one without the rows.
+        `problem` is the one without the rows. Where there are `expected` weights, a step is taken from there instead:
+        what led to them may have seen the rows that were left out.
         """
         factor, before = self.factor, np.inf
-        best = found = _evaluated(problem, self.w)
-        for _ in range(MOST_STEPS):
+        best = found = _evaluated(problem, self.w if expected is None else expected)
+        for taken in range(MOST_STEPS):
             wanted = SURE * tol * best.primal
-            if best.residual <= wanted:
+            if best.residual <= wanted and (taken or expected is None):
                 break
             if best is not found or _too_slow(problem, best.residual / before, best.residual / wanted):
                 if best is not found and before < np.inf and factor is not self.factor:
