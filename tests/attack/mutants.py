@@ -80,7 +80,6 @@ CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than t
     "rescaling": (*TESTS, "tests/fit/test_improved.py", "tests/fit/test_heavy_starts.py"),
     "fingerprint": ("tests/fit/test_checkpoint.py",),
     "on_files": ("tests/rows/test_passes.py", "tests/solvers/test_newton_on_files.py"),
-    "rows/small_types": ("tests/rows", "tests/laws/test_small_types.py"),
 }
 FILES: dict[str, tuple[str, ...]] = {
     name: CLOSER.get(name, tests)
@@ -370,7 +369,7 @@ class Campaign:
             if first_failure([test], self.seconds):
                 self.seconds[test.nodeid] = math.inf
                 failed.append(test.nodeid)
-        print("\n".join(f"left out, because it fails without any change: {name}" for name in failed))
+        print("\n".join(f"left out, because it fails without any change: {name}" for name in failed), flush=True)
         self.course.write_text(json.dumps([self.seconds, self.noticed]))
         return int(len(failed) > FEW)
 
