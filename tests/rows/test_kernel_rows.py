@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
+from saddlesvm.rows import kernel_rows
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.rows.kernels import Kernel, expand, resolve_gamma
 
@@ -28,6 +29,7 @@ def test_working_rows_are_kernel_values(data, metric, dtype, shift):
     kernel = Kernel(metric, 0.1, 3, 1.0)
     source = row_source(kernel, X)
     rows, keep = np.array([5, 250, 17]), np.arange(3, 300, 2)
+    assert (source.count, source.restrict(keep).count) == (300, keep.size)
     out = np.empty((3, 300), np.float32)
     source.block(rows, out)
     exact = pairwise_kernels(X.astype(float), metric=metric, filter_params=True, gamma=0.1, degree=3, coef0=1.0)
@@ -53,6 +55,26 @@ def test_sparse_working_rows_equal_dense_ones(density):
     row_source(Kernel("rbf", 0.3), X).block(np.array([7, 11]), given)
     row_source(Kernel("rbf", 0.3), X.toarray()).block(np.array([7, 11]), expected)
     np.testing.assert_allclose(given, expected, atol=1e-5)
+
+
+class Noted(sparse.csr_array):
+    """A matrix that notes how many values are made dense at once."""
+
+    most = 0
+
+    def toarray(self, *arguments, **options):
+        Noted.most = max(Noted.most, self.shape[0] * self.shape[1])
+        return super().toarray(*arguments, **options)
+
+
+@pytest.mark.parametrize("allowed", [1, 50, 170, 10_000])
+def test_few_sparse_rows_are_made_dense_at_once(allowed, monkeypatch):
+    monkeypatch.setattr(kernel_rows, "DENSE_VALUES", allowed)
+    X = sparse.random(7, 50, 0.3, format="csr", random_state=0)
+    out, Noted.most = np.empty((7, 7)), 0
+    kernel_rows.products(Noted(X), sparse.csr_array(X), out)
+    np.testing.assert_allclose(out, (X @ X.T).toarray(), rtol=1e-13)
+    assert Noted.most == min(7, max(1, allowed // 50)) * 50  # at least a row
 
 
 def test_large_exponents_are_computed_in_float64():
