@@ -18,6 +18,7 @@ from .campaigns import AT_A_TIME, CAMPAIGNS, EVERYTHING, prepare
 from .page import RECORDS, keep, record_of, write
 
 LEAST = 1.0  # seconds of a turn of a campaign, at least: records are in whole seconds
+FIRST = 10  # cases of a campaign without a record
 TURNS = 2  # of every campaign in the given time, where its cases are short enough
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "what-held.md"
 
@@ -64,7 +65,7 @@ def main() -> int:
             prepare(Path(folder))
         while names and (left := end - time.monotonic()) > 0.0:
             name = names.pop(0)
-            size = given.count or size_of(name, of_case.get(name, LEAST), share, left)
+            size = given.count or size_of(name, of_case.get(name, share / FIRST), share, left)
             if not size:
                 continue
             began = time.monotonic()

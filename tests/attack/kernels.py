@@ -110,11 +110,16 @@ class Counted:
     seconds : float
     """
 
-    OVER, LATE = "the time is over", "stopped"
+    OVER, LATE = "it would take too long", "stopped"
 
     def __init__(self, tally: Tally, seconds: float) -> None:
         self.tally, self.end = tally, time.monotonic() + seconds
         self.long: set[str] = set()
+        self.over = False
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep the session, to end it in time."""
+        self.session = session
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -125,11 +130,18 @@ class Counted:
         chosen = [*map(evenly, cases.values())]
         kept = [case for turn in zip_longest(*chosen) for case in turn if case is not None]
         self.tally.outcomes["cases left out"] = len(items) - len(kept)
+        self.tally.outcomes["cases not begun"] = len(kept)
         items[:] = kept
+
+    def pytest_runtest_logstart(self) -> None:
+        """Begin no further test when the time is over."""
+        self.over = time.monotonic() > self.end
+        if self.over:
+            self.session.shouldstop = "the time is over"
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip what would begin too late, and the other cases of a test that took too long."""
-        if time.monotonic() > self.end or test_of(item.nodeid) in self.long:
+        if self.over or test_of(item.nodeid) in self.long:
             pytest.skip(self.OVER)
 
     @pytest.hookimpl(wrapper=True)
@@ -162,8 +174,11 @@ class Counted:
             end = "not begun" if self.OVER in said else "stopped" if said.endswith(f"{self.LATE}')") else "skipped"
         if end == "failed":
             self.tally.failures.append(f"kernels as {MODE}, {report.nodeid}: {said.splitlines()[-1]}")
-        self.tally.cases += end != "not begun"
-        self.tally.outcomes[f"cases {end}"] += 1
+        if end == "not begun":
+            return
+        self.tally.cases += 1
+        self.tally.outcomes.update({f"cases {end}": 1})
+        self.tally.outcomes["cases not begun"] -= 1
         if end != "passed":
             print(f"\n{end}: {report.nodeid}", flush=True)
 
@@ -179,10 +194,8 @@ def main() -> int:
     options = ["-p", "no:cacheprovider", "--tb", "native"]
     if INTERPRETED:
         threading.settrace(called)
-    code = pytest.main(
-        [*options, *(given.tests or [str(TESTS / room) for room in CHOSEN])],
-        plugins=[Counted(tally, given.seconds)],
-    )
+    counted = Counted(tally, given.seconds)
+    code = pytest.main([*options, *(given.tests or [str(TESTS / room) for room in CHOSEN])], plugins=[counted])
     sys.settrace(None)
     threading.settrace(None)  # type: ignore[arg-type]
     reached = met()
@@ -192,7 +205,8 @@ def main() -> int:
     print(MODE, tally, *tally.failures, f"not met: {', '.join(missing) or 'none'}", sep="\n")
     if given.record:
         keep(record_of(tally, 0, 0, time.monotonic() - began) | {"mode": MODE, "not met": missing}, RECORDS)
-    return int(bool(tally.failures) or code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED))
+    sound = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or counted.over
+    return int(bool(tally.failures) or not sound)
 
 
 if __name__ == "__main__":

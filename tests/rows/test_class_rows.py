@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
@@ -35,3 +36,72 @@ def test_a_row_against_many_classes_equals_plain_algebra(form, dtype):
         call_dots(X, 3, W, classes, count, z)
         np.testing.assert_allclose(z[classes[:count]], scores[3, classes[:count]], atol=10 * rounding)
         assert np.isnan(z[classes[count:]]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_the_bodies_that_are_compiled_equal_plain_algebra(form, dtype):
+    """Also where nothing is compiled: dense rows meet four classes at a time, and sparse ones all, or those listed."""
+    random = np.random.default_rng(2)
+    values = (random.normal(size=(5, 9)) * (random.random((5, 9)) < 0.6)).astype(dtype)
+    X = as_rows(values if form == "dense" else csr(values), 0.7)
+    plain = random.normal(size=(11, 10)).astype(dtype)
+    W = class_rows.in_layout(X, plain)
+    kinds = numba.typeof(X), numba.int64, numba.typeof(W)
+    dots = class_rows._pick_dots(*kinds)
+    add_row = class_rows._pick_add_row(*kinds[:2], numba.float64, kinds[2], numba.int64)
+    rounding = 50 * np.finfo(dtype).eps
+    classes = random.permutation(11).astype(np.int16)
+    for i in range(5):
+        row = as_dense_row(X, i)
+        for count in (0, 1, 3, 4, 9, 11):
+            z = np.full(11, np.nan, dtype=dtype)
+            dots(X, i, W, classes, count, z)
+            np.testing.assert_allclose(z[classes[:count]], (plain @ row)[classes[:count]], rtol=0, atol=10 * rounding)
+            assert np.isnan(z[classes[count:]]).all()
+        moved = W.copy()
+        add_row(X, i, 1.5, moved, 7)
+        expected = plain + np.outer(np.arange(11) == 7, 1.5 * row)
+        np.testing.assert_allclose(class_rows.by_class(X, moved), expected, rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_blocks_of_rows_meet_all_classes(form, dtype, monkeypatch):
+    monkeypatch.setattr(class_rows, "FEWEST", 4)
+    random = np.random.default_rng(3)
+    values = (random.normal(size=(23, 9)) * (random.random((23, 9)) < 0.6)).astype(dtype)
+    X = as_rows(values if form == "dense" else csr(values), 0.7)
+    plain = random.normal(size=(3, 10)).astype(dtype)
+    W, factors = class_rows.in_layout(X, plain), random.normal(size=(23, 3)).astype(dtype)
+    rows = np.array([as_dense_row(X, i) for i in range(23)])
+    monkeypatch.setattr(class_rows, "BLOCK_VALUES", 8 * (3 + (9 if form == "dense" else 0)))
+    assert class_rows.block_rows(X, 3) == 8
+    blocks = [*class_rows.class_blocks(X, 3, dtype, smaller=2)]
+    assert [block.size for block in blocks] == [4, 4, 4, 4, 4, 3]
+    rounding = 200 * np.finfo(dtype).eps
+    np.testing.assert_allclose(np.concatenate([block.scores(W) for block in blocks]), rows @ plain.T, atol=rounding)
+    for squared in (False, True):
+        found = W.copy()
+        for block in blocks:
+            block.add(factors[block.rows], found, squared=squared)
+        expected = plain + factors.T @ (rows**2 if squared else rows)
+        np.testing.assert_allclose(class_rows.by_class(X, found), expected, atol=rounding)
+    monkeypatch.undo()
+    assert class_rows.block_rows(X, 10**9) == 64
+    assert class_rows.block_rows(X, 1) == 4096
+    assert [block.size for block in class_rows.class_blocks(X, 3, dtype, smaller=100)] == [23]
+
+
+def test_lists_of_coefficients_add_what_an_array_of_them_adds():
+    random = np.random.default_rng(4)
+    alpha = random.normal(size=(12, 5)) * (random.random((12, 5)) < 0.4)
+    members = np.arange(1, 12, 2, dtype=np.int32)
+    for values in (random.normal(size=(12, 9)), csr(random.normal(size=(12, 9)))):
+        X = as_rows(values, 0.7)
+        found, listed = (np.zeros(class_rows.weights_shape(X, 5)) for _ in range(2))
+        class_rows.add_multiples(X, members, alpha, found)
+        class_rows.add_multiples(X, members, csr(alpha), listed)
+        plain = sum(np.outer(alpha[i], as_dense_row(X, i)) for i in members)
+        np.testing.assert_allclose(class_rows.by_class(X, found), plain, atol=1e-13)
+        np.testing.assert_allclose(listed, found, atol=1e-13)
