@@ -4,7 +4,8 @@ With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner prod
 
     linear          |k - k^|  <=  g r_i r_j
     rbf             |k - k^|  <=  g gamma (r_i + r_j)^2       (squared distances are taken apart: they cancel)
-    poly            |k - k^|  <=  (p + 1) g (gamma r_i r_j + |c|)^p
+    poly, p >= 1    |k - k^|  <=  (p + 1) g (gamma r_i r_j + |c|)^p
+    poly, p < 1     |k - k^|  <=  g^p (gamma r_i r_j + |c|)^p   (its slope at 0 is infinite)
     sigmoid         |k - k^|  <=  g (gamma r_i r_j + |c|)
     laplacian, chi2, cosine     <=  2 g          additive chi2  <=  g sqrt(d) (r_i + r_j)
 
@@ -80,7 +81,7 @@ class KernelErrors:
             case "rbf":
                 return np.stack([r, r * r])
             case "poly" | "polynomial":
-                return np.stack([r ** max(self.kernel.degree, 1.0), np.zeros(r.size)])
+                return np.stack([r**self.kernel.degree, np.zeros(r.size)])
             case _:
                 return np.stack([r, np.zeros(r.size)])
 
@@ -110,8 +111,10 @@ class KernelErrors:
                 found[2, 0] = found[0, 2] = g * gamma
                 found[1, 1], found[0, 0] = 2.0 * g * gamma, 2.0 * g + summed
             case "poly" | "polynomial":
-                p = max(kernel.degree, 1.0)
-                share = ((p + 1.0) * g + 16.0 * p * unit + summed) * 2.0 ** (p - 1.0)
+                p = kernel.degree
+                power = (p + 1.0) * g if p >= 1.0 else g**p if p > 0.0 else 0.0
+                most = max(p, 1.0)
+                share = (power + 16.0 * most * unit + summed) * 2.0 ** (most - 1.0)
                 found[1, 1], found[0, 0] = share * gamma**p, share * c**p
             case "sigmoid":
                 found[1, 1], found[0, 0] = g * gamma, g * c + g + summed
@@ -140,7 +143,7 @@ def _lengths(kernel: Kernel, d: int, r: np.ndarray) -> np.ndarray:
         case "linear":
             return r
         case "poly" | "polynomial":
-            return (abs(kernel.gamma) * r * r + abs(kernel.coef0)) ** (0.5 * max(kernel.degree, 1.0)) + (r == 0.0)
+            return (abs(kernel.gamma) * r * r + abs(kernel.coef0)) ** (0.5 * kernel.degree)
         case "additive_chi2":
             return np.sqrt(2.0 * np.sqrt(d) * r)
         case _:
