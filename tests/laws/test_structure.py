@@ -116,6 +116,40 @@ def test_no_file_takes_a_private_name_of_another() -> None:
     assert taken == []
 
 
+def last_name(node: ast.expr) -> str:
+    """The last word of a name or an attribute, or of what is called or indexed."""
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def factors(node: ast.expr) -> set[str]:
+    """The last names of a product's factors."""
+    if isinstance(node, ast.UnaryOp):
+        return factors(node.operand)
+    if isinstance(node, ast.Call) and last_name(node) == "float":
+        return factors(node.args[0])
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return factors(node.left) | factors(node.right)
+    return {last_name(node)}
+
+
+def test_objectives_are_computed_in_one_place() -> None:
+    """C times losses, or times conjugates, plus or minus anything is an objective. The checker of proofs computes its
+    own: it relies on nothing of this package.
+    """
+    losses = {"paid", "conjugates", "conjugate", "gained", "entropy", "losses", "loss_sums", "conjugate_sum"}
+    elsewhere = [
+        f"{name}: {ast.unparse(node)}"
+        for name, tree in FILES.items()
+        if name not in ("problem/proven_sums.py", "checker.py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))
+        if any("C" in found and found & losses for found in map(factors, (node.left, node.right)))
+    ]
+    assert elsewhere == []
+
+
 def test_imports_stand_at_the_top() -> None:
     for name, tree in FILES.items():
         late = set()

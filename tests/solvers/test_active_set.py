@@ -16,7 +16,7 @@ from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import as_dense_row, as_rows
@@ -110,8 +110,7 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
             assert solved.pull == pytest.approx(dual_weights(problem, alpha))
             plain = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
             assert solved.conjugates == pytest.approx(plain)
-            sums = Sums(0.0, plain, 0.0, problem.regularizer.conjugate(solved.pull))
-            bound = objectives(problem.C, sums)[1]
+            bound = dual_of(problem.C, plain, problem.regularizer.conjugate(solved.pull))
             assert bound <= best.primal + 1e-9 * abs(best.primal)
             if np.isinf(width):
                 assert bound >= best.primal - LEFT_OF_FALL * (before - best.primal) - 1e-8 * abs(best.primal)

@@ -13,7 +13,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
@@ -110,7 +110,7 @@ def test_the_objective_at_zero_is_the_sum_over_all_rows(loss: Loss, weighted: bo
         problem = make_problem(problem.X, problem.y, loss, C=problem.C, weights=weights)
     zeros = np.zeros(50)
     paid = loss_sums(problem.pointwise, problem.members, zeros, 0.0, zeros)[0]
-    expected = objectives(problem.C, Sums(float(paid), 0.0, 0.0, 0.0))[0]
+    expected = primal_of(problem.C, float(paid), 0.0)
     assert Newton._primal_at_zero(problem) == pytest.approx(expected, rel=1e-12)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from saddlesvm.problem import array_losses
 from saddlesvm.problem.certificate import Point, best_scale
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import kernel
@@ -73,7 +73,7 @@ def _best_scaled(problem: Problem, candidates: Iterator[np.ndarray]) -> np.ndarr
         factor = best_scale(problem, alpha, reached, SCALE_PRECISION)
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
         reached_conjugate = problem.regularizer.conjugate_along(reached)(factor)
-        _, dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, reached_conjugate))
+        dual = dual_of(problem.C, conjugates, reached_conjugate)
         if dual > value:
             best, value = factor * alpha, dual
     return best

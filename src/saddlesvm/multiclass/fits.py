@@ -22,7 +22,7 @@ from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, subgradient, value
 from saddlesvm.problem.problem import Strength, resolve_C
-from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.proven_sums import Sums, primal_of
 from saddlesvm.problem.rounding import gamma
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.threads import Schedule, interruptible, results_of
@@ -214,7 +214,7 @@ class WithoutWeights:
         strength = Strength(C, int(sides[2]), self.C is None, self.share)
         b, paid = best_constant(self.loss, sides[0], sides[1], self.charge / C)
         charged = 0.5 * self.charge * b * b if b else 0.0
-        rounding = gamma(sides[2] + ROUNDINGS) * (C * paid + charged)
+        rounding = gamma(sides[2] + ROUNDINGS) * primal_of(C, paid, charged)
         certificate = Certificate.of(strength, Sums(paid, 0.0, charged, 0.0, rounding))
         end = Outcome.TIME_LIMIT, self.tol, 0.0, 0, 0.0, 0.0
         return FitResult(self.coef, b, self.alpha, certificate, *end, Trace(), REASON)

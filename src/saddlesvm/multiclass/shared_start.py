@@ -34,6 +34,7 @@ from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.certificate import Certificate, Point, certificates_of
 from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import class_blocks, new_weights
 from saddlesvm.rows.layouts import Dense, Rows, dtype_of, n_rows
@@ -95,7 +96,7 @@ class ClassNewton(ClassRun):
             self.bends[block.rows] = s * methods.curvature(loss, z, y)
             block.add(self.alpha[block.rows].astype(self.dtype), pull)
         self.passes += 1.0
-        return 0.5 * (W * W).sum(axis=1) + C * paid, W - C * pull.astype(np.float64)
+        return primal_of(C, paid, 0.5 * (W * W).sum(axis=1)), W - C * pull.astype(np.float64)
 
     def _direction(self, gradient: np.ndarray, open_: np.ndarray, stop: Callable[[], bool]) -> np.ndarray:
         """Rough solutions of the problems' equations, zero for those that are done; shape (B, d + 1)."""

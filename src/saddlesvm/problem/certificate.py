@@ -25,7 +25,7 @@ from saddlesvm.problem.intercepts import Group
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength, is_classification
-from saddlesvm.problem.proven_sums import Sums, norm_of, objectives, summed
+from saddlesvm.problem.proven_sums import Sums, dual_of, norm_of, primal_of, summed
 from saddlesvm.problem.rounding import (
     STILL,
     UNIT,
@@ -105,7 +105,8 @@ class Certificate:
 
         Every certificate is made here. The dual point zero, where it is feasible, takes the place of a worse one.
         """
-        primal, dual = objectives(strength.C, sums)
+        primal = primal_of(strength.C, sums.paid, sums.regularizer)
+        dual = dual_of(strength.C, sums.conjugates, sums.regularizer_conjugate)
         own = ASSEMBLING * UNIT
         above = (1.0 + own) * sums.primal_rounding + own * (abs(sums.regularizer) + strength.C * abs(sums.paid))
         charged = abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates)
@@ -456,7 +457,7 @@ def best_scale(
 
     def negated_dual(factor: float) -> float:
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
-        return problem.C * sums + conjugate(factor)
+        return -dual_of(problem.C, float(sums), conjugate(factor))
 
     parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic
     if parabola:  # through zero
@@ -481,7 +482,7 @@ def _offset_margins(problem: Problem, w: np.ndarray, given: bool) -> tuple[np.nd
 
 def mostly_rounding(C: float, sums: Sums) -> bool:
     """Whether the bound on the rounding of the dual objective is most of a gap, and not a small one."""
-    primal, dual = objectives(C, sums)
+    primal, dual = primal_of(C, sums.paid, sums.regularizer), dual_of(C, sums.conjugates, sums.regularizer_conjugate)
     return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))
 
 

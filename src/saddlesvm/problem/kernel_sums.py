@@ -294,7 +294,7 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
             first = begin + programs.starts[k, programs.groups[group]]
             end = begin + programs.starts[k, programs.groups[group + 1]]
             own[0], own[1] = offset, end - first
-            for start in range(first, end, LEAF):  # leaf by leaf: see rounding.depth
+            for start in range(first, end, LEAF):  # leaf by leaf: see rounding.loss_sizes
                 paid = conjugates = charged = 0.0
                 for i in range(start, min(start + LEAF, end)):
                     b, f, a, y = point[0][i], point[1][i], point[2][i], programs.y[i]

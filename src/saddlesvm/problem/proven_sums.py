@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from saddlesvm.problem.rounding import (
     paid_rounding,
     to_the_sum,
 )
+
+Value = TypeVar("Value", float, np.ndarray)
 
 
 class Sums(NamedTuple):
@@ -61,9 +63,14 @@ class Sums(NamedTuple):
     at_zero: float = 0.0
 
 
-def objectives(C: float, sums: Sums) -> tuple[float, float]:
-    """The primal and the dual objective in the C form: the only place where they are computed."""
-    return sums.regularizer + C * sums.paid, -C * sums.conjugates - sums.regularizer_conjugate
+def primal_of(C: float, paid: Value, charged: Value) -> Value:
+    """The primal objective in the C form, of the sum of losses and the regulariser: it is computed nowhere else."""
+    return charged + C * paid
+
+
+def dual_of(C: float, conjugates: Value, charged: Value) -> Value:
+    """The dual objective in the C form, of the sum of conjugates and R*: it is computed nowhere else."""
+    return -C * conjugates - charged
 
 
 def accounted(C: float, paid: Bounded, conjugates: Bounded, own: Bounded, reached: Bounded) -> Sums:

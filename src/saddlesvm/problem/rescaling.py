@@ -21,7 +21,7 @@ from saddlesvm.problem.crammer_singer import JointProblem, score_sums
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.scores import scores_of_rows
@@ -89,7 +89,7 @@ def multiple(
 
     def objective(factor: float) -> float:
         paid = loss_sums(terms, problem.members, factor * z, offset, nothing)[0] + kind.paid(offset)
-        return objectives(problem.C, Sums(paid, 0.0, charged(factor), 0.0))[0]
+        return primal_of(problem.C, paid, charged(factor))
 
     before = np.inf
     for _ in range(TURNS):
@@ -153,7 +153,7 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
 
         def objective(factor: float, W: np.ndarray = W, scores: np.ndarray = scores) -> float:
             paid = float(weights @ problem.joint.values(factor * scores, own))
-            return objectives(problem.C, Sums(paid, 0.0, problem.regularizer.value(factor * W), 0.0))[0]
+            return primal_of(problem.C, paid, problem.regularizer.value(factor * W))
 
         factor, value = lowest(objective)
         yield value, Point(w=factor * W)
@@ -165,8 +165,7 @@ def _multiples(problem: JointProblem, model: Evaluation | None) -> Iterator[Cand
         return
     W = np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
     for factor, paid in zip(FACTORS, score_sums(problem, W, FACTORS).tolist(), strict=False):
-        sums = Sums(paid, 0.0, problem.regularizer.value(factor * W), 0.0)
-        yield objectives(problem.C, sums)[0], Point(w=factor * W)
+        yield primal_of(problem.C, paid, problem.regularizer.value(factor * W)), Point(w=factor * W)
 
 
 @candidates.register(KernelProblem)

@@ -47,11 +47,6 @@ def gamma(count: float) -> float:
     return part / (1.0 - part) if part < 1.0 else math.inf
 
 
-def depth(count: float) -> float:
-    """Additions that a term of a sum over so many rows goes through at most: in its leaf, then among the leaves."""
-    return LEAF + count / LEAF + 8.0
-
-
 class Bounded(NamedTuple):
     """A number as it was computed, and by how much the exact one can be larger."""
 
@@ -79,9 +74,10 @@ class LossSizes(NamedTuple):
 
 
 def loss_sizes(loss: Loss, rows: float) -> LossSizes:
-    """The sizes of a loss that is summed over so many rows, leaf by leaf."""
-    additions = depth(rows)
-    return LossSizes(steepest(loss), loss.largest_curvature(), additions, gamma(additions + loss_units(loss)))
+    """The sizes of a loss that is summed over so many rows: a term is added up in its leaf, then among the leaves."""
+    additions = LEAF + rows / LEAF + 8.0
+    slope = max(map(abs, (*loss.bounds(-1.0, 1.0), *loss.bounds(1.0, 1.0))))
+    return LossSizes(slope, loss.largest_curvature(), additions, gamma(additions + loss_units(loss)))
 
 
 class RowSizes(NamedTuple):
@@ -340,11 +336,6 @@ def to_the_sum(
 def moved(norm: float, distance: float) -> float:
     """By how much half a squared norm can grow as its point moves so far, with room for rounding."""
     return distance * (norm + distance)
-
-
-def steepest(loss: Loss) -> float:
-    """The largest slope of a loss; infinite for one without."""
-    return max(map(abs, (*loss.bounds(-1.0, 1.0), *loss.bounds(1.0, 1.0))))
 
 
 def loss_units(loss: Loss) -> int:

@@ -26,7 +26,7 @@ SUMS = 5  # that a certificate takes from the rows
 def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
     """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two."""
     paid = conjugates = coupled = charged = crossed = 0.0
-    for start in range(0, members.size, LEAF):  # leaf by leaf: see rounding.depth
+    for start in range(0, members.size, LEAF):  # leaf by leaf: see rounding.loss_sizes
         p = c = q = sizes = crossings = 0.0
         for k in range(start, min(start + LEAF, members.size)):
             i = members[k]

@@ -36,7 +36,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.on_files import certificate_of_sweep
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
@@ -76,7 +76,7 @@ class Judgement(Group):
 
     def primal(self, problem: Problem) -> float:
         """The objective of the model, in the C form."""
-        return objectives(problem.C, Sums(self.primal_paid, 0.0, problem.regularizer.value(self.model), 0.0))[0]
+        return primal_of(problem.C, self.primal_paid, problem.regularizer.value(self.model))
 
 
 @dataclass

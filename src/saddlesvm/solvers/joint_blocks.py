@@ -26,7 +26,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem, joint_certificate
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import Sums, dual_of, primal_of
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.class_rows import add_combinations, by_class, in_layout, weights_shape
 from saddlesvm.rows.files import RowBlock
@@ -194,7 +194,7 @@ class JointBlocks(Blocks):
         """Newton's method for the kept rows; their variables are taken over where they prove more."""
         W = by_class(local.X, state.w.reshape(weights_shape(local.X, local.n_classes)))
         own = np.arange(alpha.shape[0]), local.codes
-        before = objectives(problem.C, Sums(0.0, -float(alpha[own].sum()), 0.0, problem.regularizer.conjugate(W)))[1]
+        before = dual_of(problem.C, -float(alpha[own].sum()), problem.regularizer.conjugate(W))
         finish = JointFinish(local, alpha, fixed=W - dual_weights(local, alpha), memory=self.memory)
         cost, most = 0.0, EPOCHS * joint_epoch_cost(problem)
         while finish.steps < (FEWEST_STEPS if cost > most else MOST_STEPS) and not time_is_up():
@@ -209,8 +209,9 @@ class JointBlocks(Blocks):
 
     def _objectives(self, problem: Any, state: BlocksState) -> tuple[float, float]:
         """The primal objective of the weights that this sweep judges, and the dual one, in the C form."""
-        charged, conjugate = problem.regularizer.value(state.judged), problem.regularizer.conjugate(state.w)
-        return objectives(problem.C, Sums(state.paid, state.conjugates, charged, conjugate))
+        C, regularizer = problem.C, problem.regularizer
+        primal = primal_of(C, state.paid, regularizer.value(state.judged))
+        return primal, dual_of(C, state.conjugates, regularizer.conjugate(state.w))
 
     def _end_of_sweep(self, problem: Problem, state: BlocksState) -> None:
         assert isinstance(state, JointBlocksState)

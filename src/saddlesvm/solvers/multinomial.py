@@ -24,9 +24,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Point, objectives
+from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of, evaluation_of
-from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.rows.class_rows import by_class
 from saddlesvm.rows.layouts import dtype_of
@@ -156,7 +156,7 @@ class Multinomial(SolverBase):
         W = state.w + state.length * state.equations.solution if moves else state.w.copy()
         found = problem.response(W, self._room(problem, state), self._precision(problem, state.coarse))
         charged = problem.regularizer.value(by_class(problem.X, W))
-        primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
+        primal = primal_of(problem.C, found.paid, charged)
         if state.steps == 0 and not self._better_than_zero(problem, primal):
             state.w[:] = 0.0  # a start far out: its probabilities have nothing to go by
             state.work.certificate = None

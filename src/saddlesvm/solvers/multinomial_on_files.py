@@ -24,10 +24,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point, objectives
+from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.rows.class_rows import by_class, weights_shape
 from saddlesvm.rows.files import chosen_rows
 from saddlesvm.rows.layouts import dtype_of
@@ -222,8 +222,7 @@ def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
 def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
     """Objective and gradient at weights, by what the rows respond."""
     charged = problem.regularizer.value(by_class(problem.X, _layout(problem, flat)))
-    primal, _ = objectives(problem.C, Sums(found.paid, 0.0, charged, 0.0))
-    return primal, (problem.charged(_layout(problem, flat)) - found.pull).ravel()
+    return primal_of(problem.C, found.paid, charged), (problem.charged(_layout(problem, flat)) - found.pull).ravel()
 
 
 def _remember(state: MultinomialFilesState, move: np.ndarray, turn: np.ndarray) -> None:

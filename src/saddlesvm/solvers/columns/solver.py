@@ -34,7 +34,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Shape, is_smooth, traits_of
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.clock import time_is_up
@@ -327,8 +327,8 @@ class Columns(SolverBase):
         factor = regularizer.domain_scale(pull)
         conjugates = conjugate_sum(problem.pointwise, problem.members, dual_point, factor)
         charged = regularizer.conjugate_along(pull)(factor)
-        sums = Sums(float(answers.sums[0]), float(conjugates), regularizer.value(state.w), charged)
-        primal, dual = objectives(problem.C, sums)
+        primal = primal_of(problem.C, float(answers.sums[0]), regularizer.value(state.w))
+        dual = dual_of(problem.C, float(conjugates), charged)
         state.best.keep((primal, dual), state.w, factor * dual_point)
         state.estimate = state.best.relative_gap
         left = problem.C * float(answers.sums[:3].sum())

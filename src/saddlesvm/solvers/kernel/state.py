@@ -15,7 +15,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_feasible
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.runtime.durable import demand, stored
@@ -192,7 +192,7 @@ def measure(problem: KernelProblem, state: KernelState) -> None:
         paid += charge + side.intercept.paid(float(state.offsets[k]))
         conjugates += conjugate
         norm += 0.5 * problem.C * coupled
-    state.estimate = Certificate(*objectives(problem.C, Sums(paid, conjugates, norm, norm))).relative_gap
+    state.estimate = Certificate(primal_of(problem.C, paid, norm), dual_of(problem.C, conjugates, norm)).relative_gap
     rise, fall = wishes(problem, state, at_work)
     rising, falling = movable(state)
     for k, side in enumerate(problem.sides):

@@ -35,7 +35,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
+from saddlesvm.problem.proven_sums import Facts, Sums, dual_of, primal_of, summed
 from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
@@ -262,7 +262,7 @@ class ActiveSet(OverPasses):
             return self.of_sample(setting, int(found.rows[0]))
         w, paid = self.at, float(found.sums[0])
         self.passes, self.active = self.passes + 1, found.taken
-        primal = objectives(setting.C, Sums(paid, 0.0, setting.regularizer.value(w), 0.0))[0]
+        primal = primal_of(setting.C, paid, setting.regularizer.value(w))
         if primal < self.primal:
             self.primal, self.paid, self.model = primal, paid, w
             self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
@@ -302,8 +302,7 @@ class ActiveSet(OverPasses):
         if self.width == 0.0:
             self.at, self.width = solved.w, solved.width
             return False
-        sums = Sums(0.0, solved.conjugates, 0.0, setting.regularizer.conjugate(solved.pull))
-        dual = objectives(setting.C, sums)[1]
+        dual = dual_of(setting.C, solved.conjugates, setting.regularizer.conjugate(solved.pull))
         former = self.dual if self.balanced or not setting.regularizer.intercept.constrained else -np.inf
         better = solved.balanced and dual > former
         if better:

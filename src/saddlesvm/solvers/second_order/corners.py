@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows.files import chosen_rows, stacked_rows
@@ -235,7 +235,7 @@ class Model(NamedTuple):
         """The model's minimum, and by how much it is lower than the start."""
         begin = np.append(start, 0.0)
         paid = loss_sums(problem.pointwise, problem.members, margins(problem, begin), 0.0, alpha)[0]
-        begun = objectives(problem.C, Sums(float(paid), 0.0, problem.regularizer.value(begin), 0.0))[0]
+        begun = primal_of(problem.C, float(paid), problem.regularizer.value(begin))
         solver = Newton(warm_up=0, memory=self.setting.memory)
         best = solver.best_from(problem, Point(begin, alpha), ROUNDED * abs(self.primal), begun=begun)
         return best.w[:-1], begun - best.primal

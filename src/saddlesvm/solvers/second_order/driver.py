@@ -31,7 +31,7 @@ import numpy as np
 
 from saddlesvm.problem.intercepts import Intercept
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.proven_sums import Facts, Sums
+from saddlesvm.problem.proven_sums import Facts, Sums, primal_of
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among
 from saddlesvm.runtime.clock import time_is_up
@@ -316,7 +316,7 @@ class OverPasses(Group):
             return False
         ahead = self.at - self.back
         charged = np.array([regularizer.value(self.back + place * ahead) for place in TRIALS])
-        objectives = np.nan_to_num(charged + C * line, nan=np.inf)
+        objectives = np.nan_to_num(primal_of(C, line, charged), nan=np.inf)
         best = int(objectives.argmin())
         fall = self.before - float(objectives[best])
         if fall > 0.0 and not self.before - primal >= ENOUGH * fall:

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.second_order.equations import penalty_of
@@ -129,8 +129,7 @@ def _evaluated(problem: Problem, w: np.ndarray) -> Evaluated:
     answers = Answers.room(members.size)
     respond_to_weights(smoothed_terms(problem), problem.X, members, w, np.empty(members.size), answers, pulled)
     gradient = problem.regularizer.curvature(w) * w - problem.C * pulled
-    sums = Sums(float(answers.sums[0]), 0.0, problem.regularizer.value(w), 0.0)
-    primal = objectives(problem.C, sums)[0]
+    primal = primal_of(problem.C, float(answers.sums[0]), problem.regularizer.value(w))
     return Evaluated(w, gradient, answers.bend, primal, 0.5 * float(gradient @ gradient))
 
 

@@ -34,7 +34,7 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.class_rows import by_class, in_layout, new_weights
@@ -180,8 +180,8 @@ class JointFinish(Standing, State):
         self.gradient = self.W - V
         self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
         charged = 0.5 * square(self.W) - self._pulled_by_fixed(self.W)
-        sums = Sums(paid, -gained, charged, 0.5 * square(V))
-        if self.best.keep(objectives(C, sums), self.W, self.alpha):
+        both = primal_of(C, paid, charged), dual_of(C, -gained, 0.5 * square(V))
+        if self.best.keep(both, self.W, self.alpha):
             self.pull = V
         self.estimate, self.active = self.best.relative_gap, max(1, int(np.count_nonzero(self.counts)))
 

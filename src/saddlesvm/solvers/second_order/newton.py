@@ -41,7 +41,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import Dense
@@ -272,7 +272,7 @@ class Newton(SolverBase):
         y = few if few.size else y
         every, nowhere = np.arange(y.size, dtype=problem.members.dtype), np.zeros(y.size)
         paid = loss_sums(Pointwise(loss, y, weights, small), every, nowhere, 0.0, nowhere)[0]
-        return objectives(problem.C, Sums(float(paid), 0.0, 0.0, 0.0))[0]
+        return primal_of(problem.C, float(paid), 0.0)
 
     @staticmethod
     def _keep_start(problem: Problem, state: NewtonState) -> None:
@@ -284,7 +284,7 @@ class Newton(SolverBase):
         alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
         charged = problem.regularizer.conjugate(dual_weights(problem, alpha))
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
-        state.best.alpha, state.best.dual = alpha, objectives(problem.C, Sums(0.0, conjugates, 0.0, charged))[1]
+        state.best.alpha, state.best.dual = alpha, dual_of(problem.C, conjugates, charged)
 
     def _of_descent(self, problem: Problem, seed: int) -> tuple[Point, int]:
         """The point after a few epochs of dual coordinate descent, and the row visits they took."""
@@ -450,9 +450,9 @@ class Newton(SolverBase):
             conjugates = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)[1]
             w_dual = dual_weights(problem, alpha)
         regularizer, paid = problem.regularizer, paid + problem.intercept.asked * float(state.w[-1])
-        sums = Sums(paid, conjugates, regularizer.value(state.w), regularizer.conjugate(w_dual))
-        state.best.keep(objectives(problem.C, sums), state.w, alpha)
-        if is_nothing(problem, sums.regularizer_conjugate):
+        primal, half = primal_of(problem.C, paid, regularizer.value(state.w)), regularizer.conjugate(w_dual)
+        state.best.keep((primal, dual_of(problem.C, conjugates, half)), state.w, alpha)
+        if is_nothing(problem, half):
             state.satisfied = True
         state.estimate = state.best.relative_gap
 

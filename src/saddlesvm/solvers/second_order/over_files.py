@@ -20,7 +20,7 @@ from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives, summed
+from saddlesvm.problem.proven_sums import Sums, dual_of, summed
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.memory_plan import matrix_bytes
@@ -245,7 +245,7 @@ def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
     """Take the bound of the dual point over that was carried through the first sweep."""
     method, (pull, conjugates, charged, sizes) = state.method, carried.found()
     if method.balances:
-        dual = objectives(problem.C, Sums(0.0, conjugates, 0.0, problem.regularizer.conjugate(pull)))[1]
+        dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
     found = 0.0, conjugates, np.inf, charged, np.inf

@@ -34,7 +34,7 @@ import numpy as np
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.proven_sums import Facts, Sums, objectives, summed
+from saddlesvm.problem.proven_sums import Facts, Sums, dual_of, primal_of, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes
 from saddlesvm.runtime.durable import demand, growing
@@ -192,9 +192,8 @@ class NewtonOverPasses(OverPasses):
         self.model, self.pull, self.sums, self.sizes = w, C * found.pull, found.sums, found.sizes
         self.signed = found.signed
         self.active, self.passes = int(found.bent[0]), self.passes + 1
-        charged = regularizer.value(w), regularizer.conjugate(self.pull)
-        primal, self.dual = objectives(C, Sums(float(found.sums[0]), float(found.sums[1]), *charged))
-        self.primal = primal
+        self.primal = primal = primal_of(C, float(found.sums[0]), regularizer.value(w))
+        self.dual = dual_of(C, float(found.sums[1]), regularizer.conjugate(self.pull))
         turned = self.turns_back(C, regularizer, found.line, primal)
         if self.wide and not turned:
             self._solve(regularizer, found)

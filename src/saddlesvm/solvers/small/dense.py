@@ -14,7 +14,7 @@ from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, objectives
+from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.rows.layouts import float64_matrix
 from saddlesvm.rows.matrix import Dense
 from saddlesvm.runtime.clock import clock, time_is_up
@@ -144,7 +144,7 @@ class Small:
             pulled = self.weights(a) if pulled is None else pulled
             own, reached = 0.5 * ((u * u) @ self.penalty), 0.5 * (pulled * pulled).sum(axis=-1)
         conjugates: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=-1)
-        return Found(u, a, *objectives(self.C, Sums(self.paid(z), conjugates, own, reached)))
+        return Found(u, a, primal_of(self.C, self.paid(z), own), dual_of(self.C, conjugates, reached))
 
     def paid(self, z: np.ndarray) -> Any:
         """``sum_i s_i phi_i(z_i)`` of each run."""

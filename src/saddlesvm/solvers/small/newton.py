@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
@@ -109,7 +110,7 @@ def response(small: Small, u: np.ndarray, z: np.ndarray) -> At:
 
 def own(small: Small, at: At) -> float:
     """The objective of a single point."""
-    return float(0.5 * (small.penalty @ (at.u[0] * at.u[0])) + small.C * small.paid(at.z[0]))
+    return primal_of(small.C, float(small.paid(at.z[0])), float(0.5 * (small.penalty @ (at.u[0] * at.u[0]))))
 
 
 def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
@@ -154,7 +155,7 @@ def ends(small: Small, relative_gap: float, most: int) -> Together:
     for step in range(1, most + 1):
         moved, gaps = stepped(small, at)
         if (gaps <= relative_gap * primal).any():  # primal objectives fall: those of earlier steps are no smaller
-            primal = 0.5 * inner(moved.u, moved.u) + small.C * small.paid(moved.z)
+            primal = primal_of(small.C, small.paid(moved.z), 0.5 * inner(moved.u, moved.u))
         going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1) & (step < most)
         at = moved
         if not going.all():
