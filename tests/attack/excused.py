@@ -20,6 +20,10 @@ LINE = "factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if ben
 
 AT_ONCE = "AT_ONCE = {}  # rows per list of those with a coefficient"
 OWNER = "self.owner = np.full(self.capacity, {})"
+PANELS = "BLOCK, PANEL = {}, {}  # rows, and columns, of the features that are computed at once"
+AT_BOUND = "left, right = slopes(terms.loss, a, {}, terms.y[i], weight_of(terms.weights, i))"
+MAPPED = "MAPPED_VALUES = {}  # of rows that are mapped from files, whose pages count as memory while they are used"
+PARTS = "def parts_of_rows(X: Any, least: int = {}) -> Iterator[slice]:"
 ALIGNED = 'bfloat16 = np.dtype([("bfloat16", "<u2")], align={})'
 WIDENED = "AT_ONCE = {}  # bfloat16 numbers that are widened at once, by way of a copy"
 BUFFERS = "return self.thread.submit(self._read, chunks, list(judged), self.buffers[{}])"
@@ -94,6 +98,19 @@ EXCUSED: dict[tuple[str, str, str], str] = {
         ],
         "only compiled code reads how a record of one number is aligned": [
             ("rows/small_types", ALIGNED.format("True"), ALIGNED.format("False"))
+        ],
+        "how many features are computed at once is a choice of speed": [
+            ("rows/landmarks", PANELS.format(*ours), PANELS.format(*others))
+            for ours, others in (((4096, 256), (4096, 257)), ((4096, 256), (4096, 255)), ((4096, 256), (4097, 256)))
+        ],
+        "how many values are read at once is a choice of memory": [
+            ("rows/scores", MAPPED.format("500_000"), MAPPED.format(other)) for other in ("499999", "500001")
+        ],
+        "a part is far larger than one value or two": [
+            ("rows/scores", PARTS.format("1"), PARTS.format(other)) for other in ("2", "0")
+        ],
+        "whether a variable is at a bound does not depend on the margin": [
+            ("intercepts", AT_BOUND.format("0.0"), AT_BOUND.format(other)) for other in ("-1.0", "1.0")
         ],
         "two buffers take turns, whichever is the first": [
             ("rows/files", BUFFERS.format("0"), BUFFERS.format(other)) for other in (" -1", " 1")

@@ -19,6 +19,7 @@ from saddlesvm.problem.intercepts import (
     best_offset,
     intercept_kind,
     make_intercept,
+    signed_sums,
 )
 from saddlesvm.problem.losses import Absolute, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
@@ -102,6 +103,42 @@ def test_weak_duality_and_the_best_offset_with_any_sum(loss: Loss, size: float, 
     feasible = plain_dual(problem, alpha)  # zero is not
     assert found.certificate.dual == pytest.approx(feasible, abs=1e-9 * height)
     assert found.certificate.sound
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), Absolute()], ids=named)
+@pytest.mark.parametrize("start", [-300.0, 0.0, 2.5])
+def test_the_best_offset_is_found_from_any_start(loss: Loss, start: float) -> None:
+    """Also where the loss is flat, or has no curvature, at the start."""
+    problem = small_problem(loss, n=30, d=2)
+    terms, members = problem.pointwise, problem.members
+    z = np.random.default_rng(0).normal(size=30)
+
+    def objective(offset: float) -> float:
+        return sum(loss.value(one + offset, target) for one, target in zip(z, problem.y, strict=True))
+
+    best = best_offset(terms, members, z, start)
+    around = np.concatenate([best + np.geomspace(1e-4, 10.0, 30), best - np.geomspace(1e-4, 10.0, 30)])
+    assert objective(best) <= min(map(objective, around)) + 1e-9 * objective(best)
+    assert best_offset(terms, members, z, best) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Absolute()], ids=named)
+def test_sums_of_variables_tell_signs_and_bounds_apart(loss: Loss) -> None:
+    random = np.random.default_rng(1)
+    problem = small_problem(loss, weights=random.random(60) + 0.5)
+    low, high = np.array([loss.bounds(y, s) for y, s in zip(problem.y, problem.weights, strict=True)]).T
+    ends = np.clip(np.where(random.random(60) < 0.5, low, high), -2.0, 2.0)
+    alpha = ends * random.choice([0.0, 0.3, 1.0], 60)
+    inner = (alpha > low) & (alpha < high)
+    plain = [size[chosen].sum() for chosen in (inner | True, inner) for size in (alpha.clip(0), (-alpha).clip(0))]
+    found = signed_sums(problem.pointwise, problem.members, alpha)
+    assert found == pytest.approx(plain, rel=1e-12)
+    assert inner.any()
+    assert loss.bounds(1.0, 1.0)[1] == np.inf or plain[0] > plain[2] > 0.0
+
+
+def test_an_intercept_has_a_feature_of_one_by_default() -> None:
+    assert (Absent().scale, Regularized().scale, Free().scale) == (0.0, 1.0, 1.0)
 
 
 def test_variables_are_lengthened_where_shortening_does_not_lead_to_the_sum() -> None:

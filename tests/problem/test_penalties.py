@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,11 +14,23 @@ from scipy.optimize import minimize_scalar
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.problem import penalties
 from saddlesvm.problem.certificate import Point, best_scale, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent, Free, Regularized
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
-from saddlesvm.problem.penalties import L2, ElasticNet, Penalty, score
+from saddlesvm.problem.penalties import (
+    L1,
+    L2,
+    ElasticNet,
+    Penalty,
+    elastic_net,
+    holds_square,
+    is_penalty,
+    modulus,
+    parts_of,
+    score,
+)
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.sums import dual_weights
@@ -261,3 +274,36 @@ def test_solvers_that_need_half_a_square_say_so() -> None:
         fit(problem, SDCA(start="sgd"), Limits(tol=1e-3))
     with pytest.raises(ValueError, match="supports penalty='l2' only, not ElasticNet"):
         make_joint_problem(problem.X, np.zeros(40), 3, Hinge(), C=1.0, penalty=ElasticNet(0.1))
+
+
+def test_an_elastic_net_is_scikit_learns() -> None:
+    w, v = 0.7, -1.3
+    for l1_ratio in (0.0, 0.2, 0.9, 1.0):
+        made, share = elastic_net(l1_ratio)
+        assert share * made.value(w) == pytest.approx(0.5 * (1.0 - l1_ratio) * w * w + l1_ratio * abs(w), rel=1e-14)
+        assert isinstance(made, L2 if l1_ratio == 0.0 else L1 if l1_ratio == 1.0 else ElasticNet)
+        square, l1 = parts_of(made)  # type: ignore[misc]
+        assert made.value(w) == pytest.approx(0.5 * square * w * w + l1 * abs(w), rel=1e-14)
+        assert modulus(made) == square
+        assert is_penalty(made)
+        assert holds_square(made) == (l1_ratio < 1.0)
+        assert made.curvature(v) == (float(abs(v) > l1) if square else 0.0)
+        assert made.curvature(0.0) == (1.0 if l1_ratio == 0.0 else 0.0)
+    for bad in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="l1_ratio must be from 0"):
+            elastic_net(bad)
+    assert parts_of(Heavier(2.0)) is None
+    assert modulus(Heavier(2.0)) == 0.0
+    assert not is_penalty((1.0,))
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_the_bodies_of_scores_that_are_compiled_equal_the_plain_ones(layout: str) -> None:
+    X = as_rows(matrix(6, 4, density=0.6) if layout == "dense" else csr(matrix(6, 4, density=0.6)), 2.5)
+    v = np.random.default_rng(0).normal(size=5)
+    for penalty in (L2(), ElasticNet(0.3), Heavier(2.0)):
+        kinds = [numba.typeof(one) for one in (penalty, X, 1, v, 0.7)]
+        body = penalties._pick_score(*kinds)
+        assert [body(penalty, X, i, v, 0.7) for i in range(6)] == pytest.approx(
+            [score(penalty, X, i, v, 0.7) for i in range(6)], rel=1e-13
+        )

@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from saddlesvm.rows import landmarks
 from saddlesvm.rows.kernel_errors import kernel_errors, projected_squares
 from saddlesvm.rows.kernels import Kernel
-from saddlesvm.rows.landmarks import make_landmarks
+from saddlesvm.rows.landmarks import draw_landmarks, make_landmarks
 
 
 def exact_square(X: np.ndarray, Z: np.ndarray, beta: np.ndarray) -> Fraction:
@@ -58,3 +60,40 @@ def test_the_smallest_eigenvalue_is_below_that_of_the_matrix() -> None:
     for gamma in (0.01, 0.1, 1.0):
         made = make_landmarks(Kernel("rbf", gamma), X, np.arange(40))
         assert 0.0 < made.least <= np.linalg.eigvalsh(Kernel("rbf", gamma)(made.points, made.points))[0]
+
+
+@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.3), Kernel("poly", 0.2, 2, 1.0)], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_products_of_features_are_projected_kernel_values(
+    kernel: Kernel, form: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landmarks, "BLOCK", 16)
+    monkeypatch.setattr(landmarks, "PANEL", 3)
+    X = np.random.default_rng(2).normal(size=(50, 4))
+    chosen = draw_landmarks(kernel, X, np.arange(0, 50, 2), 8, np.random.RandomState(0))
+    assert np.unique(chosen).size == chosen.size == 8
+    assert (chosen % 2 == 0).all()
+    made = make_landmarks(kernel, form(X), chosen)
+    between, among = kernel(X, X[made.rows]), kernel(X[made.rows], X[made.rows])
+    exact = between @ np.linalg.solve(among, between.T)
+    found = made.features(form(X))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.astype(float) @ found.T.astype(float), exact, rtol=0, atol=2e-4 * exact.max())
+    known = made.features(form(X), found[:, :4])
+    np.testing.assert_allclose(known, found, rtol=0, atol=1e-4 * np.abs(found).max())
+    w = np.random.default_rng(3).normal(size=made.rows.size)
+    np.testing.assert_allclose(between @ made.coefficients(w), found @ w, rtol=0, atol=2e-3)
+    assert draw_landmarks(kernel, X, np.arange(50), 8, np.random.RandomState(1), given=chosen[:3])[:3].tolist() == (
+        chosen[:3].tolist()
+    )
+
+
+def test_landmarks_that_are_near_each_other_ask_for_float64() -> None:
+    X = np.array([[0.0], [1.0], [1.02]])
+    assert not make_landmarks(Kernel("rbf", 1.0), X, np.array([0, 1])).fine
+    assert make_landmarks(Kernel("rbf", 1.0), X, np.array([0, 1, 2])).fine
+
+
+def test_the_value_of_a_single_landmark_may_be_rounding() -> None:
+    made = make_landmarks(Kernel("poly", 1.0, 1, -1.0 + 2.0**-50), np.ones((1, 1)), np.array([0]))
+    assert (made.rows.tolist(), made.least) == ([0], 0.0)
