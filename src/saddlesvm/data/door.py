@@ -354,8 +354,10 @@ def check_targets(y: Any, n: int) -> np.ndarray:
     ValueError
         As for labels, or not numbers, NaN or infinity.
     """
-    targets = check_array(check_labels(y, n), ensure_2d=False, dtype=np.float64, input_name="y")
-    return np.ascontiguousarray(targets)
+    targets = check_labels(y, n)
+    if targets.dtype.kind not in "biuf":
+        targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name="y")
+    return np.ascontiguousarray(targets, dtype=np.float64)
 
 
 def signs(y: np.ndarray) -> np.ndarray:

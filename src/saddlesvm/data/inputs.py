@@ -212,6 +212,12 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     if isinstance(X, Passes):
         return check_place(estimator, X, reset=reset)
     kept = usable(X, getattr(estimator, "memory", None))
+    if (
+        kept is not None and reset and isinstance(X, np.ndarray)
+    ):  # what validate_data does for rows whose columns have no names
+        estimator.n_features_in_ = kept.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+        return kept
     if kept is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return kept

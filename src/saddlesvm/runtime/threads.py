@@ -272,16 +272,14 @@ def interruptible(stop: threading.Event | None = None) -> Iterator[threading.Eve
     where a program called the fit, and where `stop` is given, no signal handler is installed. An event that was made
     here is set where the fits end by an exception, for those that still run in other threads.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if stop is None and isinstance(handler, Handler):
-        yield handler.event
-        return
-    if stop is not None:
-        yield stop
+    handler = signal.getsignal(signal.SIGINT) if stop is None else None
+    known = handler.event if isinstance(handler, Handler) else stop
+    if known is not None:
+        yield known
         return
     event = threading.Event()
     try:
-        with _handled(event):
+        with _handled(event, handler is signal.default_int_handler):
             yield event
     except BaseException:
         event.set()
@@ -289,10 +287,9 @@ def interruptible(stop: threading.Event | None = None) -> Iterator[threading.Eve
 
 
 @contextmanager
-def _handled(event: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C set an event, where it may."""
+def _handled(event: threading.Event, plain: bool) -> Iterator[None]:
+    """Let Ctrl-C set an event, where it may: in the main thread, in place of the `plain` handler."""
     ours = threading.current_thread() is threading.main_thread()
-    plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not (ours and plain) or _searching.get() or called_by_a_program(sys._getframe()):
         yield
         return

@@ -38,6 +38,7 @@ from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState,
 INSIDE = 0.995  # share of the way to the boundary that a step may go
 START = 0.1  # part of its range that a variable begins away from its lower bound
 MIDDLE = 0.5  # the same where a row may be on either side of its target; takes four fifths of the steps of START there
+CENTRED = 0.3  # product of a way and its slack at the beginning, relative to the mean one of a range and a slope
 MOST_STEPS = 60  # after which rounding has won
 WELL_AHEAD = 30.0  # quotient of the interior point's gap and of that at the bounds, where this may be small enough
 EQUAL = 1e-12  # relative difference below which two slopes are one
@@ -104,6 +105,23 @@ class Box(Group):
         self.ways, self.slacks = np.empty((2, len(y), 2, slope.shape[1]))
         self.ways[:, 0], self.ways[:, 1] = t, t - self.upper
         self.slacks[:, 0], self.slacks[:, 1] = np.maximum(slope, 0.0) + size, np.minimum(slope, 0.0) - size
+        if middle.all() and not small.bar:
+            self.begin_at_squares(size)
+
+    def begin_at_squares(self, size: np.ndarray) -> None:
+        """Begin at the weights of least squares, where both slacks of each variable have one product with its ways:
+        rows on both sides of their targets then need two thirds of the steps."""
+        small, upper = self.rows, self.upper
+        weight = np.minimum(upper, 1.0) / size
+        normals = small.normals(small.C * self.of_rows(weight))
+        rhs = -small.C * products(self.of_rows(weight * self.sigma * self.cost), small.Z)
+        self.w = np.array([solve_positive(normal, one) for normal, one in zip(normals, rhs, strict=True)])
+        slope = self.sigma * self.of_variables(products(self.w, small.Z.T)) + self.cost
+        wide = slope * upper
+        mu = np.maximum(CENTRED * np.abs(wide).mean(axis=1, keepdims=True), EQUAL)
+        t = upper * (2.0 * mu / (wide + 2.0 * mu + np.hypot(wide, 2.0 * mu)))
+        self.ways[:, 0], self.ways[:, 1] = t, t - upper
+        self.slacks[:, 0], self.slacks[:, 1] = mu / self.ways[:, 0], mu / self.ways[:, 1]
 
     def among(self, chosen: np.ndarray) -> Box:
         """The runs of some of the problems."""
