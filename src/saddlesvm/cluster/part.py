@@ -25,7 +25,7 @@ from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among, point_sizes
+from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
@@ -366,8 +366,7 @@ def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> RoundSum
             continue
         found = sums_of_margins(problem, W[k], alpha[k])
         sums.paid[k], sums.conjugates[k], sums.beside[k] = found[0], found[1], found[2:]
-        given = (problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha[k])
-        sums.sizes[k] = (*problem.row_sizes, *point_sizes(*given))
+        sums.sizes[k] = (*problem.row_sizes, *problem.point_sizes(alpha[k]))
     return sums
 
 

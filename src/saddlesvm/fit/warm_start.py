@@ -68,7 +68,7 @@ def _best_scaled(problem: Problem, candidates: Iterator[np.ndarray]) -> np.ndarr
     best, value = np.zeros(problem.y.size), 0.0
     for alpha in candidates:
         cut(problem.pointwise, problem.members, alpha)
-        alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+        alpha = problem.balanced(alpha)
         reached = dual_weights(problem, alpha)
         factor = best_scale(problem, alpha, reached, SCALE_PRECISION)
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, factor)

@@ -92,31 +92,32 @@ class KernelRecorder(Recorder):
     watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos, KernelSDCA)
     tangents: ClassVar[type] = KernelPegasos
 
-    @property
-    def _scale(self) -> float:
+    def _reading(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Sums of kernel values at the rows, the bars, `scale`, and the factor with which the sums are margins.
+
+        Pegasos judges a row by the sums of the last step and the factor of the new one.
+        """
+        state, C = self.state, float(self.problem.C)
         if isinstance(self.solver, KernelPegasos):
-            return float(self.solver.scale(self.problem)) / max(1, self.state.steps)
-        return float(self.problem.C)
+            scale = float(self.solver.scale(self.problem)) / max(1, state.steps)
+            return np.array(state.sums), np.abs(state.alpha), scale, scale
+        return np.array(state.f), np.abs(state.beta) / C, C, 1.0
 
     def _model(self) -> np.ndarray:
-        """The sums of kernel values at the rows."""
-        return np.array(self.state.sums if isinstance(self.solver, KernelPegasos) else self.state.f)
+        return self._reading()[0]
 
     def _bars(self, point: Any) -> np.ndarray:
-        if isinstance(self.solver, KernelPegasos):
-            return np.abs(self.state.alpha)
-        return np.abs(point.beta) / self.problem.C
+        return self._reading()[1]
 
     def _described(self, evaluation: Evaluation) -> dict[str, Any]:
-        return {"scale": float(f"{self._scale:.6g}")}
+        return {"scale": float(f"{self._reading()[2]:.6g}")}
 
     def _visit(
         self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
     ) -> dict[str, Any]:
-        """The lower plane of row i; Pegasos judges it by the sums of the last step and the factor of the new one."""
-        factor = self._scale if isinstance(self.solver, KernelPegasos) else 1.0
-        margins = [float(self.problem.y[i] * factor * sums[i]) for sums in (before, self._model())]
-        return {"plane": self._lower_planes((margins[0], margins[1]), (bars[0][i], bars[1][i]))}
+        after, _, _, factor = self._reading()
+        was, now = (float(self.problem.y[i] * factor * sums[i]) for sums in (before, after))
+        return {"plane": self._lower_planes((was, now), (bars[0][i], bars[1][i]))}
 
 
 COLOURS = 6  # classes that the page can tell apart

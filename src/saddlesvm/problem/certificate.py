@@ -309,7 +309,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     if point.alpha is None:
         return _evaluate_primal(problem, point, given_offset)
     free = problem.intercept.constrained
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, point.alpha)
+    alpha = problem.balanced(point.alpha)
     if point.w is not None and not point.tracks:
         w = np.asarray(point.w, dtype=np.float64)
         return against_dual(problem, w, *_offset_margins(problem, w, given_offset), alpha)
@@ -376,7 +376,7 @@ def _evaluate_primal(problem: Problem, point: Point, given_offset: bool) -> Eval
     z, offset = _offset_margins(problem, w, given_offset)
     alpha = np.zeros(problem.y.size)
     dual_of_margins(problem.pointwise, problem.members, z, offset, alpha)
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+    alpha = problem.balanced(alpha)
     return against_dual(problem, w, z, offset, alpha)
 
 
@@ -419,7 +419,7 @@ def from_known(problem: Problem, point: Point, z: np.ndarray, pull: np.ndarray, 
     w, alpha = point.w, point.alpha
     assert w is not None and alpha is not None
     sums = loss_sums(problem.pointwise, problem.members, z, 0.0, alpha)
-    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha)
+    sizes = problem.point_sizes(alpha)
     rows = problem.row_sizes._replace(rows=problem.row_sizes.rows + subtracted.rows)
     sizes = sizes._replace(pulled=sizes.pulled + 2.0 * subtracted.size)
     found = summed(problem.facts._replace(rows=rows), tuple(sums), sizes, w, pull)

@@ -185,16 +185,17 @@ def make_joint_problem(
     ValueError
         A loss, an intercept or a penalty is asked for that this kind of problem does not have.
     """
-    plain = make_problem(X, codes, loss, **options)
-    if not plain.passes.holds_rows:
-        place = type(plain.place).__name__
+    made = make_problem(X, codes, loss, kind=kind, n_classes=n_classes, joint=joint, **options)
+    assert isinstance(made, JointProblem)
+    if not made.passes.holds_rows:
+        place = type(made.place).__name__
         raise ValueError(f"{joint.title()} machine needs rows in memory or files, not a place of their own ({place})")
-    if loss_name(loss) != kind.binary_loss or (plain.intercept.constrained and not kind.any_intercept):
+    if loss_name(loss) != kind.binary_loss or (made.intercept.constrained and not kind.any_intercept):
         no = "" if kind.any_intercept else ", and no free intercept"
         raise ValueError(f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}")
-    if not plain.penalty.identity():
-        raise ValueError(f"{joint.title()} machine supports penalty='l2' only, not {plain.penalty}")
-    return plain.as_kind(kind, n_classes=n_classes, joint=joint)
+    if not made.penalty.identity():
+        raise ValueError(f"{joint.title()} machine supports penalty='l2' only, not {made.penalty}")
+    return made
 
 
 def dense_rows(alpha: Any, chosen: Any = slice(None)) -> np.ndarray:

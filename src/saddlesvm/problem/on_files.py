@@ -13,7 +13,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import summed
-from saddlesvm.problem.rounding import CHUNK, PointSizes, point_sizes
+from saddlesvm.problem.rounding import CHUNK, PointSizes
 from saddlesvm.problem.sums import dual_weights, loss_sums
 from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows.layouts import add_rows
@@ -42,7 +42,7 @@ def certificate_of_sweep(
         pull, (_, conjugates, charged) = dual_weights(problem, alpha), sums_without_rows(problem, alpha)
     else:
         pull, conjugates, charged = *running, abs(running[1])
-    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha)
+    sizes = problem.point_sizes(alpha)
     sums = summed(problem.facts, (paid, conjugates, np.inf, charged, np.inf), sizes, model, pull)
     return Certificate.of(problem.strength, sums)
 
@@ -70,7 +70,7 @@ class CarriedDuals:
 
     def __init__(self, problem: Problem, alpha: np.ndarray) -> None:
         if problem.intercept.constrained:
-            alpha[:] = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+            alpha[:] = problem.balanced(alpha)
         self.problem, self.alpha, self.pull = problem, alpha, np.zeros(problem.n_features + 1)
 
     def visit(self, part: Part) -> None:
@@ -81,5 +81,4 @@ class CarriedDuals:
         """The pull of all rows, the sums of the conjugates and of their sizes, and the sizes of the dual point."""
         problem, signs = self.problem, self.problem.intercept.constrained
         _, conjugates, charged = sums_without_rows(problem, self.alpha)
-        given = (problem.loss, problem.y, problem.norms, problem.weights, problem.members, self.alpha)
-        return problem.pulled(self.pull), conjugates, charged, point_sizes(*given, signs=signs)
+        return problem.pulled(self.pull), conjugates, charged, problem.point_sizes(self.alpha, signs=signs)

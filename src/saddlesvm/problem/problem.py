@@ -8,7 +8,7 @@ The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -24,6 +24,7 @@ from saddlesvm.problem.rounding import (
     UNIT,
     LossSizes,
     MarginErrors,
+    PointSizes,
     RowSizes,
     loss_sizes,
     paid_rounding,
@@ -37,7 +38,6 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import STRENGTH, check
 
-Kind = TypeVar("Kind", bound="Problem")
 Value = TypeVar("Value")
 TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an intercept may be off by
 
@@ -273,12 +273,19 @@ class Problem:
         """The same of the loss, summed over so many rows."""
         return loss_sizes(self.loss, rows)
 
+    def point_sizes(self, alpha: np.ndarray, *, signs: bool = False) -> PointSizes:
+        """The same of a dual point; `signs` asks for the sums of both signs."""
+        return point_sizes(self.loss, self.y, self.norms, self.weights, self.members, alpha, signs=signs)
+
+    def balanced(self, alpha: np.ndarray) -> np.ndarray:
+        """Dual variables with the sum that the intercept asks for; the array itself where none is asked for."""
+        return self.intercept.balanced(self.pointwise, self.members, alpha)
+
     @cached_property
     def target_noise(self) -> float:
         """What the last places of the targets can amount to in the objective of the C form; zero for labels."""
-        nowhere = np.zeros(self.y.size)
-        sizes = point_sizes(self.loss, self.y, self.norms, self.weights, self.members, nowhere)
-        facts, errors = self.facts, MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
+        sizes, facts = self.point_sizes(np.zeros(self.y.size)), self.facts
+        errors = MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
         return self.C * paid_rounding(facts.loss, 0.0, facts.rows, sizes, errors)
 
     @cached_property
@@ -308,11 +315,6 @@ class Problem:
         fewer = replace(self, members=members, n=members.size)
         vars(fewer)["row_sizes"] = self.row_sizes
         return fewer
-
-    def as_kind(self, kind: type[Kind], **others: Any) -> Kind:
-        """The same as a problem of another class, with other or further fields."""
-        own = {column.name: getattr(self, column.name) for column in fields(kind) if hasattr(self, column.name)}
-        return kind(**own | others)
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """A copy of dual variables, which the solver goes on to change; where there is a room for those of the best
@@ -401,6 +403,8 @@ def make_problem(
     penalty: Penalty | None = None,
     share: float = 1.0,
     rooms: Rooms = NO_ROOM,
+    kind: type[Problem] = Problem,
+    **own: Any,
 ) -> Problem:
     """Assemble a problem from rows and options that are already checked.
 
@@ -425,6 +429,8 @@ def make_problem(
         The factor of objectives in the C form for their report.
     rooms : Rooms, optional
         Memory that solvers over files may use.
+    kind : type, default=Problem
+        What is made; `own` are its further fields.
 
     Raises
     ------
@@ -435,9 +441,9 @@ def make_problem(
     X = place.X if place is not None else X
     assert not isinstance(X, Passes)
     rows.check_layout(X)
-    kind = make_intercept(intercept, X.bias)
-    if kind.scale != X.bias:
-        raise ValueError(f"intercept {str(kind)!r} does not work with a virtual feature of value {X.bias:g}")
+    made = make_intercept(intercept, X.bias)
+    if made.scale != X.bias:
+        raise ValueError(f"intercept {str(made)!r} does not work with a virtual feature of value {X.bias:g}")
     count = rows.n_rows(X)
     dtype = np.int32 if count < 2**31 else np.int64
     chosen = np.arange(count, dtype=dtype) if members is None else np.ascontiguousarray(members, dtype=dtype)
@@ -447,7 +453,7 @@ def make_problem(
     s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     if s.size and not (heavy := s[chosen] > 0.0).all():
         chosen = chosen[heavy]
-    return Problem(
+    return kind(
         X=X,
         y=np.ascontiguousarray(y, dtype=label_type(y) if in_few_bytes else np.float64),
         loss=loss,
@@ -455,13 +461,14 @@ def make_problem(
         weights=s,
         norms=norms if norms is not None else squared_norms(X, count) if place is None else place.norms(),
         members=chosen,
-        intercept=kind,
+        intercept=made,
         n=n,
         uses_lambda=lam is not None,
         penalty=L2() if penalty is None else penalty,
         share=share,
         place=place,
         rooms=rooms,
+        **own,
     )
 
 

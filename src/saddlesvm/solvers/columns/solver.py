@@ -320,7 +320,7 @@ class Columns(SolverBase):
         state.pull = dual_weights(problem, alpha)
         dual_point, pull = alpha, state.pull
         if kind.constrained:
-            dual_point = kind.balanced(problem.pointwise, problem.members, alpha)
+            dual_point = problem.balanced(alpha)
             if state.q > 0.0:
                 pull = dual_weights(problem, dual_point)
         regularizer = problem.regularizer

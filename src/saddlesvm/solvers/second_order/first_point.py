@@ -34,7 +34,7 @@ LEAST_WORK = 200_000  # stored values below which drawing a sample takes longer 
 
 def evenly(problem: Problem) -> Point:
     """The first point: dual variables the same share of the way to their bounds, w of these, and its best intercept."""
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, np.zeros(problem.y.size))
+    alpha = problem.balanced(np.zeros(problem.y.size))
     w = dual_weights(problem, alpha)
     w[-1] = 0.0
     offset = problem.intercept.best(problem.pointwise, problem.members, margins(problem, w), 0.0)

@@ -281,7 +281,7 @@ class Newton(SolverBase):
         if not alpha.any() and problem.intercept.homogeneous and not problem.fixed.size:
             state.best.alpha, state.best.dual = alpha, 0.0  # phi*(0) = -min phi = 0 for every loss
             return
-        alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+        alpha = problem.balanced(alpha)
         charged = problem.regularizer.conjugate(dual_weights(problem, alpha))
         conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
         state.best.alpha, state.best.dual = alpha, dual_of(problem.C, conjugates, charged)
@@ -446,7 +446,7 @@ class Newton(SolverBase):
         if problem.intercept.constrained:
             state.gradient[-1] = problem.C * problem.intercept.asked - w_dual[-1]
             state.residual += self._unbalance(problem, state)
-            alpha = problem.intercept.balanced(problem.pointwise, problem.members, alpha)
+            alpha = problem.balanced(alpha)
             conjugates = loss_sums(problem.pointwise, problem.members, state.z, 0.0, alpha)[1]
             w_dual = dual_weights(problem, alpha)
         regularizer, paid = problem.regularizer, paid + problem.intercept.asked * float(state.w[-1])

@@ -126,7 +126,7 @@ class Small:
     def balanced(self, a: np.ndarray) -> np.ndarray:
         """The dual variables with the sum that a free intercept asks for."""
         problem = self.problem
-        spread = problem.intercept.balanced(problem.pointwise, problem.members, problem.spread(a))
+        spread = problem.balanced(problem.spread(a))
         return problem.gathered(spread)
 
     def judged(self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pulled: np.ndarray | None = None) -> Found:
