@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
-from saddlesvm import LinearSVC
-from saddlesvm import dask as on_cluster
+from saddlesvm import LinearSVC, dask as on_cluster
 from saddlesvm.cli.asked import as_dask
 from saddlesvm.data import read
 

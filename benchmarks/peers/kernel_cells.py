@@ -24,8 +24,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import datasets as sets
-from sklearn import svm as theirs
+from sklearn import datasets as sets, svm as theirs
 from sklearn.preprocessing import scale
 
 import saddlesvm as ours

@@ -14,8 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
-from sklearn import datasets as sets
-from sklearn import svm as theirs
+from sklearn import datasets as sets, svm as theirs
 from sklearn.preprocessing import scale
 
 import saddlesvm as ours

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn import datasets as sets
-from sklearn import linear_model, svm
+from sklearn import datasets as sets, linear_model, svm
 from sklearn.preprocessing import scale
 
 import saddlesvm

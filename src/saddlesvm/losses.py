@@ -17,8 +17,7 @@ from saddlesvm.problem.arithmetic import (
     sigmoid,
     soft_threshold,
 )
-from saddlesvm.problem.loss import Loss, Shape
-from saddlesvm.problem.loss import register as register_loss
+from saddlesvm.problem.loss import Loss, Shape, register as register_loss
 from saddlesvm.problem.losses import (
     Absolute,
     EpsilonInsensitive,
@@ -37,36 +36,8 @@ from saddlesvm.runtime.compiled import inlined
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 
 __all__ = [
-    "EDGE",
-    "FINITE",
-    "NOT_NEGATIVE",
-    "POSITIVE",
-    "SHARE",
-    "Absolute",
-    "Allowed",
-    "EpsilonInsensitive",
-    "Hinge",
-    "Huber",
-    "Logistic",
-    "Loss",
-    "Pinball",
-    "Shape",
-    "SmoothHinge",
-    "Squared",
-    "SquaredEpsilonInsensitive",
-    "SquaredHinge",
-    "absolute_slopes",
-    "box_slopes",
-    "clip",
-    "exp_of_negative",
-    "inlined",
-    "interval_slopes",
-    "log_of",
-    "log_one_plus",
-    "logit",
-    "logit_step",
-    "make_loss",
-    "register_loss",
-    "sigmoid",
-    "soft_threshold",
-]
+    "EDGE", "FINITE", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Absolute", "Allowed", "EpsilonInsensitive", "Hinge",
+    "Huber", "Logistic", "Loss", "Pinball", "Shape", "SmoothHinge", "Squared", "SquaredEpsilonInsensitive",
+    "SquaredHinge", "absolute_slopes", "box_slopes", "clip", "exp_of_negative", "inlined", "interval_slopes", "log_of",
+    "log_one_plus", "logit", "logit_step", "make_loss", "register_loss", "sigmoid", "soft_threshold",
+]  # fmt: skip

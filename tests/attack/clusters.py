@@ -28,8 +28,18 @@ from saddlesvm import LinearSVC
 from saddlesvm.fit.outcome import Outcome
 
 from .tally import Tally
-from .workers import FEATURES, FORMS, ROWS, ROWS_OF_A_PART, TOL, agree, local_cluster, struck, told_apart
-from .workers import WORKERS as LOCAL_WORKERS
+from .workers import (
+    FEATURES,
+    FORMS,
+    ROWS,
+    ROWS_OF_A_PART,
+    TOL,
+    WORKERS as LOCAL_WORKERS,
+    agree,
+    local_cluster,
+    struck,
+    told_apart,
+)
 
 WORKERS = 2
 SOON = 60.0  # seconds after the loss of the scheduler, in which a fit is to end

@@ -13,7 +13,7 @@ import pytest
 
 import saddlesvm
 from saddlesvm import cli, data
-from saddlesvm.cli import known, parser
+from saddlesvm.cli import arguments, parser
 from saddlesvm.estimators import register
 from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.persistence import load
@@ -105,23 +105,26 @@ def test_a_function_stays_one_when_its_room_is_imported():
     assert callable(data.convert)
 
 
-@pytest.mark.parametrize("face", known.package_estimators(), ids=lambda face: face.name)
+@pytest.mark.parametrize("face", arguments.package_estimators(), ids=lambda face: face.name)
 def test_what_the_text_of_an_estimator_says_is_what_is_registered(face):
     assert callable(load)  # whose module registers every estimator of the package
     entry = register.named(face.name)
     assert entry is not None
-    assert face == known.known_estimator(entry.name, entry.kind, entry.options)
+    assert face == arguments.known_estimator(entry.name, entry.kind, entry.options)
 
 
 def test_the_package_lists_all_that_it_registers():
     own = [one.name for one in register.known() if one.kind.__module__.startswith("saddlesvm.")]
-    assert own == [face.name for face in known.package_estimators()]
+    assert own == [face.name for face in arguments.package_estimators()]
 
 
 def test_the_words_are_those_that_are_registered():
     own = {name: kind for name, kind in LOSSES.items() if kind.__module__.startswith("saddlesvm.")}
-    assert [*known.LOSSES] == list(own)
-    for type_, names in (("classification", known.CLASSIFICATION_LOSSES), ("regression", known.REGRESSION_LOSSES)):
+    assert [*arguments.LOSSES] == list(own)
+    for type_, names in (
+        ("classification", arguments.CLASSIFICATION_LOSSES),
+        ("regression", arguments.REGRESSION_LOSSES),
+    ):
         assert {traits_of(own[name]).task for name in names} == {type_}
     assert {*get_args(ClassificationLoss), *get_args(RegressionLoss)} == {*own, *ALIASES}
     assert {*get_args(words.SolverName)} == {

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from saddlesvm.data import DataError, read
-from saddlesvm.data import decompressed as reader_of_bz2
+from saddlesvm.data import DataError, decompressed as reader_of_bz2, read
 from saddlesvm.data.blocks import Reading
 from saddlesvm.data.decompressed import open_parallel_bz2
 from saddlesvm.data.libsvm import libsvm_blocks, libsvm_source

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError, StoreWriter, read

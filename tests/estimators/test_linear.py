@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_iris, load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.svm import LinearSVC as TheirSVC
-from sklearn.svm import LinearSVR as TheirSVR
+from sklearn.svm import LinearSVC as TheirSVC, LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos

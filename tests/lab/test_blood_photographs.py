@@ -13,8 +13,7 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 from saddlesvm.data import DataError
-from saddlesvm.lab import blood_photographs as maker
-from saddlesvm.lab import machine
+from saddlesvm.lab import blood_photographs as maker, machine
 
 
 def photograph(row, column, height=240, width=320):

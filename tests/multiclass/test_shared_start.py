@@ -13,8 +13,7 @@ from sklearn.datasets import load_digits
 from saddlesvm import LinearSVC, Outcome
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.multiclass import shared_start
-from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass import shared_start, sub_problems as multiclass
 from saddlesvm.multiclass.shared_start import ClassNewton
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import Hinge, Logistic

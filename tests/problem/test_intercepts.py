@@ -6,8 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import (

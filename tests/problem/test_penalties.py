@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.fit.limits import Limits

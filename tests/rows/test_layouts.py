@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows import prefetch
+from saddlesvm.rows import layouts as rows, prefetch
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row, first_repeat
 from saddlesvm.rows.files import rows_between
 from saddlesvm.rows.layouts import as_dense_row, as_rows

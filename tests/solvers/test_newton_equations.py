@@ -10,8 +10,7 @@ import pytest
 from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import Rows, as_rows
-from saddlesvm.solvers.second_order import equations as newton_equations
-from saddlesvm.solvers.second_order import factors
+from saddlesvm.solvers.second_order import equations as newton_equations, factors
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY, SAMPLED, NewtonEquations
 from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update

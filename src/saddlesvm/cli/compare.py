@@ -8,8 +8,8 @@ from typing import Any
 
 from saddlesvm import lab
 from saddlesvm.cli import INTERRUPTED
+from saddlesvm.cli.arguments import loss_text
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.known import loss_text
 from saddlesvm.cli.reading import labels_of
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import check_names

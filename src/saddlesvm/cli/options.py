@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, get_args
 
 from saddlesvm.cli import arguments as kinds
-from saddlesvm.cli.known import (
+from saddlesvm.cli.arguments import (
     CLASSIFICATION_LOSSES,
     LOSSES,
     OWN_ESTIMATOR,
@@ -20,7 +20,7 @@ from saddlesvm.cli.known import (
     solver_text,
 )  # fmt: skip
 from saddlesvm.data.errors import BUNDLED
-from saddlesvm.estimators.options import GAP, GRID
+from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime.words import (
     DTYPES,

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from saddlesvm import __version__
-from saddlesvm.cli import USAGE_ERROR
-from saddlesvm.cli import arguments as kinds
+from saddlesvm.cli import USAGE_ERROR, arguments as kinds
+from saddlesvm.cli.arguments import known_estimators, made_known
 from saddlesvm.cli.console import check_outputs, check_sources, give_up_output, print_error, ready_output, why_unwritten
-from saddlesvm.cli.known import known_estimators, made_known
 from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command, Option, with_default
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.lazy import Later

@@ -21,8 +21,7 @@ from saddlesvm.cli.console import print_error, safe_label, write_output
 from saddlesvm.cli.display import Facts, described, line_of, model_facts, progress_bar, show, worth, worth_of
 from saddlesvm.cli.reading import labels_of, read_prepared, read_table
 from saddlesvm.cli.tabular import encoder_columns, needs_encoder, opened, refuse, strongest_words
-from saddlesvm.data import DataError, Store, atomic_write, inputs
-from saddlesvm.data import convert as convert_files
+from saddlesvm.data import DataError, Store, atomic_write, convert as convert_files, inputs
 from saddlesvm.data.archives import is_model
 from saddlesvm.data.frame_files import taken_label
 from saddlesvm.data.libsvm_model import is_libsvm_model

@@ -34,13 +34,8 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.threads import interruptible
 
 __all__ = [
-    "ClusterFits",
-    "ClusterLostError",
-    "Partitions",
-    "classes_and_weights",
-    "client_in_force",
-    "naming_losses",
-]
+    "ClusterFits", "ClusterLostError", "Partitions", "classes_and_weights", "client_in_force", "naming_losses",
+]  # fmt: skip
 
 
 def client_in_force() -> Client:

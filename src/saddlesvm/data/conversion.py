@@ -21,8 +21,7 @@ from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store, is_store
-from saddlesvm.data.store_files import wait_for_writer
-from saddlesvm.data.store_format import read_store_header
+from saddlesvm.data.store_format import read_store_header, wait_for_writer
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import widened

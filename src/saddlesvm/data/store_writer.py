@@ -15,8 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_files import GrowingArray, Scratch, StoreFolder, writing
-from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER
+from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, GrowingArray, Scratch, StoreFolder, writing
 from saddlesvm.data.table import LabelColumn
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import first_bad_row

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_files import GrowingArray, Scratch
+from saddlesvm.data.store_format import GrowingArray, Scratch
 from saddlesvm.rows.small_types import kept_type, widened
 
 Label: TypeAlias = str | int | Literal[False] | None

@@ -17,8 +17,8 @@ from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.options import ENDS, GAP
 from saddlesvm.estimators.path_search import certified_path
+from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.threads import part_of_a_search

@@ -11,8 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.door import check_weights
 from saddlesvm.estimators.base import Classes, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
-from saddlesvm.estimators.options import OF_KERNELS, OVER_LANDMARKS, KernelOptions, LandmarkOptions
-from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.register import (
+    KERNEL,
+    OF_KERNELS,
+    OVER_LANDMARKS,
+    KernelOptions,
+    LandmarkOptions,
+    register_estimator,
+)
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import sub_problems as multiclass

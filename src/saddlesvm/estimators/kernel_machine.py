@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import COMMON, Estimator
 from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
-from saddlesvm.estimators.options import KernelOptions
+from saddlesvm.estimators.register import KernelOptions
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver

@@ -18,10 +18,9 @@ from saddlesvm.estimators.base import COMMON, all_or_nothing, in_use
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.linear_model import LinearModel, Training
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
-from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
 from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
-from saddlesvm.estimators.register import register_estimator
+from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_estimator
 from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
 from saddlesvm.multiclass.splits import given_start
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target

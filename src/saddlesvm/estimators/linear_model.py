@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator, TakesSparse
 from saddlesvm.estimators.diagnosis import scale_hint, separability
-from saddlesvm.estimators.options import LinearOptions
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
+from saddlesvm.estimators.register import LinearOptions
 from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
-from saddlesvm.multiclass import splits
-from saddlesvm.multiclass import sub_problems as multiclass
+from saddlesvm.multiclass import splits, sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import FileRows, LinearFits, MemoryRows, in_memory, open_rows
 from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem

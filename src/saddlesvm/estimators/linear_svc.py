@@ -13,8 +13,7 @@ from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bound
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import Training
-from saddlesvm.estimators.options import OF_LINEAR, LinearOptions
-from saddlesvm.estimators.register import register_estimator
+from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_estimator
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.loss import Loss

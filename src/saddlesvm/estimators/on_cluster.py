@@ -32,14 +32,8 @@ from saddlesvm.runtime.allowed import NUMBER
 from saddlesvm.runtime.randomness import seed_of
 
 __all__ = [
-    "TakesClusters",
-    "checked",
-    "fit_on_cluster",
-    "is_distributed",
-    "models_along",
-    "over_blocks",
-    "search_on_cluster",
-]
+    "TakesClusters", "checked", "fit_on_cluster", "is_distributed", "models_along", "over_blocks", "search_on_cluster",
+]  # fmt: skip
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 FEWEST_FOLDS = 2

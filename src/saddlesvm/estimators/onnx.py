@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 from scipy import sparse
-from skl2onnx import get_model_alias, update_registered_converter
-from skl2onnx import to_onnx as skl2onnx_to_onnx
+from skl2onnx import get_model_alias, to_onnx as skl2onnx_to_onnx, update_registered_converter
 from skl2onnx.algebra import onnx_ops
 from skl2onnx.algebra.onnx_operator import OnnxSubEstimator
 from skl2onnx.common.data_types import (

@@ -16,7 +16,7 @@ from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
 from saddlesvm.estimators.base import Classes, all_or_nothing, class_factors
 from saddlesvm.estimators.kernel_machine import duals_of
-from saddlesvm.estimators.options import PairOptions
+from saddlesvm.estimators.register import PairOptions
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.estimators.svm import SVM, TRUTH
 from saddlesvm.fit.outcome import FitResult

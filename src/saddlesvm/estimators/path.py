@@ -14,8 +14,8 @@ from sklearn.base import clone
 from saddlesvm.estimators.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
-from saddlesvm.estimators.options import ENDS
 from saddlesvm.estimators.path_grid import C_max, GridInThreads, takes_features, threads_over
+from saddlesvm.estimators.register import ENDS
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, STRENGTH, check

@@ -17,8 +17,8 @@ from saddlesvm.data import inputs
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed
-from saddlesvm.estimators.options import GAP, GRID
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
+from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import FormerFit

@@ -7,9 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.estimators.options import OF_CLASSIFIERS, OVER_LANDMARKS, LandmarkOptions, PairOptions
 from saddlesvm.estimators.pairwise import PairwiseClassifier
-from saddlesvm.estimators.register import KERNEL, Saved, register_estimator
+from saddlesvm.estimators.register import (
+    KERNEL,
+    OF_CLASSIFIERS,
+    OVER_LANDMARKS,
+    LandmarkOptions,
+    PairOptions,
+    Saved,
+    register_estimator,
+)
 from saddlesvm.estimators.svm import NU
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss

@@ -15,8 +15,14 @@ from saddlesvm.data.door import check_targets, check_weights
 from saddlesvm.estimators.base import all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.landmarks import feature_fits
-from saddlesvm.estimators.options import OF_SVMS, OVER_LANDMARKS, LandmarkOptions, SVMOptions
-from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.register import (
+    KERNEL,
+    OF_SVMS,
+    OVER_LANDMARKS,
+    LandmarkOptions,
+    SVMOptions,
+    register_estimator,
+)
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass.kernel_fit import Coefficients

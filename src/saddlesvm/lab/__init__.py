@@ -10,36 +10,29 @@ from typing import TYPE_CHECKING, Any
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from saddlesvm.lab import bounds as bounds
-    from saddlesvm.lab import figures as figures
-    from saddlesvm.lab import study as study
+    from saddlesvm.lab import bounds as bounds, figures as figures, study as study
     from saddlesvm.lab.comparison import compare as compare
     from saddlesvm.lab.comparison_report import Comparison as Comparison
-    from saddlesvm.lab.displays import GapDisplay as GapDisplay
-    from saddlesvm.lab.displays import PathDisplay as PathDisplay
-    from saddlesvm.lab.experiments.reproduction import EXPERIMENTS as EXPERIMENTS
-    from saddlesvm.lab.experiments.reproduction import reproduce as reproduce
+    from saddlesvm.lab.displays import GapDisplay as GapDisplay, PathDisplay as PathDisplay
+    from saddlesvm.lab.experiments.reproduction import EXPERIMENTS as EXPERIMENTS, reproduce as reproduce
     from saddlesvm.lab.report import Report as Report
-    from saddlesvm.lab.step_view import Watch as Watch
-    from saddlesvm.lab.step_view import watch as watch
-    from saddlesvm.lab.tidy import Diagnostics as Diagnostics
-    from saddlesvm.lab.tidy import read_trace as read_trace
-    from saddlesvm.lab.tidy import write_trace as write_trace
+    from saddlesvm.lab.step_view import Watch as Watch, watch as watch
+    from saddlesvm.lab.tidy import Diagnostics as Diagnostics, read_trace as read_trace, write_trace as write_trace
 
-HOMES = {
-    "saddlesvm.lab.comparison": ("compare",),
-    "saddlesvm.lab.comparison_report": ("Comparison",),
-    "saddlesvm.lab.displays": ("GapDisplay", "PathDisplay"),
-    "saddlesvm.lab.experiments.reproduction": ("EXPERIMENTS", "reproduce"),
-    "saddlesvm.lab.report": ("Report",),
-    "saddlesvm.lab.step_view": ("Watch", "watch"),
-    "saddlesvm.lab.tidy": ("Diagnostics", "read_trace", "write_trace"),
-    "": ("bounds", "figures", "study"),
+NAMES = {
+    "saddlesvm.lab.comparison": "compare",
+    "saddlesvm.lab.comparison_report": "Comparison",
+    "saddlesvm.lab.displays": "GapDisplay PathDisplay",
+    "saddlesvm.lab.experiments.reproduction": "EXPERIMENTS reproduce",
+    "saddlesvm.lab.report": "Report",
+    "saddlesvm.lab.step_view": "Watch watch",
+    "saddlesvm.lab.tidy": "Diagnostics read_trace write_trace",
+    "": "bounds figures study",
 }
+HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
+__all__ = sorted(HOMES)
 
-__all__ = sorted(name for names in HOMES.values() for name in names)
-
-find, __dir__ = lazily(__name__, {name: home for home, names in HOMES.items() for name in names})
+find, __dir__ = lazily(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -23,21 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "accuracy",
-    "active_rows",
-    "against_C",
-    "change_of_w",
-    "confusion",
-    "decision",
-    "gap",
-    "margins",
-    "misclassified",
-    "primal_dual",
-    "save",
-    "shrinking",
-    "suboptimality",
-    "test_error",
-]
+    "accuracy", "active_rows", "against_C", "change_of_w", "confusion", "decision", "gap", "margins", "misclassified",
+    "primal_dual", "save", "shrinking", "suboptimality", "test_error",
+]  # fmt: skip
 
 BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
 CLASS_STYLES = (0, 1)

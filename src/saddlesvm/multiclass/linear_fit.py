@@ -26,8 +26,7 @@ from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem, Rooms, is_classification
-from saddlesvm.rows import layouts
-from saddlesvm.rows import layouts as rows
+from saddlesvm.rows import layouts, layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, n_features, n_rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan

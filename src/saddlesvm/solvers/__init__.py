@@ -16,16 +16,6 @@ for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks, Columns):
     register_solver(kind)
 
 __all__ = [
-    "DCD",
-    "SDCA",
-    "SOLVERS",
-    "Auto",
-    "Blocks",
-    "Columns",
-    "Newton",
-    "Pegasos",
-    "SolverBase",
-    "make_solver",
-    "parse_solver",
-    "register_solver",
-]
+    "DCD", "SDCA", "SOLVERS", "Auto", "Blocks", "Columns", "Newton", "Pegasos", "SolverBase", "make_solver",
+    "parse_solver", "register_solver",
+]  # fmt: skip

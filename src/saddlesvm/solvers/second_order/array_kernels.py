@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.array_losses import chosen as chosen_terms
-from saddlesvm.problem.array_losses import methods_of, weights_of, within_bounds
+from saddlesvm.problem.array_losses import chosen as chosen_terms, methods_of, weights_of, within_bounds
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import combine_few, dot_few, float64_matrix
 from saddlesvm.rows.matrix import CSR, Dense, Rows
