@@ -31,6 +31,7 @@ PART_BYTES = 1 << 20  # of a file that is encoded as it is read; its words take 
 IN_MEMORY = 12  # memory over bytes of a file whose cells are all held at once, as Python's texts
 WORDS = ("category", "text", "date")  # kinds that numbers alone cannot be
 LABEL = "label column"  # the note of a model with the name of its labels
+WORDS_SHOWN = 8  # of each class, those that speak most for it
 
 
 def opened(options: argparse.Namespace, source: str) -> FrameSource:
@@ -199,14 +200,14 @@ def _same_encoding(encoder: TableEncoder, table: Table) -> Table:
     return table
 
 
-def strongest_words(model: Any, encoder: TableEncoder, count: int = 8) -> dict[str, Any]:
+def strongest_words(model: Any, encoder: TableEncoder) -> dict[str, Any]:
     """The words and categories that speak most for each class of a linear model, in words."""
     if not hasattr(model, "top_features"):
         return {}
     names = encoder.get_feature_names_out()
     return {
         f"for {label}": ", ".join(f"{name} {weight:+.3g}" for name, weight in best)
-        for label, best in model.top_features(count, names).items()
+        for label, best in model.top_features(WORDS_SHOWN, names).items()
     }
 
 

@@ -27,6 +27,7 @@ MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 SHADES = ("#eef3f7", "#0b4f8a")  # colours of a grid's squares, for a share of 0 and of 1 of the row
 CAPTION_SIZE, CAPTION_LETTERS = 6.5, 19  # captions of exported pictures: size in points, letters per inch
 FEW_POINTS = 24  # lines of fewer points get markers
+DOTS_PER_INCH = 110  # of pictures in files
 NEGATIVE, POSITIVE = "#0072B2", "#D55E00"  # the two ends of a heat map, those of the classes; its middle is clear
 OPACITY = 0.55  # of a heat map's ends
 
@@ -272,12 +273,12 @@ def _draw_series(ax: Axes, series: Series) -> None:
         ax.fill_between(series.x, series.low, series.high, color=series.colour, alpha=0.18, linewidth=0)
 
 
-def save(ax: Any, path: str, *, dpi: int = 110, caption: str = "") -> None:
+def save(ax: Any, path: str, *, caption: str = "") -> None:
     """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`, with a caption below it."""
     if caption:
         width = int(CAPTION_LETTERS * ax.figure.get_size_inches()[0])
         ax.figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=CAPTION_SIZE, color="0.35")
-    ax.figure.savefig(path, dpi=dpi)
+    ax.figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")

@@ -228,7 +228,7 @@ def share(value: float) -> str:
     return "" if not np.isfinite(value) else f"{value:.4g}"
 
 
-def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_suboptimality") -> pd.DataFrame:
+def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
     """Seconds of solving until a run was within `level`, a row a solver, problem and repeat; infinite if it never was.
 
     A peer's run is a ladder of fits, of which a later one may be the faster: the fastest within `level` counts.
@@ -240,7 +240,7 @@ def reach_times(trace: pd.DataFrame, level: float, *, column: str = "relative_su
     """
     keys, taken = ["solver", "options", "label", *PROBLEM, "repeat"], {"seconds_solving": "seconds", "epoch": "epochs"}
     trace = labelled(trace)
-    inside = trace[trace[column] <= level]
+    inside = trace[trace["relative_suboptimality"] <= level]
     first = inside.loc[inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]]
     runs = trace[keys].drop_duplicates().merge(first.rename(columns=taken), how="left", on=keys)
     return runs.fillna(dict.fromkeys(taken.values(), np.inf))
@@ -252,20 +252,12 @@ def medians(times: pd.DataFrame) -> pd.DataFrame:
     return grouped.sort_values([*PROBLEM, "seconds"], kind="stable")
 
 
-def verdict(trace: pd.DataFrame, levels: tuple[float, ...] = LEVELS) -> list[str]:
-    """Sentences, one a problem and level.
-
-    Parameters
-    ----------
-    trace : DataFrame
-        A tidy trace.
-    levels : tuple of float
-        Relative suboptimality, against the best dual bound that any run proved.
-    """
+def verdict(trace: pd.DataFrame) -> list[str]:
+    """Sentences about a tidy trace, one a problem and level of relative suboptimality."""
     if trace.empty:
         return ["Nothing was run."]
     sentences = []
-    tables = {level: medians(reach_times(trace, level)) for level in levels}
+    tables = {level: medians(reach_times(trace, level)) for level in LEVELS}
     name, written = strengths(trace)
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
         done = ended_by_themselves(part)

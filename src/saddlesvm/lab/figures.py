@@ -263,7 +263,7 @@ def margins(X: Any, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes 
 
 
 def shrinking_charts(
-    problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), seed: int = 0, names: Sequence[str] = NAMES
+    problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), names: Sequence[str] = NAMES
 ) -> list[Chart]:
     """One scatter an epoch of a 2-D problem under shrinking: rows set aside are small.
 
@@ -273,13 +273,12 @@ def shrinking_charts(
         Dense, of two features.
     epochs : sequence of float
         Passes' worth of row visits.
-    seed : int
     names : sequence of two str
         Of the classes -1 and +1.
     """
     X, y = np.asarray(problem.X.values), problem.y  # type: ignore[union-attr]
     charts = []
-    for epoch, (state, point) in zip(epochs, iterates(problem, DCD(), list(epochs), seed), strict=True):
+    for epoch, (state, point) in zip(epochs, iterates(problem, DCD(), list(epochs), 0), strict=True):
         working = np.zeros(y.size, dtype=bool)
         working[state.order[: state.active]] = True
         size = np.where(working, BIG, SMALL)
@@ -292,9 +291,9 @@ def shrinking_charts(
     return charts
 
 
-def shrinking(problem: Problem, epoch: float, seed: int = 0, ax: Axes | None = None) -> Axes:
+def shrinking(problem: Problem, epoch: float, ax: Axes | None = None) -> Axes:
     """Draw the scatter of :func:`shrinking_charts` for one epoch."""
-    return shrinking_charts(problem, (epoch,), seed)[0].draw(ax)
+    return shrinking_charts(problem, (epoch,))[0].draw(ax)
 
 
 def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]) -> list[Series]:

@@ -206,8 +206,6 @@ class Diagnostics:
     y : array of shape (n,)
         Two classes.
     loss : str or Loss, default="hinge"
-    quantiles : sequence of float
-        Of the margins ``y (x . w + b)``.
 
     Attributes
     ----------
@@ -219,7 +217,7 @@ class Diagnostics:
         half_norm                   ``||w||^2 / 2``, the intercept left out
         loss_CLASS                  mean loss of the rows of that class
         error_CLASS                 share of them on the wrong side
-        margin_QUANTILE             quantile of the margins of all rows, as ``margin_0.05``
+        margin_QUANTILE             quantile of the margins of all rows: ``margin_0.05``
         ==========================  =======================================================
 
     Examples
@@ -236,10 +234,9 @@ class Diagnostics:
     (True, ['epoch', 'error_0', 'error_1'])
     """
 
-    def __init__(self, X: Any, y: Any, loss: str | Loss = "hinge", quantiles: tuple[float, ...] = QUANTILES) -> None:
+    def __init__(self, X: Any, y: Any, loss: str | Loss = "hinge") -> None:
         self.data = make_dataset(X, y)
         self.loss = make_loss(loss, task="classification")
-        self.quantiles = quantiles
         self.rows: list[dict[str, float]] = []
 
     def __call__(self, record: Record) -> None:
@@ -253,7 +250,7 @@ class Diagnostics:
             own = y == sign
             row[f"loss_{name}"] = float(losses[own].mean())
             row[f"error_{name}"] = float((margins[own] <= 0.0).mean())
-        for share, value in zip(self.quantiles, np.quantile(margins, self.quantiles), strict=True):
+        for share, value in zip(QUANTILES, np.quantile(margins, QUANTILES), strict=True):
             row[f"margin_{share:g}"] = float(value)
         self.rows.append(row)
 
@@ -415,7 +412,7 @@ def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "")
     return Chart(title or "primal and dual", x_title, objective, shown, x_log=True, caption=words)
 
 
-def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart:
+def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
     """The end of every run against C (or lambda): "test_error", "train_error", or "seconds" of solving.
 
     Median over the repeats, with their quartiles.
@@ -439,6 +436,4 @@ def strength_chart(trace: pd.DataFrame, quantity: str, title: str = "") -> Chart
         series.append(Series(f"{label}, {loss}", known.index.to_numpy(dtype=float), middle, low, high, style=style))
     shown = tuple(one for one in series if one.x.size)
     words = "Where each run ended; median and quartiles over the repeats."
-    return Chart(
-        title or f"{y_title} against {name}", name, y_title, shown, x_log=True, y_log=logarithmic, caption=words
-    )
+    return Chart(f"{y_title} against {name}", name, y_title, shown, x_log=True, y_log=logarithmic, caption=words)
