@@ -26,7 +26,7 @@ from saddlesvm.data.inputs import finite_norms
 from saddlesvm.lab.machine import memory, processor
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.rows.layouts import Dense, Rows, as_rows, n_rows, n_values
+from saddlesvm.rows.layouts import Dense, Rows, as_rows
 from saddlesvm.rows.prefetch import row_ahead
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.threads import usable_cores
@@ -124,7 +124,7 @@ def visits(rows: int, order: str) -> np.ndarray:
 def epochs(problem: Problem, solver: DCD, repeats: int, at_once: int = 1) -> tuple[float, float]:
     """Least seconds of an epoch under way, so many to a call, and the median share of the rows that are moved."""
     state = solver.init(problem, 0)
-    rows = n_rows(problem.X)
+    rows = problem.X.n_rows
     taken, moving = [], []
     for k in range(SETTLING + repeats):
         before, touched = state.alpha.copy(), state.rows_touched
@@ -139,7 +139,7 @@ def epochs(problem: Problem, solver: DCD, repeats: int, at_once: int = 1) -> tup
 
 def operations_of(problem: Problem, moving: float) -> float:
     """Additions and multiplications of an epoch that moves this share of the rows."""
-    return 2.0 * n_values(problem.X) * (1.0 + moving)
+    return 2.0 * problem.X.n_values * (1.0 + moving)
 
 
 def seconds_a_value(X: Any, y: np.ndarray, solver: DCD, moving: float, repeats: int) -> float:
@@ -150,7 +150,7 @@ def seconds_a_value(X: Any, y: np.ndarray, solver: DCD, moving: float, repeats: 
     for C in STRENGTHS:
         few = problem_of(X[:count], y[:count], C)
         taken, share = epochs(few, solver, repeats, at_once=50)
-        found.append((abs(share - moving), taken / n_values(few.X)))
+        found.append((abs(share - moving), taken / few.X.n_values))
     return min(found)[1]
 
 
@@ -173,14 +173,14 @@ def measure(name: str, X: Any, y: np.ndarray, repeats: int) -> list[Line]:
     problem = problem_of(X, y)
     arrays, starts = arrays_of(problem)
     plain = quickest(lambda: [read_all(array) for array in arrays], repeats)
-    moved = sum(array.nbytes for array in arrays) + n_rows(problem.X) * sum(PER_ROW.values())
+    moved = sum(array.nbytes for array in arrays) + problem.X.n_rows * sum(PER_ROW.values())
     lines = []
     for order, solver in SOLVERS.items():
-        reads = (problem.X, arrays, starts, visits(n_rows(problem.X), order))
+        reads = (problem.X, arrays, starts, visits(problem.X.n_rows, order))
         read, fetched = (read_in_order(*reads, fetching, repeats) for fetching in (False, True))
         epoch, moving = epochs(problem, solver, repeats)
         operations = operations_of(problem, moving)
-        free = n_values(problem.X) * seconds_a_value(X, y, solver, moving, repeats)
+        free = problem.X.n_values * seconds_a_value(X, y, solver, moving, repeats)
         lines.append(Line(name, order, moved, operations, plain, read, fetched, epoch, free))
     return lines
 

@@ -20,7 +20,7 @@ from benchmarks.common import embedding_like
 from saddlesvm import DCD, bfloat16
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows.layouts import as_rows, dot_rows, dtype_of
+from saddlesvm.rows.layouts import as_rows, dot_rows
 from saddlesvm.solvers.base import Budget
 
 
@@ -53,7 +53,7 @@ def works(values: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], Any]]:
     unit = float(np.mean(np.square(values[:1000].astype(np.float64)).sum(axis=1))) if values.dtype.kind == "i" else 1.0
     problem, solver = make_problem(X, y, Hinge(), C=1.0 / unit), DCD(shrinking=False)
     state = solver.init(problem, 0)
-    assert state.w.dtype == dtype_of(X)
+    assert state.w.dtype == X.dtype
     return {
         "pass, w in float32": lambda: dot_rows(X, members, short, out),
         "pass, w in float64": lambda: dot_rows(X, members, w, out),

@@ -13,7 +13,7 @@ from saddlesvm import LinearSVC, Store, bfloat16, certify
 from saddlesvm.data import DataError, StoreWriter, convert
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import SMALL, type_name, widened
 from saddlesvm.runtime.small import compiled_of
@@ -46,7 +46,7 @@ def dtype(request: pytest.FixtureRequest) -> np.dtype:
 
 def test_products_norms_and_sums_are_those_of_the_stored_numbers(dtype: np.dtype) -> None:
     X, random = as_rows(small(dtype, matrix(37, 21)), 1.5), np.random.default_rng(0)
-    plain = np.array([as_dense_row(X, i) for i in range(37)])
+    plain = np.array([X.dense_row(i) for i in range(37)])
     members, w = np.arange(0, 37, 2, dtype=np.int32), random.normal(size=22)
     z, moved, c = np.empty(members.size), np.zeros(22), random.normal(size=37)
     compiled_of(rows.dot_rows)(X, members, w, z)
@@ -56,7 +56,7 @@ def test_products_norms_and_sums_are_those_of_the_stored_numbers(dtype: np.dtype
     norms = np.empty(37)
     compiled_of(rows.norms_of)(X, np.arange(37, dtype=np.int32), norms)
     assert norms == pytest.approx(np.square(plain).sum(axis=1), rel=1e-14)
-    assert squared_norms(X, 37) == pytest.approx(norms, rel=1e-14)  # in NumPy
+    assert squared_norms(X) == pytest.approx(norms, rel=1e-14)  # in NumPy
 
 
 def test_every_number_of_half_precision_is_read_exactly() -> None:

@@ -21,7 +21,7 @@ from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.problem.rounding import PointSizes, gamma, unbalance
-from saddlesvm.rows.layouts import as_rows, longest_row
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import PACKAGED, csr, matrix, named, small_problem
 
@@ -101,8 +101,8 @@ def test_a_dual_point_that_does_not_sum_to_zero_is_counted_as_shortened() -> Non
 def test_facts_about_rounding() -> None:
     assert gamma(4.0) == pytest.approx(4.0 * 2.0**-53) and gamma(2.0**53) == np.inf
     X = matrix(20, 6, density=0.3)
-    assert longest_row(as_rows(X)) == 6
-    assert longest_row(as_rows(csr(X))) == np.count_nonzero(X, axis=1).max()
+    assert as_rows(X).longest_row == 6
+    assert as_rows(csr(X)).longest_row == np.count_nonzero(X, axis=1).max()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 from saddlesvm.rows import class_rows
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.scores import scores_of_rows
 from support import csr
 
@@ -21,14 +21,14 @@ def test_a_row_against_many_classes_equals_plain_algebra(form, dtype):
     random = np.random.default_rng(1)
     values = (random.normal(size=(12, 9)) * (random.random((12, 9)) < 0.6)).astype(dtype)
     X = as_rows(values if form == "dense" else csr(values), 0.7)
-    W = class_rows.new_weights(X, 6, dtype)
+    W = np.zeros(X.weights_shape(6), dtype)
     coefficients = random.normal(size=(12, 6)) * (random.random((12, 6)) < 0.5)
     members = np.arange(1, 12, 2, dtype=np.int32)
     class_rows.add_combinations(X, members, coefficients, W)
-    plain = sum(np.outer(coefficients[i], as_dense_row(X, i)) for i in members)
+    plain = sum(np.outer(coefficients[i], X.dense_row(i)) for i in members)
     rounding = 50 * np.finfo(dtype).eps
-    np.testing.assert_allclose(class_rows.by_class(X, W), plain, atol=rounding)
-    scores = np.array([[as_dense_row(X, i) @ w for w in plain] for i in range(12)])
+    np.testing.assert_allclose(X.by_class(W), plain, atol=rounding)
+    scores = np.array([[X.dense_row(i) @ w for w in plain] for i in range(12)])
     np.testing.assert_allclose(scores_of_rows(X, plain), scores, atol=1e-12)
     classes = np.array([4, 0, 5, 2, 1, 3], dtype=np.int16)
     for count in (1, 4, 5, 6):
@@ -46,14 +46,14 @@ def test_the_bodies_that_are_compiled_equal_plain_algebra(form, dtype):
     values = (random.normal(size=(5, 9)) * (random.random((5, 9)) < 0.6)).astype(dtype)
     X = as_rows(values if form == "dense" else csr(values), 0.7)
     plain = random.normal(size=(11, 10)).astype(dtype)
-    W = class_rows.in_layout(X, plain)
+    W = np.ascontiguousarray(X.by_class(plain))
     kinds = numba.typeof(X), numba.int64, numba.typeof(W)
     dots = class_rows._pick_dots(*kinds)
     add_row = class_rows._pick_add_row(*kinds[:2], numba.float64, kinds[2], numba.int64)
     rounding = 50 * np.finfo(dtype).eps
     classes = random.permutation(11).astype(np.int16)
     for i in range(5):
-        row = as_dense_row(X, i)
+        row = X.dense_row(i)
         for count in (0, 1, 3, 4, 9, 11):
             z = np.full(11, np.nan, dtype=dtype)
             dots(X, i, W, classes, count, z)
@@ -62,7 +62,7 @@ def test_the_bodies_that_are_compiled_equal_plain_algebra(form, dtype):
         moved = W.copy()
         add_row(X, i, 1.5, moved, 7)
         expected = plain + np.outer(np.arange(11) == 7, 1.5 * row)
-        np.testing.assert_allclose(class_rows.by_class(X, moved), expected, rtol=0, atol=rounding)
+        np.testing.assert_allclose(X.by_class(moved), expected, rtol=0, atol=rounding)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -73,8 +73,8 @@ def test_blocks_of_rows_meet_all_classes(form, dtype, monkeypatch):
     values = (random.normal(size=(23, 9)) * (random.random((23, 9)) < 0.6)).astype(dtype)
     X = as_rows(values if form == "dense" else csr(values), 0.7)
     plain = random.normal(size=(3, 10)).astype(dtype)
-    W, factors = class_rows.in_layout(X, plain), random.normal(size=(23, 3)).astype(dtype)
-    rows = np.array([as_dense_row(X, i) for i in range(23)])
+    W, factors = np.ascontiguousarray(X.by_class(plain)), random.normal(size=(23, 3)).astype(dtype)
+    rows = np.array([X.dense_row(i) for i in range(23)])
     monkeypatch.setattr(class_rows, "BLOCK_VALUES", 8 * (3 + (9 if form == "dense" else 0)))
     assert class_rows.block_rows(X, 3) == 8
     blocks = [*class_rows.class_blocks(X, 3, dtype, smaller=2)]
@@ -86,7 +86,7 @@ def test_blocks_of_rows_meet_all_classes(form, dtype, monkeypatch):
         for block in blocks:
             block.add(factors[block.rows], found, squared=squared)
         expected = plain + factors.T @ (rows**2 if squared else rows)
-        np.testing.assert_allclose(class_rows.by_class(X, found), expected, atol=rounding)
+        np.testing.assert_allclose(X.by_class(found), expected, atol=rounding)
     monkeypatch.undo()
     assert class_rows.block_rows(X, 10**9) == 64
     assert class_rows.block_rows(X, 1) == 4096
@@ -99,9 +99,9 @@ def test_lists_of_coefficients_add_what_an_array_of_them_adds():
     members = np.arange(1, 12, 2, dtype=np.int32)
     for values in (random.normal(size=(12, 9)), csr(random.normal(size=(12, 9)))):
         X = as_rows(values, 0.7)
-        found, listed = (np.zeros(class_rows.weights_shape(X, 5)) for _ in range(2))
+        found, listed = (np.zeros(X.weights_shape(5)) for _ in range(2))
         class_rows.add_multiples(X, members, alpha, found)
         class_rows.add_multiples(X, members, csr(alpha), listed)
-        plain = sum(np.outer(alpha[i], as_dense_row(X, i)) for i in members)
-        np.testing.assert_allclose(class_rows.by_class(X, found), plain, atol=1e-13)
+        plain = sum(np.outer(alpha[i], X.dense_row(i)) for i in members)
+        np.testing.assert_allclose(X.by_class(found), plain, atol=1e-13)
         np.testing.assert_allclose(listed, found, atol=1e-13)

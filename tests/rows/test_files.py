@@ -14,15 +14,13 @@ from saddlesvm import LinearSVC
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.files import (
     BlockReader,
-    chosen_rows,
     is_mapped,
     place_of,
     read_at,
     release_pages,
-    rows_between,
     stacked_rows,
 )
-from saddlesvm.rows.layouts import as_dense_row, as_rows, n_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.base import Budget
 from support import csr, labels, matrix
@@ -154,10 +152,10 @@ def test_pages_of_mapped_rows_are_given_back(tmp_path: Path) -> None:
 def test_neighbouring_rows_are_views() -> None:
     for given in (matrix(30, 5), csr(matrix(30, 5))):
         X = as_rows(given, 1.0)
-        some = rows_between(X, 4, 9)
-        assert [as_dense_row(some, k).tolist() for k in range(5)] == [as_dense_row(X, 4 + k).tolist() for k in range(5)]
+        some = X.between(4, 9)
+        assert [some.dense_row(k).tolist() for k in range(5)] == [X.dense_row(4 + k).tolist() for k in range(5)]
         assert np.shares_memory(some[0], X[0])
-        assert n_rows(some) == 5
+        assert some.n_rows == 5
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -166,10 +164,10 @@ def test_copies_of_some_rows_one_after_another(layout: str) -> None:
     whole = as_rows(X if layout == "dense" else csr(X), 1.0)
     chosen = [np.array([3, 7, 29]), np.array([0]), np.array([11, 12, 13, 5])]
     for given in (chosen, chosen[:1]):
-        pieces = [chosen_rows(whole, some) for some in given]
+        pieces = [whole.taken(some) for some in given]
         stacked = stacked_rows(pieces)
         assert not pieces
         assert type(stacked) is type(whole)
         assert not any(part.flags.writeable for part in stacked if isinstance(part, np.ndarray))
         for place, row in enumerate(np.concatenate(given)):
-            assert np.array_equal(as_dense_row(stacked, place), as_dense_row(whole, row))
+            assert np.array_equal(stacked.dense_row(place), whole.dense_row(row))

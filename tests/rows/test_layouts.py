@@ -15,8 +15,7 @@ from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows import layouts as rows, prefetch
 from saddlesvm.rows.csr_checks import all_in_order, first_bad_row, first_repeat
-from saddlesvm.rows.files import rows_between
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.small import compiled_of
@@ -43,7 +42,7 @@ def test_dot_and_axpy_equal_the_plain_ones(
 ) -> None:
     random = np.random.default_rng(seed)
     X = as_rows(laid_out(matrix(n, d, seed, density).astype(x_type), layout), bias)
-    plain = np.array([as_dense_row(X, i) for i in range(n)])
+    plain = np.array([X.dense_row(i) for i in range(n)])
     members = np.flatnonzero(random.random(n) < 0.7).astype(np.int32)
     w: np.ndarray = random.normal(size=d + 1).astype(w_type)
     c = random.normal(size=n)
@@ -77,7 +76,7 @@ def test_the_bodies_that_are_compiled_equal_the_plain_ones(
     axpy = rows._pick_axpy(*kinds[:2], numba.float64, kinds[2])
     close = 30 * float(np.finfo(w_type).eps)
     for i in range(10):
-        plain = as_dense_row(X, i)
+        plain = X.dense_row(i)
         assert dot(X, i, w) == pytest.approx(plain @ w.astype(F64), rel=close, abs=close)
         assert norm(X, i) == pytest.approx(plain @ plain, rel=1e-14)
         moved = w.copy()
@@ -95,7 +94,7 @@ def test_the_bodies_that_are_compiled_equal_the_plain_ones(
 def test_numpy_does_for_few_rows_what_kernels_do(layout: Any, x_type: type) -> None:
     """Also for rows that are a piece of a file's, which begin within its arrays."""
     A, random = matrix(12, 6, 4, 0.5).astype(x_type), np.random.default_rng(4)
-    X = rows_between(as_rows(laid_out(A, layout), 2.5), 3, 11)
+    X = as_rows(laid_out(A, layout), 2.5).between(3, 11)
     plain = np.column_stack([A[3:11].astype(F64), np.full(8, 2.5)])
     members, w = np.array([0, 2, 3, 7], dtype=np.int32), random.normal(size=7)
     z, norms, moved, factors = np.empty(4), np.empty(4), w.copy(), random.normal(size=4)
@@ -105,7 +104,7 @@ def test_numpy_does_for_few_rows_what_kernels_do(layout: Any, x_type: type) -> N
     assert z == pytest.approx(plain[members] @ w, rel=1e-13, abs=1e-13)
     assert norms == pytest.approx((plain[members] ** 2).sum(axis=1), rel=1e-13)
     assert moved == pytest.approx(w + factors @ plain[members], rel=1e-13, abs=1e-13)
-    assert np.array_equal(as_array(rows.float64_matrix(X)), plain[:, :-1])
+    assert np.array_equal(as_array(X.float64_matrix()), plain[:, :-1])
 
 
 def as_array(X: Any) -> np.ndarray:
@@ -117,19 +116,19 @@ def test_the_longest_row_is_found_in_any_part(monkeypatch: pytest.MonkeyPatch) -
     for place in range(11):
         A = np.zeros((11, 6))
         A[place, :5] = A[(place + 5) % 11, :3] = 1.0
-        assert rows.longest_row(as_rows(csr(A))) == 5
-    assert rows.longest_row(as_rows(csr(np.zeros((0, 6))))) == 0
-    assert rows.longest_row(as_rows(csr(np.zeros((1, 6))))) == 0
-    assert rows.longest_row(as_rows(np.zeros((2, 6)))) == 6
+        assert as_rows(csr(A)).longest_row == 5
+    assert as_rows(csr(np.zeros((0, 6)))).longest_row == 0
+    assert as_rows(csr(np.zeros((1, 6)))).longest_row == 0
+    assert as_rows(np.zeros((2, 6))).longest_row == 6
     repeated = csr(np.ones((1, 2)))
     repeated.data, repeated.indices, repeated.indptr = np.ones(3), np.array([0, 1, 1]), np.array([0, 3])
-    assert rows.longest_row(as_rows(repeated)) == 2
+    assert as_rows(repeated).longest_row == 2
 
 
 def test_the_time_of_a_pass_follows_from_what_is_read() -> None:
-    assert rows.reading_time(as_rows(np.zeros((2, 3))), 30e9) == 8.0
-    assert rows.reading_time(as_rows(np.zeros((2, 3), F32)), 30e9) == 4.0
-    assert rows.reading_time(as_rows(csr(np.zeros((2, 3)))), 1e9) == 1.0
+    assert as_rows(np.zeros((2, 3))).reading_time(30e9) == 8.0
+    assert as_rows(np.zeros((2, 3), F32)).reading_time(30e9) == 4.0
+    assert as_rows(csr(np.zeros((2, 3)))).reading_time(1e9) == 1.0
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -140,8 +139,8 @@ def test_squared_norms_are_exact_in_float64(
     layout: Any, x_type: type, n: int, d: int, seed: int, density: float, bias: float
 ) -> None:
     X = as_rows(laid_out(matrix(n, d, seed, density).astype(x_type), layout), bias)
-    plain = [float(as_dense_row(X, i) @ as_dense_row(X, i)) for i in range(n)]
-    assert squared_norms(X, n) == pytest.approx(plain, rel=1e-14)
+    plain = [float(X.dense_row(i) @ X.dense_row(i)) for i in range(n)]
+    assert squared_norms(X) == pytest.approx(plain, rel=1e-14)
 
 
 def test_without_a_bias_the_virtual_place_is_never_touched() -> None:
@@ -158,7 +157,7 @@ def test_empty_rows_see_the_bias_only() -> None:
     z = np.empty(5)
     rows.dot_rows(X, np.arange(5, dtype=np.int32), np.array([1.0, 1.0, 1.0, 1.0, 3.0]), z)
     assert list(z[[0, 3, 4]]) == [6.0, 6.0, 6.0]
-    assert list(squared_norms(X, 5)[[0, 3, 4]]) == [4.0, 4.0, 4.0]
+    assert list(squared_norms(X)[[0, 3, 4]]) == [4.0, 4.0, 4.0]
 
 
 def parts(X: rows.Rows) -> list[np.ndarray]:
@@ -178,8 +177,8 @@ def test_rows_are_views(layout: Any, x_type: type) -> None:
         assert part.dtype == source.dtype
         assert not part.flags.writeable
         assert source.flags.writeable
-    assert (rows.n_rows(X), rows.n_features(X), rows.dtype_of(X)) == (7, 3, np.dtype(x_type))
-    assert rows.n_values(X) == 21
+    assert (X.n_rows, X.n_features, X.dtype) == (7, 3, np.dtype(x_type))
+    assert X.n_values == 21
 
 
 @pytest.mark.skipif(INTERPRETED, reason="the types that a kernel is compiled for")
@@ -277,7 +276,7 @@ def test_norms_in_threads_are_those_of_one(layout: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("saddlesvm.runtime.threads.WORTH", 1e-9)
     A = np.random.default_rng(0).normal(size=(101, 7))
     X = as_rows(A if layout == "dense" else csr(A))
-    assert (squared_norms(X, 101, 3) == squared_norms(X, 101)).all()
+    assert (squared_norms(X, 3) == squared_norms(X)).all()
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -329,7 +328,7 @@ class Triplets(NamedTuple):
 @pytest.mark.skipif(INTERPRETED, reason="what compiled code is refused")
 def test_a_third_layout_is_not_taken_for_csr() -> None:
     kernel = numba.njit(lambda X, w: rows.dot(X, 0, w))
-    with pytest.raises((TypeError, numba.TypingError), match="rows of type Triplets have no compiled operations"):
+    with pytest.raises((TypeError, numba.TypingError), match="rows of type Triplets have no compiled operation 'dot'"):
         kernel(Triplets(np.ones(2), np.array([0, 2]), 0.0), np.ones(3))
 
 
@@ -342,5 +341,8 @@ class Diagonal(NamedTuple):
 
 def test_rows_of_a_third_type_are_refused_in_words() -> None:
     X = Diagonal(np.ones(3), 0.0)
-    with pytest.raises(TypeError, match="rows of type Diagonal are not known: give Dense or CSR rows, or a place"):
+    with pytest.raises(
+        TypeError,
+        match="rows of type Diagonal are not known: give Dense or CSR rows, a type of",
+    ):
         make_problem(X, np.ones(3), Hinge(), C=1.0)  # type: ignore[arg-type]

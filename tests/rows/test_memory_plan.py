@@ -18,7 +18,6 @@ from saddlesvm.rows.memory_plan import (
     demand_room_for_weights,
     does_not_fit,
     make_plan,
-    matrix_bytes,
     memory_bytes,
 )
 from support import csr, labels, matrix
@@ -88,7 +87,7 @@ def test_the_burden_of_a_row_is_counted_in_bytes() -> None:
 @pytest.mark.parametrize("memory", [2**24, 2**25, 2**27])
 def test_two_blocks_and_all_that_is_kept_take_the_memory(name: str, layout: str, memory: int) -> None:
     X = rows_of(layout, 200_000, 8)
-    n, size, burden = 200_000, matrix_bytes(X), BURDENS[name]
+    n, size, burden = 200_000, X.nbytes, BURDENS[name]
     variables = n * burden.of_row
     kept = int(n * burden.of_label) + burden.held + (variables if variables <= 0.25 * memory else 0)
     room = min(0.55 * memory, (1.0 - burden.kept) * memory - kept - memory // 5)
@@ -205,7 +204,7 @@ def test_weights_that_no_machine_holds_are_refused(monkeypatch: pytest.MonkeyPat
 
 def test_half_of_the_memory_is_for_mapped_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = mapped(matrix(N, D), tmp_path)
-    size = matrix_bytes(as_rows(file))
+    size = as_rows(file).nbytes
     assert not does_not_fit(file, 2 * size)
     assert does_not_fit(file, 2 * size - 1)
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 2 * size - 1)

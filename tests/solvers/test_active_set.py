@@ -19,7 +19,7 @@ from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
@@ -60,7 +60,7 @@ def test_a_pass_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     found, alpha, chosen = question.empty(), np.zeros(60), np.arange(60)[10:50]
     for part in (chosen[:7], chosen[7:]):
         question.add_to(found, problem.terms, part, alpha)
-    dense = np.array([as_dense_row(problem.X, i) for i in chosen])
+    dense = np.array([problem.X.dense_row(i) for i in chosen])
     y, s, z, before = problem.y[chosen], problem.weights[chosen], dense @ w, dense @ back
     a = np.array([-s[k] * loss.subgradient(z[k], y[k]) for k in range(chosen.size)])
     ends = [[loss.subgradient(z[k] + move, y[k]) for move in (-0.4, 0.4)] for k in range(chosen.size)]
@@ -83,7 +83,7 @@ def test_a_pass_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
 @pytest.mark.parametrize("loss", KINKED, ids=named)
 def test_decided_rows_keep_their_multiplier_within_the_width(loss: Loss) -> None:
     problem, (w, _) = at_random(loss, "dense")
-    z = np.array([as_dense_row(problem.X, i) @ w for i in range(60)])
+    z = np.array([problem.X.dense_row(i) @ w for i in range(60)])
     points, every = Pointwise(loss, problem.y, problem.weights), np.arange(60)
     width = width_of(points, z, 0.5)
     mask = free_rows(points, every, z, width)

@@ -20,7 +20,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.second_order import over_passes as walks
@@ -72,7 +72,7 @@ def test_rows_taken_along_are_left_out_of_the_matrix_and_of_nothing_else(loss: L
     whole = told.matrix.copy()
     for piece in told.pieces:
         for i, (y, s) in enumerate(zip(piece.y, piece.weights, strict=True)):
-            x = as_dense_row(piece.X, i)
+            x = piece.X.dense_row(i)
             whole += problem.C * s * loss.curvature(x @ w, y) * np.outer(x, x)
     assert np.tril(whole) == pytest.approx(np.tril(plain.matrix))
     for mine, theirs in zip(told.values[:5], plain.values[:5], strict=True):

@@ -10,7 +10,6 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, TopKHinge
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.rows.class_rows import by_class, new_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import ASCENT, FINISH, CrammerSinger
@@ -102,8 +101,8 @@ def test_the_derivatives_along_a_line_are_those_of_the_smoothed_losses(loss):
 def test_matrix_product_and_line_have_the_same_second_derivative(loss, layout):
     problem, q, t = rows_of(loss, layout=layout), 0.7, 1.3
     centre, _, _, random = a_point(problem, 2)
-    D = new_weights(problem.X, CLASSES, np.float64)
-    by_class(problem.X, D)[:] = random.normal(size=(CLASSES, FEATURES + 1))
+    D = problem.new_weights()
+    problem.X.by_class(D)[:] = random.normal(size=(CLASSES, FEATURES + 1))
     finish = JointFinish(problem, centre, q)
     Z, width = finish.Z, FEATURES + 1
     terms, _, free_rows = response(problem, centre, q, Z)
@@ -112,10 +111,10 @@ def test_matrix_product_and_line_have_the_same_second_derivative(loss, layout):
     bent_jointly(problem.X, free_rows, D, t, found)
     add_blocks(problem.X, free_rows, t, width, matrix)
     matrix = np.triu(matrix) + np.triu(matrix, 1).T
-    flat = by_class(problem.X, D).ravel()
-    np.testing.assert_allclose(matrix @ flat, by_class(problem.X, found).ravel(), atol=1e-12)
+    flat = problem.X.by_class(D).ravel()
+    np.testing.assert_allclose(matrix @ flat, problem.X.by_class(found).ravel(), atol=1e-12)
     line = np.zeros(1, LINE)
-    slope_along(terms, Z, finish._scores(by_class(problem.X, D)), 0.0, line)
+    slope_along(terms, Z, finish._scores(problem.X.by_class(D)), 0.0, line)
     assert flat @ matrix @ flat == pytest.approx(t * q * line["bend"][0], rel=1e-9)
 
 

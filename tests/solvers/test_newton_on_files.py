@@ -19,7 +19,7 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
@@ -52,7 +52,7 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     told, alpha, chosen = Ask(w, back).empty(), np.zeros(60), np.arange(60)[10:50]
     for part in (chosen[:7], chosen[7:]):
         Ask(w, back).add_to(told, problem.terms, part, alpha)
-    dense = np.array([as_dense_row(problem.X, i) for i in chosen])
+    dense = np.array([problem.X.dense_row(i) for i in chosen])
     z, before = dense @ w, dense @ back
     a = np.array([-s[i] * loss.subgradient(m, y[i]) for i, m in zip(chosen, z, strict=True)])
     bend = np.array([s[i] * loss.curvature(m, y[i]) for i, m in zip(chosen, z, strict=True)])

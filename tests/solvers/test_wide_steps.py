@@ -24,7 +24,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
@@ -58,7 +58,7 @@ def test_a_look_tells_a_product_in_the_place_of_the_matrix(loss: Loss, layout: s
     whole, beside, alone = (ask.empty() for ask in asks)
     for ask, told in zip(asks, (whole, beside, alone), strict=True):
         ask.add_to(told, problem.terms, members)
-    dense = np.array([as_dense_row(problem.X, i) for i in members])
+    dense = np.array([problem.X.dense_row(i) for i in members])
     bend = np.array([0.7 * s[i] * loss.curvature(z, problem.y[i]) for i, z in zip(members, dense @ w, strict=True)])
     for told in (beside, alone):
         assert told.product == pytest.approx(dense.T @ (bend * (dense @ along)))

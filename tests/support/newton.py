@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.rows.layouts import Rows, as_dense_row, as_rows, n_rows
+from saddlesvm.rows.layouts import Rows, as_rows
 from support import (
     csr,
 )
@@ -16,4 +16,4 @@ def rows_like(X: np.ndarray, layout: str, bias: float = 0.0) -> Rows:
 
 def plain_rows(X: Rows) -> np.ndarray:
     """All rows in float64, the virtual feature appended."""
-    return np.array([as_dense_row(X, i) for i in range(n_rows(X))])
+    return np.array([X.dense_row(i) for i in range(X.n_rows)])

@@ -54,7 +54,7 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
 
     def check_options(self) -> Squared:
         """The loss; every option that does not depend on the data is checked."""
-        self._check_common()
+        super().check_options()
         if not self.upper_cost > 0.0:
             raise ValueError(f"upper_cost must be positive; got {self.upper_cost!r}")
         return Squared()

@@ -10,7 +10,6 @@ import numpy as np
 from saddlesvm import register_solver
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import as_dense_row
 from saddlesvm.solvers.base import Budget, DualState, SolverBase, start_alpha
 
 
@@ -38,7 +37,7 @@ class ForthAndBack(SolverBase):
 
     def step(self, problem: Problem, state: DualState, budget: Budget) -> DualState:
         """Visit ``budget.rows`` rows: ``alpha_i += argmax of the dual along alpha_i``."""
-        rows = {i: as_dense_row(problem.X, i) for i in problem.members.tolist()}
+        rows = {i: problem.X.dense_row(i) for i in problem.members.tolist()}
         w = problem.C * sum(state.alpha[i] * row for i, row in rows.items())
         for _ in range(budget.rows):
             back, place = divmod(state.rows_touched, state.order.size)

@@ -54,7 +54,7 @@ from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.short_sums import expanded
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
-from saddlesvm.rows.layouts import CSR, matrix_of
+from saddlesvm.rows.layouts import CSR
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.linear_algebra import blocks, gram_block, widened
 
@@ -80,7 +80,7 @@ BENDS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # phi'' th
 def long_margins(problem: Problem, w: np.ndarray) -> np.ndarray:
     """``x_i . w`` of the members, shape (n,), for weights in long floats, shape (d + 1,)."""
     X, members = problem.X, problem.members
-    if isinstance(X, CSR):
+    if X.sparse:
         rows = _sparse(problem, X)
         return _sums(rows.data.astype(LONG) * w[rows.indices], rows.indptr)[0] + LONG(X.bias) * w[-1]
     parts = [widened(X, rows, np.ones(rows.size)).astype(LONG) @ w for rows in blocks(members, w.size)]
@@ -91,7 +91,7 @@ def long_pull(problem: Problem, a: np.ndarray) -> tuple[np.ndarray, float]:
     """``C sum_i a_i x_i`` over the members, shape (d + 1,), for multipliers in long floats, shape (n,), and how far the
     exact one is from it, at most."""
     X, members, sizes = problem.X, problem.members, np.abs(a).astype(np.float64)
-    if isinstance(X, CSR):
+    if X.sparse:
         columns = _sparse(problem, X).tocsc()
         features, added = _sums(columns.data.astype(LONG) * a[columns.indices], columns.indptr)
         total, summed = _sums(a, np.array([0, a.size]))
@@ -153,7 +153,7 @@ def long_gradient(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float] |
 def margin_error(problem: Problem, length: float) -> float:
     """How far, at most, a margin is from the exact one, divided by the length of its row, for weights of a length."""
     terms, left = float(problem.row_sizes.terms), math.ceil(problem.row_sizes.terms)
-    if isinstance(problem.X, CSR):
+    if problem.sparse:
         terms = 0.0
         while left > 1:
             terms, left = terms + FAN, -(-left // FAN)
@@ -162,7 +162,7 @@ def margin_error(problem: Problem, length: float) -> float:
 
 def _sparse(problem: Problem, X: CSR) -> sparse.csr_array:
     """The members' rows."""
-    rows = matrix_of(X)
+    rows = X.matrix
     return rows if problem.members.size == rows.shape[0] else rows[problem.members]
 
 
@@ -192,7 +192,7 @@ REFINED = 2  # times that the equations are solved again, for the multipliers' r
 def has_margin(problem: Problem) -> bool:
     """Whether the text of this module is about the problem."""
     plain = problem.penalty.identity() and not problem.intercept.constrained and not problem.fixed.size
-    return bool(loss_name(problem.loss) == "hinge" and plain and problem.passes.holds_rows)
+    return bool(loss_name(problem.loss) == "hinge" and plain and problem.holds_rows)
 
 
 def verified(problem: Problem, alpha: np.ndarray, fine: bool = False) -> Neighbourhood | None:

@@ -37,7 +37,7 @@ from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.rounding import SLACK, gamma, radii
-from saddlesvm.rows.layouts import Rows, float64_matrix, n_rows, n_values
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
@@ -70,7 +70,7 @@ def loss_arrays(loss: Loss) -> LossArrays:
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
     """``sum_i A_ik x_i`` for each column k, the virtual feature included, in float64, shape (d + 1, k)."""
-    pulled = float64_matrix(X).T @ A
+    pulled = X.float64_matrix().T @ A
     return np.vstack([pulled, X.bias * A.sum(axis=0)])
 
 
@@ -211,7 +211,7 @@ class Changed(ABC):
         bends *= (problem.C * problem.row_weights)[:, None]
         self.drop(bends)
         ridge = problem.regularizer.curvature(self.near.w)
-        most = max(1, int(OWN_WORK / (n_values(problem.X) * ridge.size)))
+        most = max(1, int(OWN_WORK / (problem.n_values * ridge.size)))
         step[:, wanted[most:]] = 0.0
         for k in wanted[:most]:
             H = curvature_matrix(problem, bends[:, k], np.flatnonzero(bends[:, k]), ridge)
@@ -237,7 +237,7 @@ class Changed(ABC):
 
 def together(near: Vicinity) -> int:
     """The number of changed problems that are solved together."""
-    return max(1, BLOCK_VALUES // max(n_rows(near.problem.X), near.w.size))
+    return max(1, BLOCK_VALUES // max(near.problem.X.n_rows, near.w.size))
 
 
 LEAST = 1e-7  # share of the largest multiplier; smaller ones take no part in a proof

@@ -37,7 +37,7 @@ from saddlesvm.answers.vicinity import Vicinity, corners_of
 from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
-from saddlesvm.rows.layouts import as_rows, matrix_of, n_values
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, quadratic_forms, row_estimates
@@ -116,7 +116,7 @@ class ChangedRows(Changed):
     @classmethod
     def without(cls, near: Vicinity, chosen: np.ndarray) -> ChangedRows:
         """The problems without each of some rows."""
-        rows = with_feature(matrix_of(near.problem.X)[chosen], near.problem.scale)
+        rows = with_feature(near.problem.X.matrix[chosen], near.problem.scale)
         return cls(near, rows, chosen, np.full(chosen.size, np.nan))
 
     def margins(self, found: Solved) -> tuple[np.ndarray, np.ndarray]:
@@ -247,7 +247,7 @@ class ChangedGroups(Changed):
         self.norms, self.steps = [], []
         self.pulled = np.empty((near.w.size, len(groups)))
         for k, rows in enumerate(groups):
-            some = with_feature(matrix_of(problem.X)[rows], problem.scale)
+            some = with_feature(problem.X.matrix[rows], problem.scale)
             self.norms.append(WithoutSquares.of(near.inverse, some, near.bend[rows]))
             same = near.steps is near.inverse
             self.steps.append(self.norms[-1] if same else WithoutSquares.of(near.steps, some, near.at.bends[rows]))
@@ -302,7 +302,7 @@ class LeftOut:
         if self.near is None or not chosen.size:
             return self
         margins, low, high = (getattr(self.rows, name).copy() for name in ("margins", "low", "high"))
-        most = max(1, REFINED_VALUES // max(1, n_values(self.near.problem.X)))
+        most = max(1, REFINED_VALUES // max(1, self.near.problem.n_values))
         size = together(self.near)
         for start in range(0, min(most, chosen.size), size):
             some = chosen[:most][start : start + size]
@@ -386,7 +386,7 @@ def row_moves(near: Vicinity) -> Moves:
 
 def rows_in_turn(near: Vicinity, unknown: int) -> int:
     """The number of rows that are left out in turn, with passes over all rows: more where some moves are unknown."""
-    values = max(1, n_values(near.problem.X))
+    values = max(1, near.problem.n_values)
     return max(1, VALUES // values, min(unknown, MOST_VALUES // values))
 
 
@@ -406,7 +406,7 @@ def moved_scores(near: Vicinity, most: np.ndarray, but: np.ndarray, X: np.ndarra
     lengths = np.sqrt(quadratic_forms(rows, np.arange(X.shape[0]), near.inverse) * (1.0 + near.error))
     largest = float(np.delete(most, but).max(initial=0.0))
     scores = np.asarray(X @ near.w[:-1]).ravel() + near.problem.scale * near.w[-1]
-    rounding = gamma(near.w.size + 16.0) * (radii(squared_norms(rows, X.shape[0])) * np.linalg.norm(near.w))
+    rounding = gamma(near.w.size + 16.0) * (radii(squared_norms(rows)) * np.linalg.norm(near.w))
     found = lengths * largest if largest < np.inf else np.full(X.shape[0], np.inf)
     return np.asarray(SLACK * (found + rounding) + 4.0 * UNIT * np.abs(scores))
 
@@ -438,7 +438,7 @@ def group_changes(near: Vicinity, groups: Sequence[np.ndarray], X: np.ndarray) -
     """
     rows = as_rows(X, near.problem.scale)
     lengths = np.sqrt(quadratic_forms(rows, np.arange(X.shape[0]), near.inverse) * (1.0 + near.error))[:, None]
-    norms, size = radii(squared_norms(rows, X.shape[0]))[:, None], together(near)
+    norms, size = radii(squared_norms(rows))[:, None], together(near)
     low, high, least, most = [], [], [], []
     for start in range(0, len(groups), size):
         found = ChangedGroups(near, list(groups[start : start + size])).solved()

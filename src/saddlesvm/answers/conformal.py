@@ -36,7 +36,6 @@ from saddlesvm.answers.changed import together, with_feature
 from saddlesvm.answers.changed_rows import ChangedRows
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma
-from saddlesvm.rows.layouts import matrix_of
 from saddlesvm.rows.scores import scores_of_rows
 
 WAYS = np.geomspace(1e-6, 1.0, 25)  # quotients of tabulated ways and the longest one: a way is rounded up to the next
@@ -135,7 +134,7 @@ class Conformal:
         same = np.zeros_like(among)
         i, k = np.nonzero(among & (self.codes == label)[:, None])
         if i.size:
-            mine = with_feature(matrix_of(self.near[0].problem.X)[i], self.near[0].problem.scale)
+            mine = with_feature(self.near[0].problem.X.matrix[i], self.near[0].problem.scale)
             same[i, k] = (mine == rows[k]).all(axis=1)
         return same
 

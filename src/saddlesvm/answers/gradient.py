@@ -14,7 +14,7 @@ from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
-from saddlesvm.rows.layouts import CSR, add_rows
+from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.kernels import Answers, answers_at, respond_to_weights, smoothed_terms
@@ -73,10 +73,10 @@ def close_margins(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float | 
     """``x_i . w`` of the members, shape (n,), and the additions that a product went through, at most: those of a row's
     own values, or of a part of the columns and of the parts."""
     X = problem.X
-    if isinstance(X, CSR):
+    if X.sparse:
         return margins(problem, w), np.diff(X.indptr)[problem.members] + 1.0
     d = problem.n_features
-    if d < FEW_COLUMNS or not problem.passes.holds_rows:
+    if d < FEW_COLUMNS or not problem.holds_rows:
         return margins(problem, w), d + 1.0
     width = math.isqrt(d)
     parts = np.zeros((d, -(-d // width)))  # each column has the weights of its own features alone
@@ -93,7 +93,7 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """``C sum_i a_i x_i`` over the members, shape (d + 1,), and how far the exact one is from it, at most: of sparse
     rows by sums over about as many parts of the rows as each has rows."""
     X, members = problem.X, problem.members
-    if not isinstance(X, CSR):
+    if not X.sparse:
         near = pulled_by_short_sums(problem, problem.spread(alpha))
         return near.pull, norm_of(near.errors)
     width, spread = problem.n_features + 1, problem.spread(alpha)

@@ -68,7 +68,7 @@ from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
-from saddlesvm.rows.layouts import Rows, as_rows, longest_row, n_rows
+from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer, blocks, widened
@@ -222,7 +222,7 @@ class MixedCurvature(Curvature):
 
     def row_norms(self, X: Rows, chosen: np.ndarray | None = None) -> np.ndarray:
         assert self.mix is not None
-        return mixed_norms(self, X, np.broadcast_to(self.mix, (n_rows(X), self.mix.size)))
+        return mixed_norms(self, X, np.broadcast_to(self.mix, (X.n_rows, self.mix.size)))
 
     def unit_norms(self, size: int) -> np.ndarray:
         assert self.mix is not None
@@ -237,7 +237,7 @@ def _mixed(x: np.ndarray, mixes: np.ndarray) -> np.ndarray:
 def mixed_norms(curvature: Curvature, X: Rows, mixes: np.ndarray) -> np.ndarray:
     """``||x_i (x) mixes_i||`` in the norm of the inverse of H, at most, shape (n,); `mixes` has the shape (n, K)."""
     assert curvature.factor is not None
-    parts = blocks(np.arange(n_rows(X)), len(curvature.factor))
+    parts = blocks(np.arange(X.n_rows), len(curvature.factor))
     found = [curvature.norms_of(_mixed(widened(X, part, np.ones(part.size)), mixes[part])) for part in parts]
     return np.concatenate([*found, np.empty(0)])
 
@@ -275,8 +275,8 @@ class JointNeighbourhood:
     def labels(self, X: Any) -> Labels:
         """The class of each row, and whether it is proven; `X` is an ndarray or a CSR matrix of shape (m, d)."""
         rows = as_rows(X, self.scale)
-        norms, z = radii(squared_norms(rows, n_rows(rows))), scores_of_rows(rows, self.W)
-        slips = gamma(longest_row(rows) + 1.0 + MARGIN_UNITS) * max(map(norm_of, self.W)) * norms
+        norms, z = radii(squared_norms(rows)), scores_of_rows(rows, self.W)
+        slips = gamma(rows.longest_row + 1.0 + MARGIN_UNITS) * max(map(norm_of, self.W)) * norms
         if not math.isfinite(self.radius):
             return largest_by_differences(z, np.inf * norms)
         apart = BOTH * norms[:, None]

@@ -55,7 +55,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.sums import dual_of_margins, margins
-from saddlesvm.rows.layouts import Rows, as_rows, longest_row, n_rows
+from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.runtime.threads import blas_for
@@ -97,9 +97,9 @@ class Curvature:
     def row_norms(self, X: Rows, chosen: np.ndarray | None = None) -> np.ndarray:
         """``||x_i||`` in the norm of the inverse of H, at most, of all rows or the chosen ones; the virtual feature is
         included."""
-        wanted = np.arange(n_rows(X)) if chosen is None else chosen
+        wanted = np.arange(X.n_rows) if chosen is None else chosen
         if self.factor is None:
-            plain = radii(squared_norms(X, n_rows(X)))[wanted] * (1.0 + gamma(longest_row(X) + 8.0))
+            plain = radii(squared_norms(X))[wanted] * (1.0 + gamma(X.longest_row + 8.0))
             return plain / math.sqrt(self.floor) if self.floor > 0.0 else np.full(wanted.size, np.inf)
         found, done = np.empty(wanted.size), 0
         for part in blocks(wanted, len(self.factor)):
@@ -229,8 +229,8 @@ class Neighbourhood:
         """
         rows = as_rows(X, 0.0 if self.offset is not None else self.scale)
         z = scores_of_rows(rows, self.center[None])[:, 0]
-        norms = radii(squared_norms(rows, n_rows(rows)))
-        slips = SLACK * gamma(longest_row(rows) + 1.0 + MARGIN_UNITS) * norm_of(self.center) * norms
+        norms = radii(squared_norms(rows))
+        slips = SLACK * gamma(rows.longest_row + 1.0 + MARGIN_UNITS) * norm_of(self.center) * norms
         away = self.curvature.row_norms(rows) * self.radius if math.isfinite(self.radius) else np.full(z.size, np.inf)
         low, high = self.offset or (0.0, 0.0)
         slips += 4.0 * UNIT * (np.abs(z) + away + max(abs(low), abs(high))) + UNDERFLOW

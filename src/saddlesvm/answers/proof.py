@@ -56,7 +56,7 @@ from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import margins
-from saddlesvm.rows.layouts import add_rows, as_rows, longest_row, n_rows
+from saddlesvm.rows.layouts import add_rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal
@@ -192,7 +192,7 @@ def gap_for(problems: Sequence[Problem], certificates: Sequence[Certificate], en
     all that is proven of the problems; zero for others."""
     found = math.inf
     for problem, own in zip(problems, certificates, strict=True):
-        seen = problem.penalty.identity() and not problem.intercept.constrained and problem.passes.holds_rows
+        seen = problem.penalty.identity() and not problem.intercept.constrained and problem.holds_rows
         if is_smooth(problem.loss) or not seen or isinstance(problem, JointProblem):
             return 0.0
         gap, size = 0.5 * SPARE * (enough / problem.row_sizes.longest) ** 2, max(abs(own.primal), abs(own.dual))
@@ -240,8 +240,8 @@ class Stretch:
         z = scores_of_rows(rows, both)
         if not math.isfinite(self.radius):
             return np.full(len(z), -np.inf), np.full(len(z), np.inf)
-        norms = radii(squared_norms(rows, n_rows(rows)))
-        slips = 2.0 * gamma(longest_row(rows) + 1.0 + MARGIN_UNITS) * max(map(norm_of, both)) * norms + UNDERFLOW
+        norms = radii(squared_norms(rows))
+        slips = 2.0 * gamma(rows.longest_row + 1.0 + MARGIN_UNITS) * max(map(norm_of, both)) * norms + UNDERFLOW
         away = SLACK * (self.curvature.row_norms(rows) * self.radius + slips)
         return z.min(axis=1) - away, z.max(axis=1) + away
 

@@ -60,7 +60,7 @@ SURE = 0.5  # share of the wanted gap that the gradient is shortened to: the obj
 def can_come_nearer(problem: Problem) -> bool:
     """Whether the gradient bounds the distance of the optimum: a smooth loss, half a square as the penalty."""
     seen = problem.penalty.identity() and modulus(problem.penalty) > 0.0 and not problem.intercept.constrained
-    return bool(is_smooth(problem.loss) and seen and not problem.fixed.size and problem.passes.holds_rows)
+    return bool(is_smooth(problem.loss) and seen and not problem.fixed.size and problem.holds_rows)
 
 
 def enough_for(tol: float) -> float:

@@ -30,7 +30,6 @@ from saddlesvm.cluster.splits import Split
 from saddlesvm.data.inputs import BadRowError
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
-from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.threads import interruptible
 
 __all__ = [
@@ -260,4 +259,4 @@ def with_same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
 
 def shape_of(part: Any) -> tuple[int, int, int]:
     """Rows, features and bytes of a partition."""
-    return part.size, rows.n_features(part.X), part.nbytes
+    return part.size, part.X.n_features, part.nbytes

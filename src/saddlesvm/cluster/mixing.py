@@ -18,7 +18,7 @@ from scipy import sparse
 
 from saddlesvm.cluster.part import Part
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.layouts import CSR, Dense, Rows, matrix_of
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.small_types import widened
 
 ALIKE = 0.2  # share of the rows, or of the targets' variance, that sits in the wrong partition where these are alike
@@ -94,18 +94,14 @@ def mixed(parts: Sequence[Any], seed: int, submit: Callable[..., Any]) -> list[A
 
 def _taken(part: Part, chosen: np.ndarray) -> Part:
     """Some rows of a partition, as copies."""
-    if isinstance(part.X, Dense):
-        X: Rows = rows.as_rows(np.ascontiguousarray(part.X.values[chosen]), part.X.bias)
-    else:
-        X = rows.as_rows(matrix_of(part.X)[chosen], part.X.bias)
     weights = part.weights[chosen] if part.weights.size else part.weights
     fold = part.fold[chosen] if part.fold.size else part.fold
-    return part._replace(X=X, y=part.y[chosen], weights=weights, norms=part.norms[chosen], fold=fold)
+    return part._replace(X=part.X.taken(chosen), y=part.y[chosen], weights=weights, norms=part.norms[chosen], fold=fold)
 
 
 def _stacked(given: Sequence[Rows]) -> Rows:
     """The rows of several matrices of one kind, one below the other."""
-    if all(isinstance(one, Dense) for one in given):
-        return rows.as_rows(np.concatenate([one.values for one in given if isinstance(one, Dense)]), given[0].bias)
-    blocks = [matrix_of(one) if isinstance(one, CSR) else sparse.csr_array(widened(one.values)) for one in given]
+    if all(not one.sparse for one in given):
+        return rows.as_rows(np.concatenate([one.values for one in given if not one.sparse]), given[0].bias)
+    blocks = [one.matrix if one.sparse else sparse.csr_array(widened(one.values)) for one in given]
     return rows.as_rows(sparse.csr_array(sparse.vstack(blocks, format="csr")), given[0].bias)

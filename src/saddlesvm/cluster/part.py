@@ -29,7 +29,6 @@ from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import kept_type, precision_of
 from saddlesvm.solvers.base import Budget
@@ -115,7 +114,7 @@ class Part(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of the rows, with labels, weights and norms."""
-        return matrix_bytes(self.X) + self.y.nbytes + self.weights.nbytes + self.norms.nbytes if self.size else 0
+        return self.X.nbytes + self.y.nbytes + self.weights.nbytes + self.norms.nbytes if self.size else 0
 
     def problem(self, index: int, loss: Loss, C: float) -> Problem:
         """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`."""

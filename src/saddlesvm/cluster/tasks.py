@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from saddlesvm.rows.layouts import CSR, Rows
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import working_for
 
 FIGURES = 32  # bytes of the four numbers that go with an answer
@@ -180,7 +180,7 @@ def added(first: Vectors, second: Vectors) -> Vectors:
 
 def touched(X: Rows) -> np.ndarray:
     """The places of w that some rows have, the intercept's included; empty where they have most of them."""
-    if not isinstance(X, CSR) or not X.indices.size:
+    if not X.sparse or not X.indices.size:
         return NONE
     width = X.n_features + 1
     places = np.append(np.unique(X.indices), width - 1).astype(np.int32)

@@ -212,9 +212,8 @@ def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) 
     if isinstance(X, Passes):
         return check_place(estimator, X, reset=reset)
     kept = usable(X, getattr(estimator, "memory", None))
-    if (
-        kept is not None and reset and isinstance(X, np.ndarray)
-    ):  # what validate_data does for rows whose columns have no names
+    if kept is not None and reset and isinstance(X, np.ndarray):
+        # What validate_data does for rows whose columns have no names.
         estimator.n_features_in_ = kept.shape[1]
         vars(estimator).pop("feature_names_in_", None)
         return kept
@@ -433,7 +432,7 @@ def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
     BadRowError
         X holds NaN, infinity, or values whose square overflows; the message names row and column.
     """
-    norms = X.norms() if isinstance(X, Passes) else squared_norms(X, rows.n_rows(X), threads)
+    norms = X.norms() if isinstance(X, Passes) else squared_norms(X, threads)
     finite = np.isfinite(norms)
     if not finite.all():
         i = int(np.argmin(finite))
@@ -447,7 +446,7 @@ def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
 
 def _worst_column(X: Rows, i: int) -> int:
     """The column of row i with NaN, or else with the largest value."""
-    return int(np.argmax(np.abs(rows.as_dense_row(X, i)[:-1])))
+    return int(np.argmax(np.abs(X.dense_row(i)[:-1])))
 
 
 def finite_scores(scores: np.ndarray, X: Any, coef: Any) -> np.ndarray:

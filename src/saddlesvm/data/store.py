@@ -363,13 +363,13 @@ class Store:
     def _check_rows(self) -> None:
         design = rows.as_rows(self.X)
         path = self._arrays["values"].path
-        if isinstance(design, rows.CSR):
+        if design.sparse:
             bad = int(first_bad_row(design.indices, design.indptr, self.shape[1]))
             if bad != -1 or int(design.indptr[-1]) != self.n_values:
                 raise DataError(f"{self._arrays['indices'].path}: indices are out of range or do not ascend in a row")
         for start, stop in self.blocks(_BLOCK_BYTES):
             part = rows.as_rows(self.X[start:stop])
-            if not np.isfinite(squared_norms(part, stop - start)).all():
+            if not np.isfinite(squared_norms(part)).all():
                 raise DataError(f"{path}: holds a value that is not finite, in rows {start + 1} to {stop}")
 
 

@@ -175,7 +175,7 @@ class StoreWriter:
         if not X.shape[0]:
             return
         X = self._canonical(X) if self.sparse else self._dense(X)
-        norms = squared_norms(rows.as_rows(X), X.shape[0])
+        norms = squared_norms(rows.as_rows(X))
         if not np.isfinite(norms).all():
             row = int(np.argmin(np.isfinite(norms)))
             raise DataError(f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, or too large")

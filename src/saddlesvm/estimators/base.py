@@ -223,12 +223,6 @@ class Estimator(PublicDir, BaseEstimator):
     def _made_solver(self) -> Any:
         return make_solver(self.solver)
 
-    def _check_common(self) -> None:
-        """Check the options that every estimator has, except those with a check of their own."""
-        for name, kind in self._allowed.items():
-            check(name, getattr(self, name), kind)
-        self._strength()
-
     @internal
     def check_options(self) -> Any:
         """Check every option that does not depend on the data, and return the loss where there is one.
@@ -238,7 +232,9 @@ class Estimator(PublicDir, BaseEstimator):
         ValueError
             The message names the option, what was given and what is allowed.
         """
-        self._check_common()
+        for name, kind in self._allowed.items():
+            check(name, getattr(self, name), kind)
+        self._strength()
 
     def _limits(self, solver: SolverBase) -> Limits:
         """When a fit stops; ValueError where it never would."""

@@ -40,7 +40,7 @@ from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.rows.layouts import Rows, n_features, n_rows
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import dense_weights, linear_scores
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
@@ -362,8 +362,8 @@ def marks(template: LinearModel, X: Rows, y: Any, weights: Any) -> dict[str, Any
     known, codes = np.unique(labels, return_inverse=True)
     given = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     return {
-        "shape": [n_rows(X), n_features(X)],
-        "rows": zlib.crc32(sketch(X, np.arange(n_rows(X), dtype=np.int32 if n_rows(X) < 2**31 else np.int64)).data),
+        "shape": [X.n_rows, X.n_features],
+        "rows": zlib.crc32(sketch(X, np.arange(X.n_rows, dtype=np.int32 if X.n_rows < 2**31 else np.int64)).data),
         "labels": [zlib.crc32(repr(known.tolist()).encode()), zlib.crc32(codes.astype(np.int64).data)],
         "weights": zlib.crc32(given.data),
         "options": {name: repr(getattr(template, name)) for name in OPTIONS if hasattr(template, name)},

@@ -28,7 +28,7 @@ from scipy.stats import binom
 from saddlesvm.estimators.part_fits import CarriedOver, PartFits, rows_of_fold
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import CHUNK_BYTES, matrix_bytes
+from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.clock import Bar
 from saddlesvm.runtime.threads import Schedule, results_of
@@ -293,6 +293,6 @@ class FoldSearchOnFiles:
     def _ranges(self) -> Iterator[tuple[int, int]]:
         """The first row and the one after the last of each stretch of some megabytes."""
         n = self.whole.y.size
-        size = max(1, int(n * CHUNK_BYTES / max(matrix_bytes(as_rows(self.whole.X)), 1)))
+        size = max(1, int(n * CHUNK_BYTES / max(as_rows(self.whole.X).nbytes, 1)))
         for first in range(0, n, size):
             yield first, min(first + size, n)

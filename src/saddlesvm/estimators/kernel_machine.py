@@ -87,7 +87,7 @@ class KernelMachine(Estimator, KernelOptions):
 
     def _check_kernel(self) -> None:
         """Check the options that every kernel machine has."""
-        self._check_common()
+        super().check_options()
         if not callable(self.kernel):
             one_of("kernel", self.kernel, KERNELS)
 

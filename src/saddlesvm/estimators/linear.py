@@ -131,7 +131,7 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
-        self._check_common()
+        super().check_options()
         self._penalty()
         if self.canonical is not None:
             check_canonical(self)

@@ -168,14 +168,13 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
             There is no such penalty.
         """
         asked: Any = self.penalty
-        if is_penalty(asked):
+        if isinstance(asked, str):
+            if asked in ("l1", "l2"):
+                return ScaledPenalty(L1() if asked == "l1" else L2(), 1.0)
+            if asked == "elasticnet":
+                return elastic_net(self.l1_ratio)
+        elif is_penalty(asked):
             return ScaledPenalty(asked, 1.0)
-        if asked == "l2":
-            return ScaledPenalty(L2(), 1.0)
-        if asked == "l1":
-            return ScaledPenalty(L1(), 1.0)
-        if asked == "elasticnet":
-            return elastic_net(self.l1_ratio)
         raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}")
 
     def _posed(self) -> dict[str, Any]:

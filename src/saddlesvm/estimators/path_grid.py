@@ -303,4 +303,4 @@ def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
     if model.goes_by_blocks(design):
         return 1
     rows, passes = layouts.as_rows(design), -PASSES * math.log10(model.tol)
-    return int(jobs) if worth_threads(passes * layouts.reading_time(rows, layouts.n_values(rows))) else 1
+    return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1

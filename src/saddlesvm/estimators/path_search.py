@@ -198,7 +198,7 @@ class PathSearch:
     def _pulled(self, model: LinearModel) -> tuple[np.ndarray, np.ndarray]:
         """``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and how far each row may be off."""
         k, members = model.dual_coef_.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
-        pulled, missed = np.zeros((k, rows.n_features(self.design) + 1)), np.zeros(k)
+        pulled, missed = np.zeros((k, self.design.n_features + 1)), np.zeros(k)
         for place in range(k):
             beta = model.duals_of(place)
             rows.add_rows(self.design, members, beta, pulled[place])

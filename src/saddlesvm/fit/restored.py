@@ -18,7 +18,6 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, dual_weights, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.durable import Leaf, demand, leaves, restored
 
 __all__ = ["certified_anew", "check_header", "check_points", "is_confirmed", "restored_state", "verify"]
@@ -156,7 +155,7 @@ def verify(problem: Any, points: Mapping[str, Evaluation]) -> None:
     """
     if problem.stored_points != "checked":
         return
-    accuracy = ACCURACY[dtype_of(problem.X).itemsize]
+    accuracy = ACCURACY[problem.dtype.itemsize]
     for name, point in points.items():
         found = certified_anew(problem, point, point.alpha).certificate
         claim, size = point.certificate, accuracy * max(abs(found.primal), abs(found.dual))

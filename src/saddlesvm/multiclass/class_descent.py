@@ -23,8 +23,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import conjugate, dual_step, slopes, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.class_rows import add_row, dots, new_weights
-from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.rows.class_rows import add_row, dots
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
@@ -205,7 +204,7 @@ class ClassDescent(ClassRun):
     def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
         """Descend; the epochs count scores, by rows times problems."""
         problem, (n_all, B) = self.problem, self.labels.shape
-        W = new_weights(problem.X, B, dtype_of(problem.X))
+        W = np.zeros(problem.X.weights_shape(B), problem.dtype)
         order, random, meters = problem.members.copy(), seeded(seed), np.zeros(B, METERS)
         meters["estimate"] = np.inf
         problems = np.empty((n_all, B), dtype=np.int16)

@@ -28,7 +28,7 @@ from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem, Rooms, is_classification
 from saddlesvm.rows import layouts, layouts as rows
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import Rows, n_features, n_rows
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
 from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
 from saddlesvm.runtime.clock import working_for
@@ -152,7 +152,7 @@ def open_rows(
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
-    n, design = rows.n_rows(plain), plain._replace(bias=bias)
+    n, design = plain.n_rows, plain._replace(bias=bias)
     shape = burden.variables_of(n)
     duals, best = plan.row_array(shape), plan.row_array(shape)
     spare = plan.row_array(shape) if burden.variables > 2 else None
@@ -214,7 +214,7 @@ def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | N
         place = X.with_feature(scale)
         return MemoryRows(place.X, norms + scale * scale, place=place)
     plain = layouts.as_rows(X)
-    pays = worth_threads(layouts.reading_time(plain, X.size))
+    pays = not plain.is_small and worth_threads(plain.reading_time(X.size))
     threads = threads_each(jobs, n_jobs) if pays else 1
     norms = finite_norms(plain, jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
@@ -412,11 +412,13 @@ class LinearFits(Fits):
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.shared_start` may then solve them."""
         plain = not self.rows.in_files and self.solver == Auto() and self.former is self.shared is None
-        if self.watch or not self.unwatched or not plain or n_rows(self.rows.X) * len(self.problems) > Most.values:
+        if self.watch or not self.unwatched or not plain or self.rows.X.n_rows * len(self.problems) > Most.values:
             return None
         subs = list(self.problems)
-        plain = all(type(sub) is SubProblem and sub.members is sub.weights is None for sub in subs)
-        return subs if plain else None
+        for sub in subs:
+            if type(sub) is not SubProblem or sub.members is not None or sub.weights is not None:
+                return None
+        return subs
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """The best intercept; None for regressions, and where a former fit has better weights than none."""
@@ -428,6 +430,6 @@ class LinearFits(Fits):
         charge = 0.0 if kind.constrained else X.bias**-2.0 if kind.present and plain else np.inf
         common = WithoutWeights(
             self.loss, given.get("C"), given.get("lam"), given.get("share", 1.0), charge, self.limits.tol,
-            coef=np.zeros(n_features(X)), alpha=sparse.csr_array((1, n_rows(X))),
+            coef=np.zeros(X.n_features), alpha=sparse.csr_array((1, X.n_rows)),
         )  # fmt: skip
         return common, given["weights"]

@@ -35,9 +35,8 @@ from saddlesvm.problem.certificate import Certificate, Point, certificates_of
 from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import class_blocks, new_weights
-from saddlesvm.rows.layouts import Dense, Rows, dtype_of, n_rows
+from saddlesvm.rows.class_rows import class_blocks
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.automatic.auto import DENSE, SMALL, small_phase
@@ -59,10 +58,10 @@ class ClassNewton(ClassRun):
     def run(self, tol: float, seed: int, stop: Callable[[], bool], most: float = np.inf) -> tuple[float, np.ndarray]:
         """Take steps; the epochs count passes over the rows."""
         problem, B = self.problem, self.labels.shape[1]
-        self.dtype, self.passes = dtype_of(problem.X), 0.0
+        self.dtype, self.passes = problem.dtype, 0.0
         self.bends = np.empty(self.labels.shape, dtype=self.dtype)
-        with blas_for(2.0 * n_rows(problem.X) * problem.values_per_row * B / SPEED):
-            W = new_weights(problem.X, B, np.float64)
+        with blas_for(2.0 * problem.X.n_rows * problem.values_per_row * B / SPEED):
+            W = np.zeros(problem.X.weights_shape(B))
             primal, gradient = self._evaluate(W)
             for _ in range(STEPS):
                 estimates = 0.5 * (gradient * gradient).sum(axis=1) / np.maximum(primal, 1e-300)
@@ -225,7 +224,7 @@ class SharedStart:
 
 def by_newton(problem: Problem) -> bool:
     """Whether matrix products solve a block of such problems: dense rows, a smooth loss, half a square."""
-    plain = isinstance(problem.X, Dense) and problem.penalty.identity() and not problem.intercept.constrained
+    plain = not problem.sparse and problem.penalty.identity() and not problem.intercept.constrained
     return plain and is_cornerless(problem.loss) and has_array_methods(problem.loss)
 
 
@@ -234,11 +233,11 @@ def block_size(X: Rows, problems: int, jobs: int, newton: bool = False) -> int:
 
     Those that Newton's method solves are as many as keep their variables below the size of the rows.
     """
-    if problems < FEWEST * jobs or rows.n_values(X) * problems < LEAST_VALUES:
+    if problems < FEWEST * jobs or X.n_values * problems < LEAST_VALUES:
         return 1
-    cached: Any = WEIGHTS // (rows.n_features(X) + 1) if isinstance(X, Dense) else LARGEST_BLOCK
+    cached: Any = LARGEST_BLOCK if X.sparse else WEIGHTS // (X.n_features + 1)
     most = min(max(FEWEST, cached), LARGEST_BLOCK)
-    if newton and isinstance(X, Dense):
+    if newton and not X.sparse:
         most = int(np.clip(X.values.shape[1] * X.values.itemsize // OF_NEWTON, FEWEST, MOST_OF_NEWTON))
     bundles = -(-problems // most)
     return -(-problems // (-(-bundles // jobs) * jobs))
@@ -298,9 +297,13 @@ class SmallClasses:
     def worked(self) -> list[Worked]:
         """The problems whose gap the steps taken together prove."""
         began, problem = clock(), self.problem
-        y = np.array([problem.gathered(sub.y) for sub in self.subs], dtype=np.float64)
-        s = [sub.row_weights(self.weights) for sub in self.subs]
-        weights = None if all(one is None for one in s) else np.array([problem.gathered(self.of(one)) for one in s])
+        labels, factors = [], []
+        for sub in self.subs:
+            labels.append(problem.gathered(sub.y))
+            factors.append(sub.row_weights(self.weights))
+        y, weights = np.array(labels, dtype=np.float64), None
+        if any(one is not None for one in factors):
+            weights = np.array([problem.gathered(self.of(one)) for one in factors])
         with blas_for(0.0), np.errstate(all="ignore"):
             small = Small(problem)
             several = small.side_by_side(y, 1.0 if weights is None else weights)

@@ -50,7 +50,6 @@ from saddlesvm.problem.sums import (
     sums_of_margins,
 )
 from saddlesvm.problem.terms import Pointwise, box_of
-from saddlesvm.rows.layouts import float64_matrix
 
 ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
 COARSE = 1e-8  # rounding of the dual objective, relative to it, for which a pull is summed again
@@ -349,7 +348,7 @@ def certificates_of(
     W : ndarray of shape (K, d + 1)
         The weights.
     """
-    loss, methods, rows = problem.loss, methods_of(problem.loss), float64_matrix(problem.X)
+    loss, methods, rows = problem.loss, methods_of(problem.loss), problem.X.float64_matrix()
     rows, norms = (
         rows[problem.members] if rows.shape[0] > problem.members.size else rows,
         problem.gathered(problem.norms),

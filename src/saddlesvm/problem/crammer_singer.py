@@ -45,7 +45,7 @@ from saddlesvm.problem.rounding import (
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weights_at
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, by_class, class_blocks, in_layout, weights_shape
+from saddlesvm.rows.class_rows import ClassBlock, class_blocks
 from saddlesvm.rows.passes import InMemory, Part, Passes
 from saddlesvm.runtime.threads import blas_for
 
@@ -86,7 +86,19 @@ class JointProblem(Problem):
     @cached_property
     def values_per_row(self) -> float:
         """Mean number of stored values a row, once for each class."""
-        return self.n_classes * max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))
+        return self.n_classes * max(1.0, self.X.n_values / max(1, self.X.n_rows))
+
+    def new_weights(self, dtype: Any = np.float64) -> np.ndarray:
+        """Zero weights of all classes in the layout of the rows."""
+        return np.zeros(self.X.weights_shape(self.n_classes), dtype=dtype)
+
+    def by_class(self, W: np.ndarray) -> np.ndarray:
+        """Weights in the layout of the rows as shape (K, d + 1): a view."""
+        return self.X.by_class(W)
+
+    def in_layout(self, W: np.ndarray) -> np.ndarray:
+        """Weights of shape (K, d + 1) in the layout of the rows: a contiguous array, the given one where it can be."""
+        return np.ascontiguousarray(self.X.by_class(W))
 
     @property
     def many_variables(self) -> bool:
@@ -119,7 +131,7 @@ class JointProblem(Problem):
 
     def each_class(self, flat: np.ndarray) -> np.ndarray:
         """Weights that are kept in one row, laid out as the rows are, in shape (K, d + 1): a view."""
-        return by_class(self.X, flat.reshape(weights_shape(self.X, self.n_classes)))
+        return self.by_class(flat.reshape(self.X.weights_shape(self.n_classes)))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""
@@ -187,7 +199,7 @@ def make_joint_problem(
     """
     made = make_problem(X, codes, loss, kind=kind, n_classes=n_classes, joint=joint, **options)
     assert isinstance(made, JointProblem)
-    if not made.passes.holds_rows:
+    if not made.holds_rows:
         place = type(made.place).__name__
         raise ValueError(f"{joint.title()} machine needs rows in memory or files, not a place of their own ({place})")
     if loss_name(loss) != kind.binary_loss or (made.intercept.constrained and not kind.any_intercept):
@@ -211,7 +223,7 @@ def score_sums(
     The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the sizes of its terms;
     without `alpha` they are zero.
     """
-    own = in_layout(problem.X, W)
+    own = problem.in_layout(W)
 
     def of_part(part: Part, found: np.ndarray) -> None:
         local = problem.of_part(part)
@@ -232,7 +244,7 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarr
 
     Over files both are zero: so many variables may outweigh the memory.
     """
-    shape, own, parts = (problem.y.size, problem.n_classes), in_layout(problem.X, W), []
+    shape, own, parts = (problem.y.size, problem.n_classes), problem.in_layout(W), []
     if problem.on_files:
         return np.broadcast_to(0.0, shape), np.zeros(W.shape)
     for block, codes, weights in problem.blocks(np.float64, SMALLER):

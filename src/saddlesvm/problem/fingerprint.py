@@ -10,7 +10,7 @@ import numpy as np
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import weights_at
-from saddlesvm.rows.layouts import Rows, dot_rows, n_features
+from saddlesvm.rows.layouts import Rows, dot_rows
 from saddlesvm.rows.passes import sampled
 from saddlesvm.runtime.small import compiled_of
 
@@ -18,7 +18,7 @@ from saddlesvm.runtime.small import compiled_of
 @singledispatch
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
     """The facts that must be equal for a checkpoint to be resumed; another kind of problem registers its own way."""
-    if problem.passes.holds_rows:
+    if problem.holds_rows:
         chosen = sampled(problem.X) if problem.on_files else problem.members
         return marks(problem, solver, sketch(problem.X, chosen))
     return marks(problem, solver, problem.passes.margins(direction_of(problem.X)))
@@ -33,7 +33,7 @@ def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
 
 def direction_of(X: Rows) -> np.ndarray:
     """A random direction, the same for all rows of one width."""
-    return np.random.default_rng(0).standard_normal(n_features(X) + 1)
+    return np.random.default_rng(0).standard_normal(X.n_features + 1)
 
 
 def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
-from saddlesvm.rows.layouts import float64_matrix
 
 NEAR = 1e-9  # distance on both sides of an offset, relative to 1 + |offset|, in which a kink is one at it
 STEP = math.sqrt(2.0)  # factor between values of C that are looked at on the way to the first crossing
@@ -120,7 +119,7 @@ class EmptyModels:
         if not choice.size:
             return float(np.abs(pulled).max(initial=0.0))
         missing = None if total is None else total - float(fixed.sum())
-        rows, bounds = float64_matrix(problem.X)[choice], np.column_stack([low[choice], high[choice]])
+        rows, bounds = problem.X.float64_matrix()[choice], np.column_stack([low[choice], high[choice]])
         return least_pull(rows, pulled, bounds, missing)
 
 

@@ -36,7 +36,7 @@ from saddlesvm.problem.proven_sums import Facts, summed
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.rounding import SLACK, UNIT, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, block_rows, by_class, in_layout, new_weights
+from saddlesvm.rows.class_rows import ClassBlock, block_rows
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
 NOT_KEPT = np.empty((0, 0), dtype=np.float32)
@@ -108,13 +108,13 @@ class MultinomialProblem(JointProblem):
         return reduce(ClassSums.plus, self.passes.each(lambda part: self.of_part(part)._class_sums()))
 
     def _class_sums(self) -> ClassSums:
-        W = new_weights(self.X, self.n_classes, np.float64)
+        W = self.new_weights()
         for block, own, weights in self.blocks(np.float64):
             factors = np.zeros((block.size, self.n_classes))
             factors[np.arange(block.size), own] = weights
             block.add(factors, W)
         counts = np.bincount(self.codes, weights=self.all_weights, minlength=self.n_classes)
-        return ClassSums(counts, self.C * np.ascontiguousarray(by_class(self.X, W)))
+        return ClassSums(counts, self.C * np.ascontiguousarray(self.by_class(W)))
 
     def first_weights(self, start: Point | None) -> np.ndarray:
         """The weights of a start, or zeros, in the layout of the rows; they sum to zero over the classes.
@@ -124,18 +124,18 @@ class MultinomialProblem(JointProblem):
         ValueError
             The given weights have another shape.
         """
-        W = new_weights(self.X, self.n_classes, np.float64)
+        W = self.new_weights()
         if start is not None and start.w is not None:
             if start.w.shape != (self.n_classes, self.n_features + 1):
                 raise ValueError(f"the starting weights have shape {start.w.shape}; the problem has {W.shape}")
-            by_class(self.X, W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+            self.by_class(W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
         return W
 
     def charged(self, W: np.ndarray) -> np.ndarray:
         """The derivative of the regulariser at W, in the layout of the rows: W without what no penalty sees."""
         found = W.copy()
         if self.intercept.constrained or not self.intercept.present:
-            by_class(self.X, found)[:, -1] = 0.0
+            self.by_class(found)[:, -1] = 0.0
         return found
 
     def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT, dtype: Any = np.float64) -> Response:
@@ -237,8 +237,8 @@ def evaluate_multinomial(
         return point.proven
     assert point.w is not None
     W = np.asarray(point.w, dtype=np.float64)
-    found = problem.response(in_layout(problem.X, W))
-    certificate = certificate_of(problem, W, found._replace(pull=by_class(problem.X, found.pull)))
+    found = problem.response(problem.in_layout(W))
+    certificate = certificate_of(problem, W, found._replace(pull=problem.by_class(found.pull)))
     return evaluation_of(problem, W, certificate)
 
 
@@ -264,7 +264,7 @@ def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) 
 
 def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:
     """The pull of the probabilities' dual point, balanced for a free intercept, its share in that, and its error."""
-    adding = gamma(facts.loss.additions if isinstance(problem.X, rows.Dense) else facts.rows.rows + 8.0)
+    adding = gamma(facts.rows.rows + 8.0 if problem.sparse else facts.loss.additions)
     drift = problem.C * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS)) * 2.0 * found.pulled
     if not problem.intercept.constrained:
         return found.pull, 1.0, drift

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from saddlesvm.problem.arithmetic import EDGE, INF, soft_threshold
-from saddlesvm.rows.layouts import Rows, U, as_dense_row, dot
+from saddlesvm.rows.layouts import Rows, U, dot
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import operation, python_class
@@ -314,7 +314,7 @@ def _pick_score(
     kind: Any = python_class(penalty)
     if kind.identity():
         return of_identity
-    return body_for(X, of_dense, of_csr)
+    return body_for("score", X, of_dense, of_csr)
 
 
 @operation(_pick_score)
@@ -322,4 +322,4 @@ def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray, scale: float) -> flo
     """``x_i . w`` with the weights w that belong to the pull ``scale v``; the last weight, an intercept's, is its own
     pull."""
     weights = [weight_at(penalty, v, j, scale) for j in range(v.size - 1)]
-    return float(as_dense_row(X, i) @ np.array([*weights, scale * v[-1]]))
+    return float(X.dense_row(i) @ np.array([*weights, scale * v[-1]]))

@@ -9,7 +9,7 @@ The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is com
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -184,7 +184,7 @@ class Problem:
     threads: int = 1
     penalty: Penalty = field(default_factory=L2)
     share: float = 1.0
-    fixed: np.ndarray = field(default_factory=lambda: np.empty(0))
+    fixed: np.ndarray = field(default_factory=partial(np.empty, 0))
     place: Passes | None = None
     rooms: Rooms = field(default=NO_ROOM, repr=False)
 
@@ -192,6 +192,11 @@ class Problem:
     def on_files(self) -> bool:
         """Whether each pass over the rows reads them from files."""
         return self.place is not None and self.place.reads_files
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether `X` holds the values of the rows."""
+        return self.place is None or self.place.holds_rows
 
     @property
     def stored_points(self) -> str:
@@ -224,7 +229,7 @@ class Problem:
     @property
     def reading_time(self) -> float:
         """A rough lower bound on the seconds of a pass over the members in order."""
-        return rows.reading_time(self.X, self.members.size * self.values_per_row)
+        return self.X.reading_time(self.members.size * self.values_per_row)
 
     @cached_property
     def passes(self) -> Passes:
@@ -246,7 +251,22 @@ class Problem:
     @property
     def n_features(self) -> int:
         """Number of features, the virtual one not counted."""
-        return rows.n_features(self.X)
+        return self.X.n_features
+
+    @property
+    def n_values(self) -> int:
+        """Number of stored values of all rows."""
+        return self.X.n_values
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of weights that go with the rows: float32 or float64."""
+        return self.X.dtype
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows have column indices."""
+        return self.X.sparse
 
     @cached_property
     def regularizer(self) -> Regularizer:
@@ -374,12 +394,12 @@ class Problem:
     @cached_property
     def is_small(self) -> bool:
         """Whether NumPy suffices for all of the problem: no compiled code pays then."""
-        return rows.is_small(self.X) and has_array_methods(self.loss) and (self.place is None or not self.on_files)
+        return self.X.is_small and has_array_methods(self.loss) and (self.place is None or not self.on_files)
 
     @cached_property
     def values_per_row(self) -> float:
         """Mean number of stored values a row."""
-        return max(1.0, rows.n_values(self.X) / max(1, rows.n_rows(self.X)))
+        return max(1.0, self.X.n_values / max(1, self.X.n_rows))
 
     def describe(self) -> str:
         """A line that says which problem this is."""
@@ -444,7 +464,7 @@ def make_problem(
     made = make_intercept(intercept, X.bias)
     if made.scale != X.bias:
         raise ValueError(f"intercept {str(made)!r} does not work with a virtual feature of value {X.bias:g}")
-    count = rows.n_rows(X)
+    count = X.n_rows
     dtype = np.int32 if count < 2**31 else np.int64
     chosen = np.arange(count, dtype=dtype) if members is None else np.ascontiguousarray(members, dtype=dtype)
     n = chosen.size
@@ -459,7 +479,7 @@ def make_problem(
         loss=loss,
         C=C,
         weights=s,
-        norms=norms if norms is not None else squared_norms(X, count) if place is None else place.norms(),
+        norms=norms if norms is not None else squared_norms(X) if place is None else place.norms(),
         members=chosen,
         intercept=made,
         n=n,

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.loss import Loss, traits_of
-from saddlesvm.rows.layouts import Rows, longest_row
+from saddlesvm.rows.layouts import Rows
 
 UNIT = 2.0**-53  # of a rounding to the nearest double, relative
 LEAF = 512  # rows whose terms are added up before they are added to the sum
@@ -166,7 +166,7 @@ def row_sizes(X: Rows, norms: np.ndarray, weights: np.ndarray, members: np.ndarr
             squares += _product(s, norm)
         else:
             weight, reach, squares = weight + norm.size, reach + float(np.sqrt(norm).sum()), squares + float(norm.sum())
-    return RowSizes(float(members.size), longest_row(X) + 1.0, weight, reach, squares, math.sqrt(largest))
+    return RowSizes(float(members.size), X.longest_row + 1.0, weight, reach, squares, math.sqrt(largest))
 
 
 def point_sizes(

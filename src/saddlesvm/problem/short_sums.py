@@ -18,7 +18,6 @@ from scipy import sparse
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import NearPull, norm_of
 from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma
-from saddlesvm.rows.layouts import CSR, matrix_of
 from saddlesvm.rows.small_types import widened
 
 FAN = 8  # terms of a sum
@@ -33,8 +32,8 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     a = np.zeros(alpha.size)
     a[problem.members] = alpha[problem.members]
     X = problem.X
-    if isinstance(X, CSR):
-        rows = matrix_of(X)
+    if X.sparse:
+        rows = X.matrix
         features, units = _sparse(rows, a)
         absolute = sparse.csr_array(
             (np.abs(X.data), X.indices, X.indptr), shape=rows.shape
@@ -59,7 +58,7 @@ def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
 
     Source: Ogita, Rump and Oishi (2005), "Accurate sum and dot product", with sums in pairs.
     """
-    if isinstance(problem.X, CSR):
+    if problem.X.sparse:
         near = pulled_by_short_sums(problem, alpha)
         return np.append(near.pull[:-1], 0.0), norm_of(near.errors[:-1])
     factors = problem.C * alpha

@@ -102,7 +102,7 @@ def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
 def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """:func:`margin_sums` of the members, shape (5,): one pass over the rows."""
 
-    if rows.is_small(problem.X):
+    if problem.X.is_small:
         return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
 
     def of_part(part: Part, sums: np.ndarray) -> None:

@@ -2,8 +2,8 @@
 
 The weights of K classes are kept in the layout that suits the rows, chosen by type as in :mod:`saddlesvm.rows.layouts`:
 one contiguous vector a class, shape (K, d + 1), for dense rows; one contiguous vector a feature, shape (d + 1, K), for
-sparse ones, so that a stored value touches one stretch of memory instead of K. :func:`by_class` gives a view of the
-same shape for both.
+sparse ones, so that a stored value touches one stretch of memory instead of K. `by_class` of the rows gives a view
+of the same shape for both.
 
 Blocks of rows meet the weights in matrix products where the rows are dense, in compiled loops where they are sparse. A
 block computes in the precision of the weights that it is given; rows of another precision are widened, or narrowed, a
@@ -20,34 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.layouts import CSR, Dense, Rows, U, as_dense_row, axpy, n_features, n_rows
+from saddlesvm.rows.layouts import CSR, Rows, U, axpy
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number, widened
 from saddlesvm.runtime.compiled import kernel, number_in, operation
 
 if TYPE_CHECKING:
     from numba.core import types
-
-
-def weights_shape(X: Rows, count: int) -> tuple[int, int]:
-    """The shape of the weights of `count` classes in the layout of the rows."""
-    width = n_features(X) + 1
-    return (count, width) if isinstance(X, Dense) else (width, count)
-
-
-def new_weights(X: Rows, count: int, dtype: Any) -> np.ndarray:
-    """Zero weights of `count` classes in the layout of the rows."""
-    return np.zeros(weights_shape(X, count), dtype=dtype)
-
-
-def by_class(X: Rows, W: np.ndarray) -> np.ndarray:
-    """The weights as shape (K, d + 1): a view."""
-    return W if isinstance(X, Dense) else W.T
-
-
-def in_layout(X: Rows, W: np.ndarray) -> np.ndarray:
-    """Weights of shape (K, d + 1) in the layout of the rows: a contiguous array, the given one where it can be."""
-    return np.ascontiguousarray(by_class(X, W))
 
 
 def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., Any]:
@@ -103,13 +82,13 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
                 z[classes[q]] += x * part[U(classes[q])]
             p += U(1)
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("dots", X, of_dense, of_csr)
 
 
 @operation(_pick_dots)
 def dots(X: Rows, i: int, W: np.ndarray, classes: np.ndarray, count: int, z: np.ndarray) -> None:
     """``z[k] = x_i . w_k`` for the first `count` of `classes` (each once), in the precision of `W` and `z`."""
-    scores = by_class(X, W) @ as_dense_row(X, i)
+    scores = X.by_class(W) @ X.dense_row(i)
     z[classes[:count]] = scores[classes[:count]]
 
 
@@ -126,13 +105,13 @@ def _pick_add_row(X: types.Type, i: types.Type, c: types.Type, W: types.Type, k:
             p += U(1)
         W[W.shape[0] - 1, U(k)] += cast(c * X.bias)
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("add_row", X, of_dense, of_csr)
 
 
 @operation(_pick_add_row)
 def add_row(X: Rows, i: int, c: float, W: np.ndarray, k: int) -> None:
     """``w_k += c x_i``, in the precision of `W`; the virtual feature is included."""
-    by_class(X, W)[k] += c * as_dense_row(X, i)
+    X.by_class(W)[k] += c * X.dense_row(i)
 
 
 @kernel
@@ -236,12 +215,12 @@ class ClassBlock:
     @cached_property
     def values(self) -> np.ndarray:
         """The rows of a dense matrix in the precision of the block, shape (m, d)."""
-        assert isinstance(self.X, Dense)
+        assert not self.X.sparse
         return widened(self.X.values[self.rows], self.dtype)
 
     def scores(self, W: np.ndarray) -> np.ndarray:
         """``x_i . w_k``, shape (m, K), in the precision of the block."""
-        if isinstance(self.X, CSR):
+        if self.X.sparse:
             out = np.empty((self.size, W.shape[1]), dtype=self.dtype)
             sparse_scores(self.X, self.rows.start, W, out)
             return out
@@ -254,7 +233,7 @@ class ClassBlock:
 
         `factors` has the shape and precision of the scores.
         """
-        if isinstance(self.X, CSR):
+        if self.X.sparse:
             sparse_add(self.X, self.rows.start, factors, W, squared)
             return
         W[:, :-1] += factors.T @ (np.square(self.values) if squared else self.values)
@@ -263,13 +242,13 @@ class ClassBlock:
 
 def block_rows(X: Rows, count: int) -> int:
     """Rows of a block for `count` classes."""
-    width = n_features(X) if isinstance(X, Dense) else 0
+    width = 0 if X.sparse else X.n_features
     return int(np.clip(BLOCK_VALUES // (width + count), FEWEST, MOST))
 
 
 def class_blocks(X: Rows, count: int, dtype: Any, smaller: int = 1) -> Iterator[ClassBlock]:
     """All rows, block by block, for the weights of `count` classes in a precision; a block may be some times smaller
     than usual."""
-    size, n = max(1, block_rows(X, count) // smaller), n_rows(X)
+    size, n = max(1, block_rows(X, count) // smaller), X.n_rows
     for start in range(0, n, size):
         yield ClassBlock(X, slice(start, min(start + size, n)), np.dtype(dtype))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.layouts import CSR, Dense, Rows
+from saddlesvm.rows.matrix import CSR, Rows, read_only
 
 AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
 
@@ -196,9 +196,8 @@ class BlockReader:
 
     def __init__(self, X: Rows, edges: np.ndarray, per_block: int, norms: np.ndarray, judges: int = 1) -> None:
         self.X, self.edges, self.per_block, self.norms, self.judges = X, edges, per_block, norms, judges
-        arrays = [X.values] if isinstance(X, Dense) else [X.data, X.indices, X.indptr]
-        self.columns = [Column(array) for array in arrays]
-        self.starts = edges if isinstance(X, Dense) else np.asarray(X.indptr[edges], dtype=np.int64)
+        self.columns = [Column(array) for array in X.arrays]
+        self.starts = np.asarray(X.indptr[edges], dtype=np.int64) if X.sparse else edges
         self.normed = np.zeros(self.n_chunks, dtype=bool)
         self.buffers: list[Buffer] = []
         self.bytes_read = 0
@@ -281,7 +280,7 @@ class BlockReader:
     def _spans(self, chunk: int) -> list[tuple[int, int]]:
         """Where the items of a chunk stand in each of the columns."""
         of_rows = (int(self.edges[chunk]), int(self.edges[chunk + 1]))
-        if isinstance(self.X, Dense):
+        if not self.X.sparse:
             return [of_rows]
         of_values = (int(self.starts[chunk]), int(self.starts[chunk + 1]))
         return [of_values, of_values, (of_rows[0], of_rows[1] + 1)]
@@ -292,7 +291,7 @@ class BlockReader:
 
     def _fill(self, buffer: Buffer, chunk: int, row: int, value: int) -> None:
         """Read a chunk to the places behind `row` and `value` of the buffer."""
-        at = [row] if isinstance(self.X, Dense) else [value, value, row]
+        at = [value, value, row] if self.X.sparse else [row]
         for column, room, first, span in zip(self.columns, buffer.parts, at, self._spans(chunk), strict=True):
             column.read(*span, room[first : first + span[1] - span[0]])
             self.bytes_read += (span[1] - span[0]) * column.item
@@ -302,15 +301,15 @@ class BlockReader:
 
     def _view(self, buffer: Buffer, count: int, values: int) -> Rows:
         """The rows of a block as kernels take them."""
-        if isinstance(self.X, Dense):
+        if not self.X.sparse:
             return rows.as_rows(buffer.parts[0][:count], self.X.bias)
         data, indices, indptr = buffer.parts
-        matrix = (_read_only(data[:values]), _read_only(indices[:values]), _read_only(indptr[: count + 1]))
+        matrix = (read_only(data[:values]), read_only(indices[:values]), read_only(indptr[: count + 1]))
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
     def _compute_norms_and_margins(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
         """Compute norms (at the first reading) and margins of a chunk while the processor's cache holds it."""
-        chunk_rows = rows_between(block.X, first, last)
+        chunk_rows = block.X.between(first, last)
         if not self.normed[chunk]:
             norms = np.empty(last - first)
             rows.norms_of(chunk_rows, np.arange(last - first), norms)
@@ -323,32 +322,6 @@ class BlockReader:
             rows.dot_rows(chunk_rows, np.arange(last - first, dtype=np.int32), w, margins[first:last])
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written: rows in a buffer then use the kernels compiled for mapped rows."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def rows_between(X: Rows, first: int, last: int) -> Rows:
-    """Some neighbouring rows, without a copy."""
-    if isinstance(X, Dense):
-        return X._replace(values=X.values[first:last])
-    return X._replace(indptr=X.indptr[first : last + 1])
-
-
-def chosen_rows(X: Rows, chosen: np.ndarray) -> Rows:
-    """A copy of some rows, in this order."""
-    if isinstance(X, Dense):
-        return X._replace(values=_read_only(X.values[chosen]))
-    begin, lengths = X.indptr[chosen], X.indptr[chosen + 1] - X.indptr[chosen]
-    ends = np.zeros(chosen.size + 1, dtype=X.indptr.dtype)
-    np.cumsum(lengths, out=ends[1:])
-    places = np.arange(ends[-1], dtype=np.int64) + np.repeat((begin - ends[:-1]).astype(np.int64), lengths)
-    parts = (_read_only(X.data[places]), _read_only(X.indices[places]), _read_only(ends))
-    return X._replace(data=parts[0], indices=parts[1], indptr=parts[2])
-
-
 def stacked_rows(pieces: list[Any]) -> Rows:
     """The rows of several matrices of one kind, one after another, in one matrix; each is given up as it is copied.
 
@@ -358,13 +331,13 @@ def stacked_rows(pieces: list[Any]) -> Rows:
         Empty afterwards, so that the memory of the rows is hardly ever taken twice.
     """
     first = pieces[0]
-    if isinstance(first, Dense):
+    if not first.sparse:
         values = [piece.values for piece in pieces]
         pieces.clear()
         return first._replace(values=_poured(values))
     ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])
     shifted = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
-    indptr = _read_only(np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype))
+    indptr = read_only(np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype))
     data, indices = [piece.data for piece in pieces], [piece.indices for piece in pieces]
     pieces.clear()
     return CSR(_poured(data), _poured(indices), indptr, first.bias, first.n_features)
@@ -379,4 +352,4 @@ def _poured(parts: list[np.ndarray]) -> np.ndarray:
         part = parts.pop()
         whole[done : done + len(part)] = part
         done += len(part)
-    return _read_only(whole)
+    return read_only(whole)

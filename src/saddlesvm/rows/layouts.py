@@ -10,121 +10,24 @@ columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place stays unt
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from saddlesvm.rows.matrix import CSR, Dense, Rows, body_for
+from saddlesvm.rows.matrix import CSR, Dense, Rows, as_rows, body_for, check_layout  # noqa: F401 (for others)
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
-from saddlesvm.rows.small_types import FLOATS, in_place, number, precision_of, widened
+from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import kernel, number_in, operation
-from saddlesvm.runtime.small import beside, is_little
+from saddlesvm.runtime.small import beside
 
 if TYPE_CHECKING:
     from numba.core import types
 
 AT_ONCE = 2**13  # rows per list of those with a coefficient
 U = np.uint64
-DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
+is_small = attrgetter("is_small")  # whether NumPy suffices for passes over rows
 silent = np.errstate(all="ignore")
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A base-class view that cannot be written: one compiled kernel then serves memory and mapped files alike."""
-    view = np.asarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view
-
-
-def as_rows(X: Any, bias: float = 0.0) -> Rows:
-    """View a C-contiguous array or a CSR matrix as rows, without a copy.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Of float32 or float64; dense ones also of half precision, whole numbers and bool.
-    bias : float, default=0.0
-        Value of the virtual constant feature; 0 for none.
-
-    Raises
-    ------
-    TypeError
-        X is neither.
-    """
-    if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
-        raise TypeError(f"rows are a NumPy array or a CSR matrix; got {type(X).__name__}")
-    if sparse.issparse(X):
-        return CSR(_read_only(X.data), _read_only(X.indices), _read_only(X.indptr), float(bias), int(X.shape[1]))
-    return Dense(_read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))
-
-
-def check_layout(X: Any) -> None:
-    """Raise TypeError for rows of a type that is not known here: none is taken for CSR."""
-    if not isinstance(X, (Dense, CSR)):
-        raise TypeError(
-            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows, or a place (Passes) with "
-            "parts of these types"
-        )
-
-
-def n_rows(X: Rows) -> int:
-    """Number of rows."""
-    return X.values.shape[0] if isinstance(X, Dense) else X.indptr.size - 1
-
-
-def n_features(X: Rows) -> int:
-    """Number of columns, the virtual one not counted."""
-    return X.values.shape[1] if isinstance(X, Dense) else X.n_features
-
-
-def n_values(X: Rows) -> int:
-    """Number of stored values."""
-    return X.values.size if isinstance(X, Dense) else int(X.indptr[-1])
-
-
-def longest_row(X: Rows) -> int:
-    """Stored values of the longest row; the number of columns where that is less, or X is dense."""
-    if isinstance(X, Dense):
-        return int(X.values.shape[1])
-    if X.indptr.size < 2:
-        return 0
-    longest = max(int(np.diff(X.indptr[k : k + AT_ONCE + 1]).max()) for k in range(0, X.indptr.size - 1, AT_ONCE))
-    return min(longest, int(X.n_features))
-
-
-def reading_time(X: Rows, values: float) -> float:
-    """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
-    return values * (X.values.itemsize / DENSE_SPEED if isinstance(X, Dense) else SPARSE_TIME)
-
-
-def dtype_of(X: Rows) -> np.dtype:
-    """Precision of weights that go with the stored values: float32 or float64."""
-    return precision_of(X.values.dtype if isinstance(X, Dense) else X.data.dtype)
-
-
-def is_small(X: Rows) -> bool:
-    """Whether NumPy suffices for passes over these rows."""
-    if isinstance(X, Dense):
-        return is_little(X.values.size, *X.values.shape)
-    return is_little(X.data.size, X.indptr.size - 1, X.n_features)
-
-
-def matrix_of(X: Rows) -> Any:
-    """The rows as a NumPy array or SciPy matrix, without the virtual feature, and without a copy."""
-    if isinstance(X, Dense):
-        return X.values
-    return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features))
-
-
-def float64_matrix(X: Rows) -> Any:
-    """The rows in float64, without the virtual feature: an array, or a CSR array."""
-    if isinstance(X, Dense):
-        plain = X.values.dtype in FLOATS
-        return X.values.astype(np.float64, copy=False) if plain else widened(X.values, np.float64)
-    begin, end = X.indptr[0], X.indptr[-1]  # rows that are a piece of a file's begin within its arrays
-    data, indptr = X.data[begin:end].astype(np.float64, copy=False), X.indptr - begin if begin else X.indptr
-    return sparse.csr_array((data, X.indices[begin:end], indptr), shape=(X.indptr.size - 1, X.n_features))
 
 
 def _zero_of(w: Any) -> Any:
@@ -157,13 +60,13 @@ def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]
             p += U(1)
         return np.float64((a + b) + (c + d)) + X.bias * np.float64(w[w.size - 1])
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("dot", X, of_dense, of_csr)
 
 
 @operation(_pick_dot)
 def dot(X: Rows, i: int, w: np.ndarray) -> float:
     """``x_i . w``, summed in the precision of `w`; the virtual feature is included."""
-    row = as_dense_row(X, i)
+    row = X.dense_row(i)
     return float(row @ w)
 
 
@@ -187,13 +90,13 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
         if X.bias != 0.0:
             w[w.size - 1] += cast(c * X.bias)
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("axpy", X, of_dense, of_csr)
 
 
 @operation(_pick_axpy)
 def axpy(X: Rows, i: int, c: float, w: np.ndarray) -> None:
     """``w += c x_i``, in the precision of `w`; the virtual feature is included, if it is not zero."""
-    w += c * as_dense_row(X, i)[: w.size]  # without the feature, w need not have a place for it
+    w += c * X.dense_row(i)[: w.size]  # without the feature, w need not have a place for it
 
 
 def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
@@ -213,44 +116,26 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
             p += U(1)
         return total
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("squared_norm", X, of_dense, of_csr)
 
 
 @operation(_pick_squared_norm)
 def squared_norm(X: Rows, i: int) -> float:
     """``||x_i||^2`` in float64; the virtual feature is included."""
-    row = as_dense_row(X, i)
+    row = X.dense_row(i)
     return float(row @ row)
-
-
-def as_dense_row(X: Rows, i: int) -> np.ndarray:
-    """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
-    row = np.zeros(n_features(X) + 1)
-    if isinstance(X, Dense):
-        row[:-1] = widened(X.values[i])
-    else:
-        part = slice(X.indptr[i], X.indptr[i + 1])
-        np.add.at(row, X.indices[part], X.data[part])
-    row[-1] = X.bias
-    return row
 
 
 @silent
 def norms_of_few(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """:func:`norms_of` in NumPy and SciPy, for few values."""
-    values = float64_matrix(X)
-    if isinstance(X, Dense):
-        squares = np.einsum("ij,ij->i", values, values)
-    else:
-        values.data = values.data * values.data
-        squares = values @ np.ones(values.shape[1])
-    norms[:] = squares[members] + X.bias * X.bias
+    norms[:] = X.squared_norms()[members]
 
 
 @silent
 def dot_few(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """:func:`dot_rows` in NumPy and SciPy, summed in float64 or better than in the precision of `w`."""
-    z = float64_matrix(X) @ w[:-1].astype(np.float64, copy=False)
+    z = X.float64_matrix() @ w[:-1].astype(np.float64, copy=False)
     z += X.bias * float(w[-1])
     out[:] = z[members]
 
@@ -258,7 +143,7 @@ def dot_few(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> Non
 @silent
 def combine_few(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]`` in NumPy and SciPy, each row chosen once at most."""
-    values = float64_matrix(X)
+    values = X.float64_matrix()
     spread = np.zeros(values.shape[0])
     spread[chosen] = factors
     out[:-1] += spread @ values
@@ -289,7 +174,7 @@ def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.n
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
-    if is_small(X):
+    if X.is_small:
         combine_few(X, members, coefficients[members], w)
     else:
         add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))

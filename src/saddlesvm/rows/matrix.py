@@ -1,15 +1,32 @@
-"""The layouts of rows: dense and CSR, each with a virtual constant feature."""
+"""The types of rows: dense and CSR, each with a virtual constant feature.
+
+Rows say about themselves what other code needs to know of them, so that no other code asks which type they are. Where a
+text is for rows with column indices, or for arrays, :attr:`sparse` tells them apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from scipy import sparse
 
-from saddlesvm.runtime.compiled import python_class
+from saddlesvm.rows.small_types import FLOATS, in_place, precision_of, widened
+from saddlesvm.runtime.compiled import mark_source, python_class
+from saddlesvm.runtime.small import is_little
 
 Body = Callable[..., Any]
+Kind = TypeVar("Kind")
+AT_ONCE = 2**13  # row pointers that are looked at together
+DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A base-class view that cannot be written: one compiled kernel then serves memory and mapped files alike."""
+    view = np.asarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 class Dense(NamedTuple):
@@ -17,6 +34,95 @@ class Dense(NamedTuple):
 
     values: np.ndarray
     bias: float
+
+    @property
+    def sparse(self) -> Literal[False]:
+        """Whether rows have column indices."""
+        return False
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays that hold the rows."""
+        return (self.values,)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.values.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns, the virtual one not counted."""
+        return self.values.shape[1]
+
+    @property
+    def n_values(self) -> int:
+        """Number of stored values."""
+        return self.values.size
+
+    @property
+    def longest_row(self) -> int:
+        """Stored values of the longest row."""
+        return self.values.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of weights that go with the stored values: float32 or float64."""
+        return precision_of(self.values.dtype)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether NumPy suffices for passes over these rows."""
+        return is_little(self.values.size, *self.values.shape)
+
+    @property
+    def matrix(self) -> Any:
+        """The rows as an array, without the virtual feature, and without a copy."""
+        return self.values
+
+    def reading_time(self, values: float) -> float:
+        """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
+        return values * (self.values.itemsize / DENSE_SPEED)
+
+    def float64_matrix(self) -> Any:
+        """The rows in float64, without the virtual feature: an array."""
+        plain = self.values.dtype in FLOATS
+        return self.values.astype(np.float64, copy=False) if plain else widened(self.values, np.float64)
+
+    def squared_norms(self) -> np.ndarray:
+        """``||x_i||^2`` of all rows in NumPy, the virtual feature included."""
+        values = self.float64_matrix()
+        found: np.ndarray = np.einsum("ij,ij->i", values, values) + self.bias * self.bias
+        return found
+
+    def dense_row(self, i: int) -> np.ndarray:
+        """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
+        return np.append(widened(self.values[i]).astype(np.float64), self.bias)
+
+    def values_of(self, chosen: np.ndarray) -> float:
+        """Mean number of stored values of the chosen rows."""
+        return float(self.values.shape[1])
+
+    def between(self, first: int, last: int) -> Dense:
+        """Some neighbouring rows, without a copy."""
+        return self._replace(values=self.values[first:last])
+
+    def taken(self, chosen: np.ndarray) -> Dense:
+        """A copy of some rows, in this order."""
+        return self._replace(values=read_only(self.values[chosen]))
+
+    def weights_shape(self, count: int) -> tuple[int, int]:
+        """The shape of the weights of `count` classes in the layout of the rows: a vector a class."""
+        return count, self.n_features + 1
+
+    def by_class(self, W: np.ndarray) -> np.ndarray:
+        """Weights in the layout of the rows as shape (K, d + 1): a view."""
+        return W
 
 
 class CSR(NamedTuple):
@@ -31,12 +137,171 @@ class CSR(NamedTuple):
     bias: float
     n_features: int
 
+    @property
+    def sparse(self) -> Literal[True]:
+        """Whether rows have column indices."""
+        return True
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays that hold the rows."""
+        return self.data, self.indices, self.indptr
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.indptr.size - 1
+
+    @property
+    def n_values(self) -> int:
+        """Number of stored values."""
+        return int(self.indptr[-1])
+
+    @property
+    def longest_row(self) -> int:
+        """Stored values of the longest row; the number of columns where that is less."""
+        ends = range(0, self.indptr.size - 1, AT_ONCE)
+        longest = max((int(np.diff(self.indptr[k : k + AT_ONCE + 1]).max()) for k in ends), default=0)
+        return min(longest, int(self.n_features))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of weights that go with the stored values: float32 or float64."""
+        return precision_of(self.data.dtype)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether NumPy suffices for passes over these rows."""
+        return is_little(self.data.size, self.indptr.size - 1, self.n_features)
+
+    @property
+    def matrix(self) -> Any:
+        """The rows as a SciPy array, without the virtual feature, and without a copy."""
+        return sparse.csr_array((self.data, self.indices, self.indptr), shape=(self.n_rows, self.n_features))
+
+    def reading_time(self, values: float) -> float:
+        """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
+        return values * SPARSE_TIME
+
+    def float64_matrix(self) -> Any:
+        """The rows in float64, without the virtual feature: a SciPy array."""
+        begin, end = self.indptr[0], self.indptr[-1]  # rows that are a piece of a file's begin within its arrays
+        data, indptr = self.data[begin:end], self.indptr - begin if begin else self.indptr
+        arrays = data.astype(np.float64, copy=False), self.indices[begin:end], indptr
+        return sparse.csr_array(arrays, shape=(self.n_rows, self.n_features))
+
+    def squared_norms(self) -> np.ndarray:
+        """``||x_i||^2`` of all rows in SciPy, the virtual feature included."""
+        values = self.float64_matrix()
+        values.data = values.data * values.data
+        found: np.ndarray = values @ np.ones(self.n_features) + self.bias * self.bias
+        return found
+
+    def dense_row(self, i: int) -> np.ndarray:
+        """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
+        row, part = np.zeros(self.n_features + 1), slice(self.indptr[i], self.indptr[i + 1])
+        np.add.at(row, self.indices[part], self.data[part])
+        row[-1] = self.bias
+        return row
+
+    def values_of(self, chosen: np.ndarray) -> float:
+        """Mean number of stored values of the chosen rows."""
+        return float((self.indptr[chosen + 1] - self.indptr[chosen]).mean()) if chosen.size else 0.0
+
+    def between(self, first: int, last: int) -> CSR:
+        """Some neighbouring rows, without a copy."""
+        return self._replace(indptr=self.indptr[first : last + 1])
+
+    def taken(self, chosen: np.ndarray) -> CSR:
+        """A copy of some rows, in this order."""
+        begin, lengths = self.indptr[chosen], self.indptr[chosen + 1] - self.indptr[chosen]
+        ends = np.zeros(chosen.size + 1, dtype=self.indptr.dtype)
+        np.cumsum(lengths, out=ends[1:])
+        places = np.arange(ends[-1], dtype=np.int64) + np.repeat((begin - ends[:-1]).astype(np.int64), lengths)
+        parts = read_only(self.data[places]), read_only(self.indices[places]), read_only(ends)
+        return CSR(*parts, self.bias, self.n_features)
+
+    def weights_shape(self, count: int) -> tuple[int, int]:
+        """The shape of the weights of `count` classes in the layout of the rows: a vector a feature."""
+        return self.n_features + 1, count
+
+    def by_class(self, W: np.ndarray) -> np.ndarray:
+        """Weights in the layout of the rows as shape (K, d + 1): a view."""
+        return W.T
+
 
 Rows = Dense | CSR
 
 
-def body_for(X: Any, of_dense: Body, of_csr: Body) -> Body:
-    """The body of a compiled operation that suits rows of a Numba type.
+def as_rows(X: Any, bias: float = 0.0) -> Rows:
+    """View a C-contiguous array or a CSR matrix as rows, without a copy.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Of float32 or float64; dense ones also of half precision, whole numbers and bool.
+    bias : float, default=0.0
+        Value of the virtual constant feature; 0 for none.
+
+    Raises
+    ------
+    TypeError
+        X is neither.
+    """
+    if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+        raise TypeError(f"rows are a NumPy array or a CSR matrix; got {type(X).__name__}")
+    if sparse.issparse(X):
+        return CSR(read_only(X.data), read_only(X.indices), read_only(X.indptr), float(bias), int(X.shape[1]))
+    return Dense(read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))
+
+
+#: The types of rows; those from outside with the bodies of their compiled operations, by name
+KINDS: dict[Any, dict[str, Body]] = {Dense: {}, CSR: {}}
+NEEDED = ("dot", "axpy", "squared_norm")
+
+
+def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:
+    """Make a type of rows known: a NamedTuple with the properties and methods of :class:`CSR`, one of them `sparse`.
+
+    Parameters
+    ----------
+    **bodies
+        The bodies of the operations ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)``, which Numba
+        compiles, and of others if kernels need them. An operation without a body is refused in words.
+
+    Raises
+    ------
+    ValueError
+        One of the three is missing.
+    """
+    missing = [name for name in NEEDED if name not in bodies]
+    if missing:
+        raise ValueError(f"a type of rows needs bodies of {', '.join(NEEDED)}; {missing[0]} is missing")
+
+    def declare(kind: type[Kind]) -> type[Kind]:
+        mark_source(kind)
+        KINDS[kind] = bodies
+        return kind
+
+    return declare
+
+
+def check_layout(X: Any) -> None:
+    """Raise TypeError for rows of a type that is not known: none is taken for CSR."""
+    if type(X) not in KINDS:
+        raise TypeError(
+            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows, a type of register_rows, or a "
+            "place (Passes) with parts of these types"
+        )
+
+
+def body_for(operation: str, X: Any, of_dense: Body, of_csr: Body, otherwise: Body | None = None) -> Body:
+    """The body of a compiled operation that suits rows of a Numba type; `otherwise` for types that have none.
 
     Raises
     ------
@@ -44,7 +309,10 @@ def body_for(X: Any, of_dense: Body, of_csr: Body) -> Body:
         The operation has no body for this type of rows.
     """
     kind = python_class(X)
-    if kind not in (Dense, CSR):
+    if kind in (Dense, CSR):
+        return of_dense if kind is Dense else of_csr
+    body = KINDS.get(kind, {}).get(operation, otherwise)
+    if body is None:
         name = getattr(kind, "__name__", X)
-        raise TypeError(f"rows of type {name} have no compiled operations: give Dense or CSR rows")
-    return of_dense if kind is Dense else of_csr
+        raise TypeError(f"rows of type {name} have no compiled operation {operation!r}: give Dense or CSR rows")
+    return body

@@ -13,7 +13,7 @@ import numpy as np
 
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import is_mapped
-from saddlesvm.rows.layouts import Dense, Rows
+from saddlesvm.rows.layouts import Rows
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 FITS = 0.5  # share of the memory; mapped data up to this size are trained on in place
@@ -134,17 +134,11 @@ def demand_room_for_weights(width: int, vectors: int = 1) -> None:
         )
 
 
-def matrix_bytes(X: Rows) -> int:
-    """Bytes of the arrays of a matrix."""
-    parts = [X.values] if isinstance(X, Dense) else [X.data, X.indices, X.indptr]
-    return sum(part.nbytes for part in parts)
-
-
 def does_not_fit(X: Any, memory: int | None) -> bool:
     """Whether X is mapped from files and larger than half of the given (or else the available) memory."""
     if not is_mapped(X):
         return False
-    size = matrix_bytes(rows.as_rows(X))
+    size = rows.as_rows(X).nbytes
     return size > FITS * (available_memory() if memory is None else memory)
 
 
@@ -228,12 +222,12 @@ def make_plan(
         The memory is too small for even a single row.
     """
     memory = memory or available_memory() // 2
-    n, burden = rows.n_rows(X), problems if isinstance(problems, Burden) else Burden(problems)
+    n, burden = X.n_rows, problems if isinstance(problems, Burden) else Burden(problems)
     of_rows = n * burden.of_row
     mapped = of_rows > VARIABLES_SHARE * memory
     kept = int(n * burden.of_label) + (0 if mapped else of_rows) + burden.held
     room = min(BLOCKS_SHARE * memory, (1.0 - burden.kept) * memory - kept - min(RESERVE, memory // 5))
-    size = matrix_bytes(X)
+    size = X.nbytes
     a_row = size / n + 8 * burden.judges + burden.of_work / 2
     block_rows = int(room / 2 / a_row)
     if block_rows < 1:
@@ -248,7 +242,7 @@ def make_plan(
 
 def _edges(X: Rows, n: int, count: int) -> np.ndarray:
     """The first row of each of `count` chunks of about the same number of bytes, and n."""
-    if isinstance(X, Dense):
+    if not X.sparse:
         edges = np.linspace(0, n, count + 1).round()
     else:
         weight = X.data.itemsize + X.indices.itemsize

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from saddlesvm.rows.class_rows import add_multiples, by_class, weights_shape
-from saddlesvm.rows.files import BlockReader, rows_between
-from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, n_features, n_rows, n_values, norms_of, reading_time
+from saddlesvm.rows.class_rows import add_multiples
+from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, norms_of
 from saddlesvm.runtime.threads import pieces_of, shared, worthwhile
 
 Answer = TypeVar("Answer")
@@ -84,7 +84,7 @@ class Passes(ABC):
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the whole matrix, the virtual feature not counted."""
-        return n_rows(self.X), n_features(self.X)
+        return self.X.n_rows, self.X.n_features
 
     def with_feature(self, value: float) -> Self:
         """The same passes over rows whose virtual feature has this value; a class that is no dataclass overrides it."""
@@ -132,10 +132,10 @@ class Passes(ABC):
         Of K entries a row, in an array or a CSR array of shape (n_all, K), it is of shape (K, d + 1).
         """
         if alpha.ndim == 1:
-            return self.total(lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w), n_features(self.X) + 1)
-        shape = weights_shape(self.X, alpha.shape[1])
+            return self.total(lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w), self.X.n_features + 1)
+        shape = self.X.weights_shape(alpha.shape[1])
         found = self.total(lambda part, W: add_multiples(part.X, part.rows, part.of(alpha), W), shape)
-        return np.ascontiguousarray(by_class(self.X, found))
+        return np.ascontiguousarray(self.X.by_class(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +165,8 @@ class InMemory(Passes):
         if self.threads == 1:
             return [work(Part(self.X, self.members, slice(0, size)))]
         values = size * self.values_per_row
-        seconds = reading_time(self.X, values)
-        most = min(size, max(2, int(values / (ADDING * (n_features(self.X) + 1)))))
+        seconds = self.X.reading_time(values)
+        most = min(size, max(2, int(values / (ADDING * (self.X.n_features + 1)))))
         count = min(pieces_of(seconds), most)
 
         def of_part(k: int) -> Answer:
@@ -189,7 +189,7 @@ class InMemory(Passes):
             return replace(self, threads=1).pull(alpha)
         if self.threads > 1 or alpha.ndim > 1:
             return super().pull(alpha)
-        w = np.zeros(n_features(self.X) + 1)
+        w = np.zeros(self.X.n_features + 1)
         add_rows(self.X, self.members, alpha, w)
         return w
 
@@ -270,16 +270,19 @@ class FromFiles(Passes):
         return out
 
 
-def squared_norms(X: Rows, count: int, threads: int = 1) -> np.ndarray:
-    """``||x_i||^2`` of all rows, shape (count,). Not finite where a row holds NaN, infinity or an overflow."""
-    return InMemory(X, np.arange(count), n_values(X) / max(count, 1), threads).norms()
+def squared_norms(X: Rows, threads: int = 1) -> np.ndarray:
+    """``||x_i||^2`` of all rows, shape (n,). Not finite where a row holds NaN, infinity or an overflow."""
+    if X.is_small:
+        with np.errstate(all="ignore"):
+            return X.squared_norms()
+    return InMemory(X, np.arange(X.n_rows), X.n_values / max(X.n_rows, 1), threads).norms()
 
 
 def sampled(X: Rows) -> np.ndarray:
     """Some rows, evenly spread."""
-    return np.unique(np.linspace(0, n_rows(X) - 1, SAMPLED).astype(np.int64))
+    return np.unique(np.linspace(0, X.n_rows - 1, SAMPLED).astype(np.int64))
 
 
 def sampled_norms(X: Rows) -> np.ndarray:
     """Squared norms of some rows: a cheap sample."""
-    return np.array([squared_norms(rows_between(X, i, i + 1), 1)[0] for i in sampled(X)])
+    return np.array([squared_norms(X.between(i, i + 1))[0] for i in sampled(X)])

@@ -104,7 +104,10 @@ def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    return body_for(X, of_dense if fetches_whole_rows() else half_of_dense, of_csr)
+    def nothing_ahead(X: Any, order: Any, p: Any, end: Any) -> Any:
+        pass
+
+    return body_for("row_ahead", X, of_dense if fetches_whole_rows() else half_of_dense, of_csr, nothing_ahead)
 
 
 @operation(_pick_row_ahead)
@@ -125,10 +128,10 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
                 start = U(members[k + ahead]) * U(width)
                 prefetch_range(X.values, start, start + U(width // 2))
 
-    def of_csr(X: Any, members: Any, k: Any) -> Any:
+    def of_others(X: Any, members: Any, k: Any) -> Any:
         pass
 
-    return body_for(X, of_dense if fetches_whole_rows() else half_of_dense, of_csr)
+    return body_for("next_ahead", X, of_dense if fetches_whole_rows() else half_of_dense, of_others, of_others)
 
 
 @operation(_pick_next_ahead)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.files import is_mapped, release_pages
-from saddlesvm.rows.layouts import Rows, matrix_of
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.small_types import widened
 
@@ -78,5 +78,5 @@ def scores_of_rows(X: Rows, W: np.ndarray, chosen: Any = None) -> np.ndarray:
 
     The virtual feature is included.
     """
-    matrix = matrix_of(X)
+    matrix = X.matrix
     return linear_scores(matrix if chosen is None else matrix[chosen], W[:, :-1], X.bias * W[:, -1])

@@ -51,9 +51,11 @@ class OneThread:
     asks where it has nothing to change.)"""
 
     def __enter__(self) -> None:
-        self.before = [(library, count) for library in _blas() if (count := library.get_num_threads()) != 1]
-        for library, _ in self.before:
-            library.set_num_threads(1)
+        self.before = []
+        for library in _blas():
+            if (count := library.get_num_threads()) != 1:
+                self.before.append((library, count))
+                library.set_num_threads(1)
 
     def __exit__(self, *error: object) -> None:
         for library, count in self.before:
@@ -277,24 +279,16 @@ def interruptible(stop: threading.Event | None = None) -> Iterator[threading.Eve
     if known is not None:
         yield known
         return
-    event = threading.Event()
+    event, ours = threading.Event(), threading.current_thread() is threading.main_thread()
+    plain = handler is signal.default_int_handler
+    caught = ours and plain and not _searching.get() and not called_by_a_program(sys._getframe())
+    if caught:
+        signal.signal(signal.SIGINT, Handler(event))
     try:
-        with _handled(event, handler is signal.default_int_handler):
-            yield event
+        yield event
     except BaseException:
         event.set()
         raise
-
-
-@contextmanager
-def _handled(event: threading.Event, plain: bool) -> Iterator[None]:
-    """Let Ctrl-C set an event, where it may: in the main thread, in place of the `plain` handler."""
-    ours = threading.current_thread() is threading.main_thread()
-    if not (ours and plain) or _searching.get() or called_by_a_program(sys._getframe()):
-        yield
-        return
-    signal.signal(signal.SIGINT, Handler(event))
-    try:
-        yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if caught:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -18,7 +18,7 @@ from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.rows.matrix import KINDS
 from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.randomness import seeded
@@ -224,6 +224,7 @@ class SolverBase:
     without_square: ClassVar[bool] = False  # whether it takes those that hold no square, such as the l1 norm
     begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
     by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
+    any_rows: ClassVar[bool] = False  # whether it reads rows by the operations that every type of rows has
     over_passes: ClassVar[bool] = False  # whether it reads by ``problem.passes`` alone, wherever the rows are
 
     @property
@@ -310,7 +311,14 @@ def check_penalty(problem: Any, solver: Any) -> None:
 
 
 def check_place(problem: Any, solver: Any) -> None:
-    """Raise ValueError where the solver visits single rows, and the rows' place has passes over all of them only."""
+    """Raise ValueError where the solver visits single rows, and the rows' place has passes over all of them only, or
+    their type lacks what it needs."""
+    kind = type(getattr(problem, "X", None))
+    if KINDS.get(kind) and not (solver.any_rows or solver.over_passes):
+        raise ValueError(
+            f"the solver {solver.name!r} reads Dense or CSR rows; these are rows of type {kind.__name__}: "
+            "use DCD or SDCA"
+        )
     passes = getattr(problem, "passes", None)
     if passes is not None and not passes.holds_rows and solver.needs_rows(problem):
         raise ValueError(
@@ -402,4 +410,4 @@ def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> n
     w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
     if start is not None and start.w is not None and problem.intercept.constrained:
         w[-1] += start.w[-1]
-    return w.astype(dtype_of(problem.X))
+    return w.astype(problem.dtype)

@@ -38,9 +38,8 @@ from saddlesvm.problem.on_files import certificate_of_sweep
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
-from saddlesvm.rows.files import RowBlock, chosen_rows, stacked_rows
-from saddlesvm.rows.layouts import Rows, add_rows, dtype_of, n_rows
-from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.rows.files import RowBlock, stacked_rows
+from saddlesvm.rows.layouts import Rows, add_rows
 from saddlesvm.runtime.durable import Group, Workspace, demand, growing
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
@@ -96,7 +95,7 @@ class KeptRows(Workspace):
     def add(self, piece: Rows) -> None:
         """Keep some more."""
         self.pieces.append(piece)
-        self.count += n_rows(piece)
+        self.count += piece.n_rows
 
 
 @dataclass
@@ -248,7 +247,7 @@ class Blocks(OverFiles):
         if not np.array_equal(state.edges, reader_of(streamed).edges):
             begin_sweep(streamed, state)
         if state.values.count != state.kept.size:
-            state.values.add(chosen_rows(streamed.X, state.kept))
+            state.values.add(streamed.X.taken(state.kept))
         return streamed
 
     @staticmethod
@@ -297,14 +296,14 @@ class Blocks(OverFiles):
 
     def _room(self, problem: Any) -> int:
         """The number of rows that may be kept."""
-        return int(problem.rooms.kept_bytes / (KEPT_BYTES + matrix_bytes(problem.X) / problem.y.size))
+        return int(problem.rooms.kept_bytes / (KEPT_BYTES + problem.X.nbytes / problem.y.size))
 
     def _keep(self, problem: Any, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray) -> None:
         """Keep the rows of a block that are worth it, while there is room for them."""
         worth = self._worth_keeping(problem, state, block, local, alpha)
         kept = worth[: max(self._room(problem) - state.kept.size, 0)]
         if kept.size:
-            state.values.add(chosen_rows(block.X, kept))
+            state.values.add(block.X.taken(kept))
             numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
             state.kept = np.concatenate([state.kept, numbers[kept]])
 
@@ -339,7 +338,7 @@ class Blocks(OverFiles):
         former = alpha.copy()
         inner = solver.init(local, draw(state.random, SEEDS))
         inner.alpha = alpha
-        precise = dtype_of(local.X) == np.float64 or state.estimate < FINE_GAP
+        precise = local.X.dtype == np.float64 or state.estimate < FINE_GAP
         inner.w = state.w if precise else state.w.astype(np.float32)
         gains: list[float] = []
         visits = 0

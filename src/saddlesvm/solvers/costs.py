@@ -7,7 +7,6 @@ import numpy as np
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import Dense, dtype_of
 from saddlesvm.runtime.threads import worthwhile
 from saddlesvm.solvers.dcd import near_rows
 
@@ -26,7 +25,7 @@ def epoch_cost(problem: Problem) -> float:
 
 def values_cost(problem: Problem) -> float:
     """Seconds that one visit to every row, in their order, spends on the values."""
-    each = DENSE_COST[dtype_of(problem.X)] if isinstance(problem.X, Dense) else SPARSE_COST
+    each = SPARSE_COST if problem.sparse else DENSE_COST[problem.dtype]
     return problem.members.size * problem.values_per_row * each
 
 

@@ -29,8 +29,7 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.class_rows import by_class, dots, new_weights
-from saddlesvm.rows.layouts import dtype_of
+from saddlesvm.rows.class_rows import dots
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.compiled import allocating_kernel
@@ -211,9 +210,9 @@ class JointAscent(SolverBase):
         if given.shape != shape:
             raise ValueError(f"the starting dual point has shape {given.shape}; the problem needs {shape}")
         alpha: Any = sparse.csr_array(given) if lists else np.array(dense_rows(given), dtype=np.float64)
-        W = new_weights(problem.X, problem.n_classes, dtype_of(problem.X))
+        W = problem.new_weights(problem.dtype)
         if alpha.nnz if lists else alpha.any():
-            by_class(problem.X, W)[:] = dual_weights(problem, alpha)
+            problem.by_class(W)[:] = dual_weights(problem, alpha)
         return (ListedState if lists else AscentState).begun(problem, alpha, W, seed)
 
     def step(self, problem: JointProblem, state: Any, budget: Budget) -> Any:
@@ -242,7 +241,7 @@ class JointAscent(SolverBase):
 
     def solution(self, problem: JointProblem, state: Any) -> Point:
         """The last iterate."""
-        return Point(by_class(problem.X, state.w), state.duals(), tracks=True)
+        return Point(problem.by_class(state.w), state.duals(), tracks=True)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
@@ -251,7 +250,7 @@ class JointAscent(SolverBase):
             state.call_back()
         if state.known < FINE_GAP and state.w.dtype != np.float64:
             state.w = state.w.astype(np.float64)
-        W = by_class(problem.X, state.w)
+        W = problem.by_class(state.w)
         W[:, :-1] = evaluation.coef
         if problem.scale:
             W[:, -1] = evaluation.intercept / problem.scale

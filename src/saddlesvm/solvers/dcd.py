@@ -32,7 +32,7 @@ from saddlesvm.problem.loss import dual_step, is_smooth, slopes
 from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.layouts import axpy, dtype_of
+from saddlesvm.rows.layouts import axpy
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.durable import demand
@@ -272,7 +272,7 @@ def descend(
 
 def near_rows(problem: Problem) -> int:
     """The number of rows that fit into the cache: below this number their order does not change the speed."""
-    return int(NEAR_BYTES / (problem.values_per_row * dtype_of(problem.X).itemsize))
+    return int(NEAR_BYTES / (problem.values_per_row * problem.dtype.itemsize))
 
 
 @dataclass
@@ -337,6 +337,7 @@ class DCD(DualAscent):
 
     name: ClassVar[str] = "dcd"
     any_penalty: ClassVar[bool] = True
+    any_rows: ClassVar[bool] = True
     permutation: bool = True
     shrinking: bool = True
     stopping: str = "gap"

@@ -28,10 +28,8 @@ from saddlesvm.problem.crammer_singer import JointProblem, joint_certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, dual_of, primal_of
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.rows.class_rows import add_combinations, by_class, in_layout, weights_shape
+from saddlesvm.rows.class_rows import add_combinations
 from saddlesvm.rows.files import RowBlock
-from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.randomness import SEEDS, draw
@@ -99,7 +97,7 @@ class JointBlocks(Blocks):
 
     def _paid(self, local: JointProblem, state: JointBlocksState, block: RowBlock) -> float:
         """The losses of a block's rows at the judged weights, whose distances are noted."""
-        W = state.judged.reshape(weights_shape(local.X, local.n_classes))
+        W = state.judged.reshape(local.X.weights_shape(local.n_classes))
         paid, apart = 0.0, np.empty(block.size)
         with blas_for(0.0):
             for part, own, weights in local.blocks(np.float64):
@@ -114,8 +112,9 @@ class JointBlocks(Blocks):
         return False
 
     def _running_weights(self, problem: Problem, alpha: np.ndarray) -> np.ndarray:
+        assert isinstance(problem, JointProblem)
         W = dual_weights(problem, alpha) if alpha.any() else np.zeros((alpha.shape[1], problem.n_features + 1))
-        return in_layout(problem.X, W).ravel()
+        return problem.in_layout(W).ravel()
 
     def _weights(self, problem: JointProblem, flat: np.ndarray) -> np.ndarray:
         return problem.each_class(flat)
@@ -139,8 +138,8 @@ class JointBlocks(Blocks):
         return float(local.joint.conjugates(alpha[members], local.codes[members], local.row_weights[members]).sum())
 
     def _descend(self, local: JointProblem, state: BlocksState, alpha: np.ndarray, another: Another) -> None:
-        precise = dtype_of(local.X) == np.float64 or state.estimate < FINE_GAP
-        W = state.w.reshape(weights_shape(local.X, local.n_classes))
+        precise = local.X.dtype == np.float64 or state.estimate < FINE_GAP
+        W = state.w.reshape(local.X.weights_shape(local.n_classes))
         moving, former = (W, alpha) if precise else (W.astype(np.float32), alpha.copy())
         inner = AscentState.begun(local, alpha, moving, draw(state.random, SEEDS))
         size = local.members.size * local.n_classes
@@ -156,7 +155,7 @@ class JointBlocks(Blocks):
             W -= local.C * change
 
     def _room(self, problem: JointProblem) -> int:
-        each = matrix_bytes(problem.X) / problem.y.size + CLASS_BYTES * problem.n_classes
+        each = problem.X.nbytes / problem.y.size + CLASS_BYTES * problem.n_classes
         return int(problem.rooms.kept_bytes / (KEPT_BYTES + each))
 
     def _worth_keeping(
@@ -192,7 +191,7 @@ class JointBlocks(Blocks):
 
     def _finish(self, problem: Any, state: BlocksState, local: JointProblem, alpha: np.ndarray, enough: float) -> None:
         """Newton's method for the kept rows; their variables are taken over where they prove more."""
-        W = by_class(local.X, state.w.reshape(weights_shape(local.X, local.n_classes)))
+        W = local.X.by_class(state.w.reshape(local.X.weights_shape(local.n_classes)))
         own = np.arange(alpha.shape[0]), local.codes
         before = dual_of(problem.C, -float(alpha[own].sum()), problem.regularizer.conjugate(W))
         finish = JointFinish(local, alpha, fixed=W - dual_weights(local, alpha), memory=self.memory)

@@ -28,9 +28,6 @@ from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of, evaluation_of
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.regularizer import square
-from saddlesvm.rows.class_rows import by_class
-from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
@@ -128,7 +125,7 @@ class Multinomial(SolverBase):
             active=problem.members.size,
             gradient=np.zeros_like(W),
             equations=self._no_equations(W),
-            coarse=dtype_of(problem.X) != np.float64,
+            coarse=problem.dtype != np.float64,
             seed=seed,
         )
 
@@ -155,7 +152,7 @@ class Multinomial(SolverBase):
         moves = state.equations.solution.size > 0
         W = state.w + state.length * state.equations.solution if moves else state.w.copy()
         found = problem.response(W, self._room(problem, state), self._precision(problem, state.coarse))
-        charged = problem.regularizer.value(by_class(problem.X, W))
+        charged = problem.regularizer.value(problem.by_class(W))
         primal = primal_of(problem.C, found.paid, charged)
         if state.steps == 0 and not self._better_than_zero(problem, primal):
             state.w[:] = 0.0  # a start far out: its probabilities have nothing to go by
@@ -166,8 +163,8 @@ class Multinomial(SolverBase):
             self._shorten(state)
             return
         state.w, state.primal, state.was_coarse = W, primal, state.coarse
-        each = by_class(problem.X, W)
-        certificate = certificate_of(problem, each, found._replace(pull=by_class(problem.X, found.pull)))
+        each = problem.by_class(W)
+        certificate = certificate_of(problem, each, found._replace(pull=problem.by_class(found.pull)))
         state.work.certificate = None if state.coarse else certificate
         state.estimate = certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE
@@ -218,7 +215,7 @@ class Multinomial(SolverBase):
             return
         assert state.work.inverse is not None
         equations = state.equations
-        image = problem.bent(equations.direction, state.w, self._room(problem, state), dtype_of(problem.X))
+        image = problem.bent(equations.direction, state.w, self._room(problem, state), problem.dtype)
         image += problem.charged(equations.direction)
         bent = equations.learn(image, state.work.inverse)
         settled = 0.5 * square(equations.residual) <= SHARE_LEFT * relative_gap * abs(state.primal)
@@ -232,7 +229,7 @@ class Multinomial(SolverBase):
         """Where the probabilities of all rows are kept; empty if they would take too much memory."""
         if state.work.kept is None:
             shape = (problem.y.size, problem.n_classes)
-            allowed = min(KEPT_BYTES, max(ALWAYS_KEPT, matrix_bytes(problem.X)))
+            allowed = min(KEPT_BYTES, max(ALWAYS_KEPT, problem.X.nbytes))
             state.work.kept = np.empty(shape if 4 * shape[0] * shape[1] <= allowed else (0, 0), dtype=np.float32)
         return state.work.kept
 
@@ -242,10 +239,10 @@ class Multinomial(SolverBase):
 
     @staticmethod
     def _precision(problem: MultinomialProblem, coarse: bool) -> np.dtype:
-        return dtype_of(problem.X) if coarse else np.dtype(np.float64)
+        return problem.dtype if coarse else np.dtype(np.float64)
 
     def solution(self, problem: MultinomialProblem, state: MultinomialState) -> Point:
         """The weights, shape (K, d + 1), with their proof where the last evaluation was one."""
-        W = by_class(problem.X, state.w)
+        W = problem.by_class(state.w)
         own = state.work.certificate
         return Point(W, proven=None if own is None else evaluation_of(problem, W, own))

@@ -28,10 +28,6 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
-from saddlesvm.rows.class_rows import by_class, weights_shape
-from saddlesvm.rows.files import chosen_rows
-from saddlesvm.rows.layouts import dtype_of
-from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import demand, growing
@@ -140,7 +136,7 @@ class MultinomialOnFiles(Sweeps):
         kept = np.empty((local.y.size, problem.n_classes), dtype=np.float32)
         found = local.response(_layout(local, state.w), kept)
         work.found = found if before is None else before.plus(found), sample
-        each = matrix_bytes(problem.X) / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
+        each = problem.X.nbytes / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.rooms.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
         unsure = (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)
@@ -150,7 +146,7 @@ class MultinomialOnFiles(Sweeps):
         random = np.random.default_rng([state.seed, state.sweeps, work.block + 1])
         chosen = np.flatnonzero(random.random(odds.size) < odds)
         if chosen.size:
-            X, codes = chosen_rows(part.X, chosen), local.codes[chosen]
+            X, codes = part.X.taken(chosen), local.codes[chosen]
             sample.append(problem.of_sample(X, codes, weights[chosen] / odds[chosen], local.norms[chosen]))
 
     def end_of_sweep(
@@ -216,12 +212,12 @@ class MultinomialOnFiles(Sweeps):
 
 
 def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
-    return flat.reshape(weights_shape(problem.X, problem.n_classes))
+    return flat.reshape(problem.X.weights_shape(problem.n_classes))
 
 
 def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
     """Objective and gradient at weights, by what the rows respond."""
-    charged = problem.regularizer.value(by_class(problem.X, _layout(problem, flat)))
+    charged = problem.regularizer.value(problem.by_class(_layout(problem, flat)))
     return primal_of(problem.C, found.paid, charged), (problem.charged(_layout(problem, flat)) - found.pull).ravel()
 
 
@@ -261,7 +257,7 @@ def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> 
         sought = _layout(one, v)
         found = one.charged(sought).ravel()
         for piece, p in zip(sample, kept, strict=True):
-            found += piece.bent(sought, W, p, dtype_of(piece.X)).ravel()
+            found += piece.bent(sought, W, p, piece.X.dtype).ravel()
         return found
 
     return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), residual, MOST_ITERATIONS)[0]

@@ -38,7 +38,7 @@ from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.layouts import axpy, dot, dtype_of
+from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
@@ -257,7 +257,7 @@ class Pegasos(SolverBase):
             raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
         averaged = self.output in ("average", "tail_average")
         self.radius(problem)  # an error is one before any work
-        w, intercept = np.zeros(width, dtype=dtype_of(problem.X)), 0.0
+        w, intercept = np.zeros(width, dtype=problem.dtype), 0.0
         if start is not None and start.w is not None:
             w[:] = problem.regularizer.pull_to(start.w)
             if problem.intercept.lift:  # a free intercept moves apart from w

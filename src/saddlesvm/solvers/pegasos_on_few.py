@@ -55,7 +55,7 @@ class FewFeatures:
     @classmethod
     def of(cls, X: Rows, solver: Pegasos, identity: bool) -> FewFeatures | None:
         """The features of rows; None where they are many, or a state of the solver holds more than three arrays."""
-        if not isinstance(X, CSR) or not identity or solver.output == "random" or X.n_features < LEAST:
+        if not X.sparse or not identity or solver.output == "random" or X.n_features < LEAST:
             return None
         features, columns = np.unique(X.indices, return_inverse=True)
         return cls(X, features, columns) if WORTH * features.size < X.n_features else None

@@ -158,7 +158,7 @@ class Auto(Choosing):
             return phase
         if not holds_square(problem.penalty):
             return FEATURES
-        return COORDINATES if problem.passes.holds_rows else FINISH
+        return COORDINATES if problem.holds_rows else FINISH
 
     def _choose(self, problem: Problem, state: AutoState, target: float) -> None:
         """Choose the first solver where no starting point is given."""
@@ -312,7 +312,7 @@ class Auto(Choosing):
         if state.phase == FEATURES:
             return None
         if state.phase == FINISH:
-            if state.inner.active or state.course.patience > 1.0 or not problem.passes.holds_rows:
+            if state.inner.active or state.course.patience > 1.0 or not problem.holds_rows:
                 return None
             state.course.rest(state.epochs)
             self.change(problem, state, COORDINATES, "no row bends: changing back")

@@ -20,8 +20,6 @@ import numpy as np
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import CSR
-from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.automatic.choosing import BEND, Choosing, ChosenState, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
@@ -215,10 +213,10 @@ def _spans(problem: Problem, state: OnFilesState) -> bool:
 
 def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float, float, float]:
     """Rough seconds of reading all rows, and of the work on them in a sweep of either solver, for all problems."""
-    problem, reading = problems[0], matrix_bytes(problems[0].X) / DISK_SPEED
+    problem, reading = problems[0], problems[0].X.nbytes / DISK_SPEED
     visits = sum(epoch_cost(one) for one in problems)
     if wide or not is_smooth(problem.loss):
         return reading, MOST_VISITS * visits, PASSES * visits
     rows, width, per_row = sum(one.members.size for one in problems), problem.n_features + 1, problem.values_per_row
-    a_row = 0.5 * per_row**2 / LOOP_SPEED if isinstance(problem.X, CSR) else width**2 / SYRK_SPEED
+    a_row = 0.5 * per_row**2 / LOOP_SPEED if problem.sparse else width**2 / SYRK_SPEED
     return reading, MOST_VISITS * visits, PASSES * visits + BEND[is_cornerless(problem.loss)] * rows * a_row

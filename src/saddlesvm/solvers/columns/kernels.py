@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.arithmetic import soft_threshold
-from saddlesvm.rows.layouts import Rows, U, as_dense_row, axpy
+from saddlesvm.rows.layouts import Rows, U, axpy
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 
@@ -131,13 +131,13 @@ def _pick_bent_dot(X: types.Type, j: types.Type, bend: types.Type, moved: types.
             total += X.data[p] * (bend[i] * moved[i])
         return total
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("bent_dot", X, of_dense, of_csr)
 
 
 @operation(_pick_bent_dot)
 def bent_dot(X: Rows, j: int, bend: np.ndarray, moved: np.ndarray) -> float:
     """``sum_i x_ij bend_i moved_i`` of a column."""
-    return float(as_dense_row(X, j)[:-1] @ (bend * moved))
+    return float(X.dense_row(j)[:-1] @ (bend * moved))
 
 
 def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callable[..., Any]:
@@ -154,13 +154,13 @@ def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callabl
             total += np.float64(X.data[p]) * X.data[p] * bend[U(X.indices[p])]
         return total
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("bent_square", X, of_dense, of_csr)
 
 
 @operation(_pick_bent_square)
 def bent_square(X: Rows, j: int, bend: np.ndarray) -> float:
     """``sum_i x_ij^2 bend_i`` of a column."""
-    return float(as_dense_row(X, j)[:-1] ** 2 @ bend)
+    return float(X.dense_row(j)[:-1] ** 2 @ bend)
 
 
 @kernel

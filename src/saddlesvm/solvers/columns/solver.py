@@ -36,7 +36,6 @@ from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
-from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace, demand, growing
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
@@ -172,7 +171,7 @@ class Columns(SolverBase):
             state.centre[:] = problem.gathered(start.alpha)
         self._evaluate(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
-        state.rough = isinstance(problem.X, CSR) and d > ALL
+        state.rough = problem.sparse and d > ALL
         if l1 > 0.0 and d > ALL:  # fewer features are all at work, whatever C is: nothing is gained on the way
             state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
         return state

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import CSR, Dense, Rows, add_rows, as_rows, dot_rows, dtype_of, n_features, n_rows
+from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
 from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse
 
@@ -26,15 +26,15 @@ class ColumnStore:
         X, members = problem.X, problem.members
         self.X, self.scale = X, X.bias
         self.rows = None if members.size == problem.y.size else members
-        self.n, self.d = members.size, n_features(X)
-        if isinstance(X, CSR):
+        self.n, self.d = members.size, X.n_features
+        if X.sparse:
             whole = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(problem.y.size, self.d), copy=False)
             by_column = (whole if self.rows is None else whole[self.rows]).tocsc()
             parts = np.asarray(by_column.indices), np.asarray(by_column.indptr)
             self.columns: Rows = as_rows(sparse.csr_matrix((by_column.data, *parts), shape=(self.d, self.n)))
             self.places = np.arange(self.d)
         else:
-            self.held = np.empty((0, self.n), dtype=dtype_of(X))
+            self.held = np.empty((0, self.n), dtype=X.dtype)
             self.columns = as_rows(self.held)
             self.count = 0
             self.places = np.full(self.d, -1)
@@ -42,7 +42,7 @@ class ColumnStore:
     @property
     def held_features(self) -> np.ndarray:
         """The features of a dense matrix whose columns are held, in the order of their places."""
-        if not isinstance(self.X, Dense):
+        if self.X.sparse:
             return np.empty(0, dtype=np.intp)
         found = np.flatnonzero(self.places >= 0)
         return found[np.argsort(self.places[found])]
@@ -56,7 +56,7 @@ class ColumnStore:
 
     def _take(self, new: np.ndarray) -> None:
         """Copy columns of a dense matrix, in its precision."""
-        assert isinstance(self.X, Dense)
+        assert not self.X.sparse
         if self.count + new.size > len(self.held):
             room = min(self.d, max(2 * len(self.held), self.count + new.size))
             larger = np.zeros((room, self.n), dtype=self.held.dtype)
@@ -82,7 +82,7 @@ class ColumnStore:
         """``sum_k factors_k x_k`` of the columns at these places, shape (n,), in float64."""
         out = np.zeros(self.n + 1)  # rows have a virtual place at their end
         if places.size:
-            among = np.zeros(n_rows(self.columns))
+            among = np.zeros(self.columns.n_rows)
             among[places] = factors
             add_rows(self.columns, places, among, out)
         return out[:-1]
@@ -102,7 +102,7 @@ class Gram:
     def __init__(self, store: ColumnStore, places: np.ndarray, intercept: bool) -> None:
         self.store, self.places, self.intercept = store, places, intercept
         self.by_row: CSR | None = None
-        if isinstance(store.columns, CSR):
+        if store.columns.sparse:
             held = store.columns
             whole = sparse.csr_matrix((held.data, held.indices, held.indptr), shape=(store.d, store.n), copy=False)
             rows = whole[places].tocsc()

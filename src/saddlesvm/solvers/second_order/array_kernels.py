@@ -9,8 +9,8 @@ from scipy import sparse
 
 from saddlesvm.problem.array_losses import chosen as chosen_terms, methods_of, weights_of, within_bounds
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.layouts import combine_few, dot_few, float64_matrix
-from saddlesvm.rows.matrix import CSR, Dense, Rows
+from saddlesvm.rows.layouts import combine_few, dot_few
+from saddlesvm.rows.matrix import CSR, Rows
 
 silent = np.errstate(all="ignore")
 AT_BOUND = 4e-16  # distance from a bound, as a share of the weight, that rounding may leave to a variable on it
@@ -94,17 +94,15 @@ def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray
 @silent
 def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.fill`."""
-    part = float64_matrix(X)[chosen]
-    np.multiply(
-        part if isinstance(X, Dense) else part.toarray(), factors[:, None], out=out[:, :-1], casting="same_kind"
-    )
+    part = X.float64_matrix()[chosen]
+    np.multiply(part.toarray() if X.sparse else part, factors[:, None], out=out[:, :-1], casting="same_kind")
     out[:, -1] = X.bias * factors
 
 
 def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.hessian_diagonal`."""
-    part, factors = float64_matrix(X)[active], bend[active]
-    if isinstance(X, Dense):
+    part, factors = X.float64_matrix()[active], bend[active]
+    if not X.sparse:
         out[:-1] += factors @ (part * part)
     else:
         part.data = part.data * part.data
@@ -126,7 +124,7 @@ def moved_shares(
 
 def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.add_outer_sparse`."""
-    part = float64_matrix(X)[chosen]
+    part = X.float64_matrix()[chosen]
     scaled = part.T * factors
     products = sparse.triu(scaled @ part).tocoo()
     upper[products.row, products.col] += products.data
@@ -136,5 +134,5 @@ def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.
 
 def gram_sparse(X: CSR, chosen: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
     """``out[k, l] = x_chosen[k] . x_pool[l]``."""
-    rows = float64_matrix(X)
+    rows = X.float64_matrix()
     out[:] = (rows[chosen] @ rows[pool].T).toarray() + X.bias * X.bias

@@ -27,8 +27,7 @@ from scipy.linalg.lapack import dpotrs
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.rows.class_rows import FEWEST, block_rows, by_class
-from saddlesvm.rows.layouts import dtype_of, n_features, n_values
+from saddlesvm.rows.class_rows import FEWEST, block_rows
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
 
@@ -78,7 +77,7 @@ class ClassFactors(Group):
 
     def __call__(self, residual: np.ndarray) -> np.ndarray:
         found = np.empty_like(residual)
-        inside, out = by_class(self.problem.X, residual), by_class(self.problem.X, found)
+        inside, out = self.problem.by_class(residual), self.problem.by_class(found)
         for k, factor in enumerate(self.factors):
             out[k] = dpotrs(factor.T, inside[k], lower=1)[0]
         return _centred(self.problem, found)
@@ -104,7 +103,7 @@ class SharedFactor:
         size = max(FEWEST, block_rows(problem.X, problem.n_classes) // 4)
         for start in range(0, chosen.size, size):  # the probabilities of the sample may take more room than all rows
             some = chosen[start : start + size]
-            p = softmax(widened(problem.X, some, np.ones(some.size)) @ by_class(problem.X, W).T)
+            p = softmax(widened(problem.X, some, np.ones(some.size)) @ problem.by_class(W).T)
             p *= 1.0 - p
             p *= problem.all_weights[some][:, None] * (members.size / chosen.size)
             classes += p.sum(axis=0)
@@ -114,11 +113,11 @@ class SharedFactor:
         self.classes, self.bends = problem.C * classes, np.maximum(bends, 0.0)
 
     def __call__(self, residual: np.ndarray) -> np.ndarray:
-        turned = by_class(self.problem.X, residual) @ self.vectors
+        turned = self.problem.by_class(residual) @ self.vectors
         for own, bend in zip(turned, self.classes, strict=True):
             own /= 1.0 + bend * self.bends
         found = np.empty_like(residual)
-        by_class(self.problem.X, found)[:] = turned @ self.vectors.T
+        self.problem.by_class(found)[:] = turned @ self.vectors.T
         return _centred(self.problem, found)
 
 
@@ -154,8 +153,8 @@ def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, r
         The probabilities at W, if they are kept.
     random : Generator
     """
-    d, K = float(n_features(problem.X) + 1), problem.n_classes
-    most = MOST_PRODUCTS * 4.0 * K * (n_values(problem.X) + problem.y.size)
+    d, K = float(problem.n_features + 1), problem.n_classes
+    most = MOST_PRODUCTS * 4.0 * K * (problem.n_values + problem.y.size)
     if kept.shape[0] and K * d * d <= FACTOR_VALUES and _factor_operations(problem, float(problem.y.size)) <= most:
 
         def parts_of(k: int) -> np.ndarray:
@@ -173,7 +172,7 @@ def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, r
 
 def factors_fit(problem: JointProblem) -> bool:
     """Whether the factors of all classes fit into the memory that they may take."""
-    return problem.n_classes * (n_features(problem.X) + 1.0) ** 2 <= FACTOR_VALUES
+    return problem.n_classes * (problem.n_features + 1.0) ** 2 <= FACTOR_VALUES
 
 
 def factors_cost(problem: JointProblem, counts: np.ndarray) -> float:
@@ -183,19 +182,19 @@ def factors_cost(problem: JointProblem, counts: np.ndarray) -> float:
 
 def _factor_operations(problem: JointProblem, rows: float) -> float:
     """Operations that making the factors of all classes takes, each of this many rows at most."""
-    d = n_features(problem.X) + 1.0
+    d = problem.n_features + 1.0
     rows = min(rows, max(FEWEST_ROWS, ROWS_PER_FEATURE * d))
     return problem.n_classes * d * d * (rows + d / 3.0)
 
 
 def _gram(problem: JointProblem, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """``sum factors_i^2 x_i x_i'`` over the chosen rows, shape (d + 1, d + 1), summed in the precision of the rows."""
-    some = widened(problem.X, chosen, factors, dtype_of(problem.X))
+    some = widened(problem.X, chosen, factors, problem.dtype)
     return np.asarray(some.T @ some, dtype=np.float64)
 
 
 def _centred(problem: JointProblem, found: np.ndarray) -> np.ndarray:
     """The array less its mean over the classes, in place."""
-    each = by_class(problem.X, found)
+    each = problem.by_class(found)
     each -= each.mean(axis=0)
     return found

@@ -26,9 +26,8 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise, weights_at
-from saddlesvm.rows.files import chosen_rows, stacked_rows
-from saddlesvm.rows.layouts import Rows, as_rows, n_rows
-from saddlesvm.rows.memory_plan import matrix_bytes
+from saddlesvm.rows.files import stacked_rows
+from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.driver import Setting
@@ -76,7 +75,7 @@ class Taken(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return matrix_bytes(self.X) + sum(one.nbytes for one in self[1:])
+        return self.X.nbytes + sum(one.nbytes for one in self[1:])
 
 
 def rows_taken(
@@ -98,7 +97,7 @@ def rows_taken(
     if not places.size:
         return []
     weights, rows = weights_at(points.weights, places), chosen[places]
-    return [Taken(chosen_rows(X, rows), points.y[places], weights, norms[places], alpha[places], rows)]
+    return [Taken(X.taken(rows), points.y[places], weights, norms[places], alpha[places], rows)]
 
 
 def joined(pieces: Sequence[Taken]) -> Taken:
@@ -225,7 +224,7 @@ class Model(NamedTuple):
             loss=self.setting.loss,
             C=self.setting.C,
             weights=taken.weights,
-            norms=squared_norms(X, members.size),
+            norms=squared_norms(X),
             members=members,
             n=members.size,
             fixed=np.append(pulled, 0.0),
@@ -255,7 +254,7 @@ class Step(NamedTuple):
 
 def _shortened(X: Rows, factor: np.ndarray) -> np.ndarray:
     """``L^-1 x_i`` of all rows, shape (n, d + 1)."""
-    count = n_rows(X)
+    count = X.n_rows
     found = np.empty((count, factor.shape[0]))
     for start in range(0, count, AT_ONCE):
         some = np.arange(start, min(start + AT_ONCE, count))

@@ -29,7 +29,6 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import CSR, dtype_of
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, demand, stored
@@ -117,7 +116,7 @@ class NewtonEquations(Group):
     def __post_init__(self) -> None:
         problem, count = self.problem, self.problem.y.size
         self.penalty = penalty_of(problem)
-        room = self.memory if problem.passes.holds_rows else 0.0  # factors are made of single rows, products of passes
+        room = self.memory if problem.holds_rows else 0.0  # factors are made of single rows, products of passes
         self.most_features = math.isqrt(int(room / BYTES))
         self.most_rows = math.isqrt(int(room / 42.0))  # two pools while one grows, the matrix, its factor
         threads = Threads(problem.threads, self.memory - BYTES * self.penalty.size**2)
@@ -286,7 +285,7 @@ class NewtonEquations(Group):
     def _product_cost(self, count: int) -> float:
         """Rough seconds of a product with the matrix of so many rows."""
         X = self.problem.X
-        each = SPARSE_COST if isinstance(X, CSR) else DENSE_PRODUCT[dtype_of(X)]
+        each = SPARSE_COST if X.sparse else DENSE_PRODUCT[X.dtype]
         return count * self.problem.values_per_row * each
 
     def products(self, active: np.ndarray, bend: np.ndarray) -> Map:

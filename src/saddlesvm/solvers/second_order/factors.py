@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 from scipy.linalg.lapack import dpotrs, get_lapack_funcs
 
-from saddlesvm.rows.layouts import CSR, Rows, dot_rows, is_small
+from saddlesvm.rows.layouts import Rows, dot_rows
 from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.kernels import combine, moved_shares
@@ -93,7 +93,7 @@ class FeatureFactor(Group):
         if not self.sum.size or active.size * self.penalty.size**2 <= AT_ONCE:
             return anew
         moved: np.ndarray | None = None
-        shares_moved = array_kernels.moved_shares if is_small(self.X) else moved_shares
+        shares_moved = array_kernels.moved_shares if self.X.is_small else moved_shares
         for one in dict.fromkeys((largest, self.unit)):
             places = np.empty(active.size, dtype=np.intp)
             count, few = shares_moved(active, bend, one, self.share, KEEP, places)
@@ -140,7 +140,7 @@ class FeatureFactor(Group):
 
     def _add(self, chosen: np.ndarray, change: np.ndarray) -> None:
         """``sum += sum over chosen i of change_i x_i x_i'``, in its lower triangle."""
-        if isinstance(self.X, CSR):
+        if self.X.sparse:
             add_outer(self.X, chosen, change, self.sum, threads=self.threads)
             return
         for sign in (1.0, -1.0):
@@ -288,7 +288,7 @@ class RowFactor(Group):
     def cost(self, active: np.ndarray, bend: np.ndarray, values_per_row: float) -> float:
         """Rough seconds that :meth:`update` will take."""
         new = int(np.count_nonzero(self.cache.place[active] < 0))
-        share = 0.1 / LOOP_SPEED if isinstance(self.X, CSR) else 2.0 / BLAS_SPEED
+        share = 0.1 / LOOP_SPEED if self.X.sparse else 2.0 / BLAS_SPEED
         gram = new * active.size * values_per_row * share
         if (rows := self._border_size(active, bend)) is not None:
             return gram + 2.0 * active.size**2 * rows / BLAS_SPEED

@@ -37,8 +37,6 @@ from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.rows.class_rows import by_class, in_layout, new_weights
-from saddlesvm.rows.layouts import dtype_of
 from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
@@ -136,7 +134,7 @@ class JointFinish(Standing, State):
             nothing = np.zeros(self.problem.y.size)
             self.inverse = ClassFactors(self.problem, lambda k: nothing, np.random.default_rng(0))
         elif "inverse_inverse" in held:
-            self.inverse = Diagonal(self.problem, new_weights(self.problem.X, self.problem.n_classes, np.float64))
+            self.inverse = Diagonal(self.problem, self.problem.new_weights())
         return self
 
     @property
@@ -155,7 +153,7 @@ class JointFinish(Standing, State):
     def _scores(self, W: np.ndarray) -> np.ndarray:
         """``x_i . w_k`` in float64, shape (n_all, K); W has shape (K, d + 1)."""
         problem = self.problem
-        own = in_layout(problem.X, W)
+        own = problem.in_layout(W)
         Z = np.empty((problem.y.size, problem.n_classes))
         for block, _, _ in problem.blocks(np.float64):
             Z[block.rows] = block.scores(own)
@@ -204,7 +202,7 @@ class JointFinish(Standing, State):
     def _by_iterations(self, free_rows: FreeRows, t: float) -> np.ndarray:
         """Conjugate gradients, as far as the step needs."""
         problem = self.problem
-        shape, dtype = new_weights(problem.X, problem.n_classes, np.float64).shape, dtype_of(problem.X)
+        shape, dtype = problem.new_weights().shape, problem.dtype
         product, making = product_cost(problem, free_rows), factors_cost(problem, free_rows.counts)
         if self.inverse is None or not self.factors or self.iterations * product > making:
             self.inverse = self._inverse(free_rows)
@@ -217,7 +215,7 @@ class JointFinish(Standing, State):
             bent_jointly(problem.X, free_rows, sought, t, found)
             return v + found.ravel()
 
-        rhs = -in_layout(problem.X, self.gradient).ravel()
+        rhs = -problem.in_layout(self.gradient).ravel()
         enough = float(np.sqrt(0.3 * MOVE_RATIO * max(self.left, 0.0) / self.residual)) if self.residual > 0.0 else 1.0
         with blas_for(problem.n_classes * self.W.shape[1] ** 2 / BLAS_SPEED):
             found, self.iterations, _ = conjugate_gradients(
@@ -229,7 +227,7 @@ class JointFinish(Standing, State):
                 MOST_ITERATIONS,
             )
         self.cost += self.iterations * product
-        return np.ascontiguousarray(by_class(problem.X, found.reshape(shape)))
+        return np.ascontiguousarray(problem.by_class(found.reshape(shape)))
 
     def _inverse(self, free_rows: FreeRows) -> Inverse:
         """The preconditioner: one factor a class where they fit, else the diagonal."""
@@ -238,7 +236,7 @@ class JointFinish(Standing, State):
         shares_of(free_rows, 1.0 / self.q, parts)
         if self.factors:
             return ClassFactors(problem, lambda k: parts[:, k], np.random.default_rng([self.seed, self.steps]))
-        bends = new_weights(problem.X, problem.n_classes, np.float64)
+        bends = problem.new_weights()
         for block, _, _ in problem.blocks(np.float64):
             block.add(parts[block.rows], bends, squared=True)
         return Diagonal(problem, bends)
@@ -274,13 +272,13 @@ class JointNewton(SolverBase):
         """Begin at a dual feasible point."""
         assert start is not None and start.alpha is not None
         state = JointFinish(problem, dense_rows(start.alpha), self.q)
-        state.w = in_layout(problem.X, state.pull.copy())
+        state.w = problem.in_layout(state.pull.copy())
         return state
 
     def step(self, problem: JointProblem, state: JointFinish, budget: Budget) -> JointFinish:
         """Do a Newton step."""
         state.step(budget.relative_gap)
-        state.w = in_layout(problem.X, state.pull.copy())
+        state.w = problem.in_layout(state.pull.copy())
         state.rows_touched += problem.members.size
         state.epochs += 1.0
         return state

@@ -21,7 +21,7 @@ from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, is_smooth, slopes, subgradient, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows.layouts import U, as_dense_row, axpy, combine_few, dot, is_small
+from saddlesvm.rows.layouts import U, axpy, combine_few, dot, is_small
 from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
@@ -322,13 +322,13 @@ def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type
             w[U(X.indices[p])] += c * np.float64(X.data[p]) * np.float64(X.data[p])
         w[w.size - 1] += c * X.bias * X.bias
 
-    return body_for(X, of_dense, of_csr)
+    return body_for("add_squares", X, of_dense, of_csr)
 
 
 @operation(_pick_add_squares)
 def add_squares(X: Rows, i: int, c: float, w: np.ndarray) -> None:
     """``w += c x_i^2``, element by element; the virtual feature is included."""
-    row = as_dense_row(X, i)
+    row = X.dense_row(i)
     w += c * row * row
 
 

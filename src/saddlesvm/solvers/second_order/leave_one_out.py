@@ -152,7 +152,7 @@ def inverse_of(H: np.ndarray) -> np.ndarray:
 def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """``x_i' H^-1 x_i`` of the chosen rows, the virtual feature included."""
     found = np.empty(chosen.size)
-    if isinstance(X, CSR):
+    if X.sparse:
         quadratic_sparse(X, chosen, inverse, found)
         return found
     done = 0

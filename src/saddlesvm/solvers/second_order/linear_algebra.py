@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import get_lapack_funcs
 
-from saddlesvm.rows.layouts import CSR, Rows, is_small, n_features
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile
@@ -62,15 +62,15 @@ def blocks(chosen: np.ndarray, width: int) -> list[np.ndarray]:
 
 def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
     """The chosen rows times factors, shape (chosen, d + 1)."""
-    out = np.empty((chosen.size, n_features(X) + 1), dtype=dtype)
+    out = np.empty((chosen.size, X.n_features + 1), dtype=dtype)
     fill(X, chosen, factors, out)
     return out
 
 
 def squares_cost(X: Rows, count: int, values_per_row: float, times: float = 1.0) -> float:
     """Rough seconds of :func:`add_outer` over `count` rows; `times` is 0.5 in float32."""
-    d = n_features(X) + 1
-    return count * (0.5 * values_per_row**2 / LOOP_SPEED if isinstance(X, CSR) else times * d * d / SYRK_SPEED)
+    d = X.n_features + 1
+    return count * (0.5 * values_per_row**2 / LOOP_SPEED if X.sparse else times * d * d / SYRK_SPEED)
 
 
 def factor_cost(size: int, times: float = 1.0) -> float:
@@ -121,7 +121,7 @@ def add_outer(
     """
     sums, seconds = min(int(threads.room / total.nbytes), chosen.size), 0.0
     if threads.most > 1 and sums > 1:
-        seconds = squares_cost(X, chosen.size, _values_per_row(X, chosen), total.itemsize / 8.0)
+        seconds = squares_cost(X, chosen.size, X.values_of(chosen), total.itemsize / 8.0)
     pieces = min(pieces_of(seconds), sums, int(seconds / (PIECE_COST * total.size)))
     if pieces < 2:
         _add_some(X, chosen, factors, total, sign)
@@ -138,16 +138,9 @@ def add_outer(
             total += own
 
 
-def _values_per_row(X: Rows, chosen: np.ndarray) -> float:
-    """Mean number of stored values of the chosen rows."""
-    if isinstance(X, CSR):
-        return float((X.indptr[chosen + 1] - X.indptr[chosen]).mean()) if chosen.size else 0.0
-    return float(n_features(X))
-
-
 def _add_some(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarray, sign: float) -> None:
     """:func:`add_outer` by one thread."""
-    if isinstance(X, CSR):
+    if X.sparse:
         add_outer_sparse(X, chosen, sign * factors, total.T)
         return
     width = total.shape[0]
@@ -158,15 +151,15 @@ def _add_some(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarra
 def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
     """``x_i . x_l`` for the chosen i and the l in the pool, float64, shape (chosen, pool)."""
     out = np.empty((chosen.size, pool.size))
-    if isinstance(X, CSR) and is_small(X):
+    if X.sparse and X.is_small:
         gram_of_few(X, chosen, pool, out)
         return out
-    if isinstance(X, CSR):
+    if X.sparse:
         whole = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.indptr.size - 1, X.n_features), copy=False)
         columns = whole[pool].tocsc()
         gram_sparse(X, chosen, columns.data, columns.indices, columns.indptr, out)
         return out
-    width = n_features(X) + 1
+    width = X.n_features + 1
     done = 0
     for part in blocks(chosen, width):
         left = widened(X, part, np.ones(part.size))

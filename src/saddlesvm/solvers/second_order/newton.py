@@ -44,7 +44,6 @@ from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.layouts import Dense
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import demand
@@ -97,7 +96,7 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float =
 def learns_from_steps(problem: Problem) -> bool:
     """Whether the last steps may correct the factor of a sample: where the Hessian changes smoothly, and a product with
     it takes as long as an evaluation. Sparse rows have cheap exact factors."""
-    return is_cornerless(problem.loss) and isinstance(problem.X, Dense)
+    return is_cornerless(problem.loss) and not problem.sparse
 
 
 def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
@@ -230,7 +229,7 @@ class Newton(SolverBase):
         touched, sampled = 0, None
         if start is None and not problem.intercept.homogeneous:
             start = evenly(problem)
-        elif start is None and self.warm_up and problem.passes.holds_rows:
+        elif start is None and self.warm_up and problem.holds_rows:
             if is_smooth(problem.loss) and sample_shares(problem):
                 sampled = self._of_samples(problem, seed)
                 start, touched = Point(sampled.best.w), sampled.rows_touched

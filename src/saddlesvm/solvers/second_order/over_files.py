@@ -22,8 +22,6 @@ from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, dual_of, summed
 from saddlesvm.problem.sums import margins
-from saddlesvm.rows.layouts import Dense
-from saddlesvm.rows.memory_plan import matrix_bytes
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.solvers.base import nothing, start_alpha
@@ -176,7 +174,7 @@ class NewtonOnFiles(PassesOverFiles):
     def begun(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
         """The method at its beginning."""
         wide = is_wide(w.size, self.memory)
-        drawn = problem.members.size if isinstance(problem.X, Dense) else 0
+        drawn = 0 if problem.sparse else problem.members.size
         return NewtonOverPasses.begin(w, problem.loss, wide, 0.0 if wide else corner_room(problem), drawn)
 
 
@@ -268,4 +266,4 @@ def corner_room(problem: Problem) -> float:
 
 def _row_bytes(problem: Problem) -> float:
     """Bytes of the values of a row."""
-    return matrix_bytes(problem.X) / problem.y.size
+    return problem.X.nbytes / problem.y.size

@@ -19,7 +19,7 @@ from saddlesvm.problem.loss import Loss, is_cornerless, traits_of
 from saddlesvm.problem.rounding import add_sizes, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
-from saddlesvm.rows.layouts import CSR, Rows, dot_rows, dtype_of, n_features
+from saddlesvm.rows.layouts import Rows, dot_rows
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.corners import Near, Taken, first_to_cross, rows_taken
@@ -123,7 +123,7 @@ class Ask(NamedTuple):
         if self.along is not None:
             _add_product(terms, members, self, into, alpha)
             return
-        single = not self.precise and not isinstance(terms.X, CSR) and dtype_of(terms.X) == np.float32
+        single = not self.precise and not terms.X.sparse and terms.X.dtype == np.float32
         drawn = nothing() if self.share >= 1.0 else np.random.default_rng(members.size).random(members.size)
         every, done = np.empty(terms.y.size if drawn.size else 0), 0
         for wide in strips(terms.X, members, WIDE_VALUES):
@@ -274,7 +274,7 @@ def losses_on_line(points: Pointwise, former: np.ndarray, z: np.ndarray) -> list
 def _add_squares(terms: Terms, chosen: np.ndarray, bends: np.ndarray, total: np.ndarray) -> None:
     """``total += sum_k bends_k x_chosen[k] x_chosen[k]'``, its lower triangle."""
     X, sizes = terms.X, bends * terms.norms[chosen]
-    per_row = X.data.size / max(X.indptr.size - 1, 1) if isinstance(X, CSR) else 0.0
+    per_row = X.data.size / max(X.indptr.size - 1, 1) if X.sparse else 0.0
     for sign in (1.0, -1.0):
         some = np.flatnonzero(sign * sizes > NEGLIGIBLE)
         if some.size:
@@ -284,8 +284,8 @@ def _add_squares(terms: Terms, chosen: np.ndarray, bends: np.ndarray, total: np.
 
 def strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:
     """The members, rows of about so many values at a time."""
-    width = n_features(X) + 1
-    if isinstance(X, CSR):
+    width = X.n_features + 1
+    if X.sparse:
         width = X.data.size // max(X.indptr.size - 1, 1) + 1
     size = max(FEWEST_ROWS, values // width)
     for start in range(0, members.size, size):

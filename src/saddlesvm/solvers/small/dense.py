@@ -15,8 +15,6 @@ from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of, primal_of
-from saddlesvm.rows.layouts import float64_matrix
-from saddlesvm.rows.matrix import Dense
 from saddlesvm.runtime.clock import clock, time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
@@ -63,7 +61,7 @@ class Small:
         self.size = int(terms.y.size)
         self.s: Any = weights_of(terms)
         self.methods: ArrayMethods = methods_of(problem.loss)
-        rows = float64_matrix(problem.X)
+        rows = problem.X.float64_matrix()
         if problem.members.size < rows.shape[0]:
             rows = rows[problem.members]
         free, n = problem.intercept.constrained, problem.members.size
@@ -71,9 +69,9 @@ class Small:
         self.rows = rows
         if rows.shape[1] > n:
             gram = rows @ rows.T
-            Z = self.factor = lower_factor(gram if isinstance(problem.X, Dense) else gram.toarray())
+            Z = self.factor = lower_factor(gram.toarray() if problem.sparse else gram)
         else:
-            Z = rows if isinstance(problem.X, Dense) else rows.toarray()
+            Z = rows.toarray() if problem.sparse else rows
         self.Z: np.ndarray = np.hstack([Z, np.full((n, 1), problem.scale)]) if problem.scale else Z
         self.bar = problem.penalty.l1 if isinstance(problem.penalty, L1) else 0.0
         self.penalty = np.zeros(self.Z.shape[1]) if self.bar else np.ones(self.Z.shape[1])
@@ -219,7 +217,7 @@ def solve_positive(normal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 def fits(problem: Problem) -> bool:
     """Whether the solvers of this room take a problem: few values, little work in a step, and half a square as penalty,
     or the sum of the weights' sizes with a loss of lines and parabolas."""
-    if type(problem) is not Problem or not (problem.passes.holds_rows and problem.intercept.homogeneous):
+    if type(problem) is not Problem or not (problem.holds_rows and problem.intercept.homogeneous):
         return False
     takes = is_smooth(problem.loss) or has_bounded_slopes(problem.loss)
     if isinstance(problem.penalty, L1):

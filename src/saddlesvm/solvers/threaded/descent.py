@@ -20,7 +20,6 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.durable import Workspace, demand
 from saddlesvm.solvers.base import EPOCH_METERS, Budget, DualAscent, DualState, Place, nothing
 from saddlesvm.solvers.costs import rows_cost
@@ -345,7 +344,7 @@ def frequent_features(problem: Problem) -> np.ndarray:
     They have the largest sums of squares among a sample of the rows.
     """
     X = problem.X
-    if not isinstance(X, CSR) or X.n_features < 2 * OFTEN:
+    if not X.sparse or X.n_features < 2 * OFTEN:
         return np.empty(0, dtype=np.int32)
     taken = max(1, int(SAMPLE / problem.values_per_row))
     members = problem.members[:: max(1, problem.members.size // taken)]
