@@ -28,6 +28,8 @@ COMBINATIONS: tuple[dict[str, Any], ...] = (
     {"loss": ("squared_hinge", "logistic"), "penalty": "l1", "layout": "dense"},
     {"loss": ("hinge", "squared_hinge"), "intercept": "free", "layout": "dense"},
     {"loss": "hinge", "multi_class": "ovo", "layout": "dense"},
+    {"loss": "hinge", "multi_class": "crammer_singer", "layout": "dense"},
+    {"loss": "logistic", "multi_class": "multinomial"},
     {"loss": "hinge", "kernel": "rbf"},
     {"loss": "epsilon_insensitive", "kernel": "rbf", "layout": "dense"},
 )
