@@ -166,6 +166,7 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 class Tests:
     """A pytest plugin: hands the collected tests to a function, in the place of running them; stops long ones."""
 
+    most = LONGEST  # seconds of the processor for a test
     late = False  # whether the last test was stopped
 
     def __init__(self, work: Callable[[list[Any]], None]) -> None:
@@ -180,7 +181,7 @@ class Tests:
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> Iterator[None]:
         """Let an alarm go off while the test runs."""
         signal.signal(signal.SIGPROF, stop)
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, Tests.most)
         try:
             return (yield)
         finally:
@@ -260,22 +261,23 @@ def in_child(work: Callable[[], int], seconds: float = math.inf, silent: bool = 
 
 
 def first_failure(tests: list[Any], seconds: dict[str, float]) -> str:
-    """The name of the first test that fails, "" where none does; the seconds of each are noted, as infinite where a
-    test was stopped because it took too long.
+    """The name of the first test that fails or is stopped, "" where none does; the seconds of each are noted, as
+    infinite where it was stopped.
     """
     protocol = import_module("_pytest.runner").runtestprotocol
     for test in tests:
         Tests.late = False
         reports = protocol(test, log=False, nextitem=None)
         seconds[test.nodeid] = math.inf if Tests.late else sum(report.duration for report in reports)
-        if not Tests.late and any(report.failed for report in reports):
+        if any(report.failed for report in reports):
             return str(test.nodeid)
     return ""
 
 
 def with_tests(file: str, work: Callable[[list[Any]], None]) -> int:
     """Collect the tests of a file, and hand them to a function; pytest's exit code."""
-    words = ["-x", "-q", "-p", "no:cacheprovider", "-k", SHORT, *FILES[file]]
+    which = SHORT if FILES[file] != LOSSES else "not compiled and not vector"
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-k", which, *FILES[file]]
     return int(pytest.main(words, plugins=[Tests(work)]))
 
 
@@ -370,7 +372,7 @@ class Campaign:
         """Note the seconds of each test; those that fail without any change are left out, 1 where they are many."""
         failed = []
         for test in tests:
-            if first_failure([test], self.seconds):
+            if first_failure([test], self.seconds) and math.isfinite(self.seconds[test.nodeid]):
                 self.seconds[test.nodeid] = math.inf
                 failed.append(test.nodeid)
         print("\n".join(f"left out, because it fails without any change: {name}" for name in failed), flush=True)
@@ -382,6 +384,7 @@ class Campaign:
         tests = [test for test in tests if math.isfinite(self.seconds.get(test.nodeid, 0.0))]
         tests.sort(key=lambda test: self.seconds.get(test.nodeid, 0.0))
         tests.sort(key=lambda test: -self.noticed[test.nodeid] / (0.01 + self.seconds.get(test.nodeid, 0.0)))
+        Tests.most = SLOW * LONGEST  # one that fails may take long to say so: Hypothesis looks for a simpler case
         if failed := first_failure(tests, {}):
             self.noticed[failed] += 1
         self.course.write_text(json.dumps([self.seconds, self.noticed]))
