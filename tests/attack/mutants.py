@@ -106,7 +106,7 @@ OPERATORS = (
     r"|ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul)"
     r"|ReplaceComparisonOperator_(Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
 )
-LONGEST = 1.0  # seconds of the processor for a test; those that take longer without any change are left out
+LONGEST = 2.5  # seconds of the processor for a test; those that take longer without any change are left out
 FEW = 2  # tests that may fail without any change, such as one that measures memory
 SLOW = 5.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
 ERROR = 99  # exit code of a process that fails in the campaign itself
