@@ -24,6 +24,12 @@ PANELS = "BLOCK, PANEL = {}, {}  # rows, and columns, of the features that are c
 AT_BOUND = "left, right = slopes(terms.loss, a, {}, terms.y[i], weight_of(terms.weights, i))"
 MAPPED = "MAPPED_VALUES = {}  # of rows that are mapped from files, whose pages count as memory while they are used"
 PARTS = "def parts_of_rows(X: Any, least: int = {}) -> Iterator[slice]:"
+ADDING = (
+    "ADDING = {}  # stored values of a part per feature, at least: adding up the parts' vectors takes little time then"
+)
+THREADS = "def squared_norms(X: Rows, count: int, threads: int = {}) -> np.ndarray:"
+NO_PLACE = "return Part(block.X, np.empty(0, dtype=np.int32), slice({}), first, last).among(self.members)"
+EDGED = "return 0.5 * self.width * b * b / s - b if 0.0 <= b {} s * EDGE else INF"
 ALIGNED = 'bfloat16 = np.dtype([("bfloat16", "<u2")], align={})'
 WIDENED = "AT_ONCE = {}  # bfloat16 numbers that are widened at once, by way of a copy"
 BUFFERS = "return self.thread.submit(self._read, chunks, list(judged), self.buffers[{}])"
@@ -102,6 +108,24 @@ EXCUSED: dict[tuple[str, str, str], str] = {
         "how many features are computed at once is a choice of speed": [
             ("rows/landmarks", PANELS.format(*ours), PANELS.format(*others))
             for ours, others in (((4096, 256), (4096, 257)), ((4096, 256), (4096, 255)), ((4096, 256), (4097, 256)))
+        ],
+        "how many threads work, and on how many parts, is a choice of speed: the sums are the same": [
+            ("rows/passes", before, after)
+            for before, after in (
+                (ADDING.format("16.0"), ADDING.format("15.0")),
+                (ADDING.format("16.0"), ADDING.format("17.0")),
+                ("if self.threads > 1:", "if self.threads > 2:"),
+                ("if self.threads > 1:", "if self.threads <= 1:"),
+                ("if self.threads == 1:", "if self.threads == 0:"),
+                ("threads: int = 1", "threads: int = 2"),
+                (THREADS.format("1"), THREADS.format("0")),
+            )
+        ],
+        "`among` puts another place in the place of this one": [
+            ("rows/passes", NO_PLACE.format("0, 0"), NO_PLACE.format(other)) for other in ("0, 1", " 1, 0")
+        ],
+        "the edge is some roundings above a bound, which no variable has": [
+            ("margin_losses", EDGED.format("<="), EDGED.format("<"))
         ],
         "how many values are read at once is a choice of memory": [
             ("rows/scores", MAPPED.format("500_000"), MAPPED.format(other)) for other in ("499999", "500001")

@@ -297,7 +297,7 @@ def test_an_elastic_net_is_scikit_learns() -> None:
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_the_bodies_of_scores_that_are_compiled_equal_the_plain_ones(layout: str) -> None:
+def test_the_bodies_of_scores_equal_the_plain_ones(layout: str) -> None:
     X = as_rows(matrix(6, 4, density=0.6) if layout == "dense" else csr(matrix(6, 4, density=0.6)), 2.5)
     v = np.random.default_rng(0).normal(size=5)
     for penalty in (L2(), ElasticNet(0.3), Heavier(2.0)):

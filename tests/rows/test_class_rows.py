@@ -40,7 +40,7 @@ def test_a_row_against_many_classes_equals_plain_algebra(form, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", ["dense", "csr"])
-def test_the_bodies_that_are_compiled_equal_plain_algebra(form, dtype):
+def test_the_bodies_of_kernels_equal_plain_algebra(form, dtype):
     """Also where nothing is compiled: dense rows meet four classes at a time, and sparse ones all, or those listed."""
     random = np.random.default_rng(2)
     values = (random.normal(size=(5, 9)) * (random.random((5, 9)) < 0.6)).astype(dtype)

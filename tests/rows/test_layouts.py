@@ -63,9 +63,7 @@ def test_dot_and_axpy_equal_the_plain_ones(
 
 @pytest.mark.parametrize(("layout", "x_type", "w_type"), KINDS)
 @pytest.mark.parametrize("bias", [0.0, 2.5])
-def test_the_bodies_that_are_compiled_equal_the_plain_ones(
-    layout: Any, x_type: type, w_type: type, bias: float
-) -> None:
+def test_the_bodies_of_kernels_equal_the_plain_ones(layout: Any, x_type: type, w_type: type, bias: float) -> None:
     """Also where nothing is compiled: rows of up to nine values, of which the unrolled loop takes four at a time."""
     A = matrix(10, 9, 3).astype(x_type)
     A[np.tri(10, 9, -1) == 0] = 0.0

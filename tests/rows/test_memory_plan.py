@@ -206,6 +206,7 @@ def test_half_of_the_memory_is_for_mapped_rows(tmp_path: Path, monkeypatch: pyte
     file = mapped(matrix(N, D), tmp_path)
     size = as_rows(file).nbytes
     assert not does_not_fit(file, 2 * size)
+    assert not does_not_fit(matrix(N, D), 1)  # not mapped
     assert does_not_fit(file, 2 * size - 1)
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 2 * size - 1)
     assert does_not_fit(file, None)

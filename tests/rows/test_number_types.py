@@ -57,7 +57,7 @@ def test_a_type_is_kept_where_kernels_read_it(dtype: Any, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("dtype", [*KEPT, *OTHERS], ids=ids)
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_compiled_code_reads_a_number_as_numpy_does(dtype: Any) -> None:
+def test_kernels_read_a_number_as_numpy_does(dtype: Any) -> None:
     values = in_place(of_type(dtype))
     body = small_types._pick_number(numba.typeof(values).dtype)
     read = body if INTERPRETED else numba.njit(body)
