@@ -121,6 +121,9 @@ EXCUSED: dict[tuple[str, str, str], str] = {
                 (THREADS.format("1"), THREADS.format("0")),
             )
         ],
+        "how many classes meet a value at once is a choice of speed": [
+            ("rows/class_rows", "while q + 4 <= count:", "while q + 5 <= count:")
+        ],
         "`among` puts another place in the place of this one": [
             ("rows/passes", NO_PLACE.format("0, 0"), NO_PLACE.format(other)) for other in ("0, 1", " 1, 0")
         ],
