@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import scale
 
+from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.svc import SVC
+from saddlesvm.estimators.svc import SVC, NuSVC
+from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.estimators.warmup import warmup
 from saddlesvm.runtime.compiler import FOLDER, PROCESSOR, SHIPPING
 
@@ -34,6 +37,14 @@ COMBINATIONS: tuple[dict[str, Any], ...] = (
     {"loss": "epsilon_insensitive", "kernel": "rbf", "layout": "dense"},
 )
 ROWS, FEATURES = 30_000, 50  # of fits as users meet them first, beside those of `warmup`
+FEW = ((150, 4, 3), (600, 30, 2), (2_000, 20, 2), (1_800, 64, 10))  # rows, features and classes of small sets
+CLASSIFIERS: tuple[Any, ...] = (
+    SVC(), SVC(kernel="linear"), NuSVC(nu=0.1), OneClassSVM(), LinearSVC(), LinearSVC(loss="hinge"),
+    LinearSVC(loss="logistic"), LinearSVC(penalty="l1"),
+)  # fmt: skip
+REGRESSIONS: tuple[Any, ...] = (
+    SVR(), SVR(kernel="linear"), NuSVR(), LinearSVR(), LinearSVR(loss="squared_epsilon_insensitive"),
+)  # fmt: skip
 
 
 def _compile_into(folder: Path) -> None:
@@ -52,6 +63,12 @@ def _compile_into(folder: Path) -> None:
         model.fit(X, y)
     LinearSVC(loss="hinge").fit(X.astype(np.float32), y)
     SVC().fit(X[:3000], y[:3000])
+    for rows, features, classes in FEW:
+        y = random.integers(0, classes, rows)
+        X = random.standard_normal((rows, features)) + y[:, None]
+        for model in (*CLASSIFIERS, *REGRESSIONS):
+            model.fit(X, y if model in CLASSIFIERS else scale(y))
+            watch(f"{model!r} on {rows} x {features}", model.seconds_compiling_)
 
 
 def main() -> None:
