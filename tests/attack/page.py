@@ -364,7 +364,8 @@ MUTANTS = """One operator, number, comparison or condition of the source is chan
 without compilation until one fails. A mutant that no test notices survives. It is killed by a new test, or excused:
 `tests/attack/excused.py` names each excused mutant, with the reason why no test can notice it.
 `python -m tests.attack.mutants certificate` runs the campaign. Of the certificate all mutants were run; of the other
-files of problem/ and of rows/, some were drawn (the seed and the commit are below)."""
+files of problem/ and of rows/, some were drawn (the seed and the commit are below). Tests that take more than 2.5
+seconds without compilation are left out, so that a mutant below may be one that only they notice."""
 KERNELS = """Up to three cases of each test of rows, problems, solvers and ways to handle many classes run with every
 kernel as plain Python (`NUMBA_DISABLE_JIT=1`), and with checked bounds (`NUMBA_BOUNDSCHECK=1`), for some
 minutes each (the night's run takes eight): first one case of each test, then the others. As plain Python, a
@@ -388,8 +389,8 @@ report."""
 END = """The campaigns do not cover: faults of the disk below the C library (a loss of power, a disk that reports
 writes it has not made); failing calls in the reports, in Dask's processes and in the kernel cache; failures of small
 allocations; the mutants above that were not run, and mutants of other rooms; the kernels above that were not met with
-checked bounds, or as plain Python; the branches above that no test of their room takes; processors other than x86-64
-with compiled kernels; macOS and Windows."""
+checked bounds, or as plain Python; the branches above that no test of their room takes, and branches of rooms that are
+not in the table; processors other than x86-64 with compiled kernels; macOS and Windows."""
 
 
 def write(page: Path, records: Path = RECORDS) -> None:
