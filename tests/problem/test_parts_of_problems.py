@@ -10,7 +10,7 @@ import pytest
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import as_dense_row, as_rows
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import FromFiles, InMemory
 from support import csr, labels, matrix
 
@@ -29,7 +29,7 @@ def agrees(found: Problem, whole: Problem, chosen: np.ndarray) -> None:
     """Whether the members of a problem are these rows of another one, in this order."""
     assert found.members.dtype == np.int32
     for k, i in zip(found.members, chosen, strict=True):
-        assert as_dense_row(found.X, k).tolist() == as_dense_row(whole.X, i).tolist()
+        assert found.X.dense_row(k).tolist() == whole.X.dense_row(i).tolist()
         assert (found.y[k], found.weights[k], found.norms[k]) == (whole.y[i], whole.weights[i], whole.norms[i])
     assert (found.uses_lambda, found.share, found.place) == (False, 1.0, None)
     assert found.C == whole.C
