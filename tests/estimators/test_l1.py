@@ -12,6 +12,7 @@ from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.cli import main
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
+from saddlesvm.fit.outcome import Outcome
 
 
 def rows(n=150, d=12, seed=0):
@@ -37,6 +38,13 @@ def test_the_elastic_net_ends_at_the_l1_norm(intercept):
     at_one = LinearSVC(penalty="elasticnet", l1_ratio=1.0, **options).fit(sparse.csr_matrix(X), y)
     np.testing.assert_allclose(at_one.certificate_.primal, l1.certificate_.primal, rtol=1e-6)
     np.testing.assert_array_equal(at_one.coef_ != 0.0, l1.coef_ != 0.0)
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 1000.0])
+def test_a_loss_without_curvature_at_the_start_is_certified(C):
+    X, y = rows(n=3000, d=20)
+    model = LinearSVC(penalty="l1", loss="smooth_hinge", solver="columns", C=C, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
 
 
 def test_features_are_selected_and_models_saved_and_certified(tmp_path, capsys):

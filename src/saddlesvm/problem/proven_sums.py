@@ -149,7 +149,8 @@ def summed(
     paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
     own, norm = regularizer.value(w), norm_of(w)
-    units = gamma(w.size + 4.0) * own
+    added = own if not regularizer.fixed.size else own + 2.0 * float(np.abs(regularizer.fixed) @ np.abs(w))
+    units = gamma(w.size + 4.0) * added
     errors = errors or margin_errors(rows, norm, 0.0, shifted=False)
     if move is None:
         free = regularizer.intercept.constrained

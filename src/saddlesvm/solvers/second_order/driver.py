@@ -60,7 +60,8 @@ def lowest_on_line(
 ) -> float:
     """Where a convex function along a line is lowest: the place at which its derivative is small.
 
-    Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow.
+    Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow. A rise
+    without curvature counts as small nowhere: it may go on from the minimum, however far that is.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ def lowest_on_line(
     low, high, before = 0.0, np.inf, np.inf
     for _ in range(SEARCH_STEPS):
         residual, rise = derivatives(tau)
-        if abs(residual) <= -tolerance * begin or time_is_up():
+        small = abs(residual) <= -tolerance * begin and (residual <= 0.0 or rise > 0.0)
+        if small or time_is_up():
             break
         low, high = (tau, high) if residual < 0.0 else (low, tau)
         newton = tau - residual / rise if rise > 0.0 else np.inf
