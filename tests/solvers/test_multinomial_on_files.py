@@ -21,14 +21,14 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, ROW_BYTES, MultinomialOnFiles
-from saddlesvm.solvers.sweeps import reader_of
+from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
+from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of
 from support import distance_bound
 from support.classes import blobs
 from support.mapped import StopAt, files, mapped, mapped_csr
 
 K, N, D = 4, 2400, 6
-A_ROW = 4 * D + ROW_BYTES + CLASS_BYTES * K
+A_ROW = 4 * D + KEPT_BYTES + CLASS_BYTES * K
 
 
 def classes() -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,8 @@ def nothing() -> np.ndarray:
 
 PERMUTATION, REPLACEMENT, CYCLIC, SUBSET = range(4)  # ways to draw rows
 FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
+SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count as one
+AT_BOUND = 4e-16  # what rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight
 
 
 @dataclass

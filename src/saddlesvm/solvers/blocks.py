@@ -45,12 +45,11 @@ from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
-from saddlesvm.solvers.sweeps import OverFiles, SweepState, reader_of
+from saddlesvm.solvers.sweeps import KEPT_BYTES, OverFiles, SweepState, reader_of
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
 MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
 KEPT_VISITS, KEPT_FALL = 10.0, 0.02  # visits to kept rows in a sweep, per row of all; fall of their gap that ends them
-KEPT_BYTES = 64  # bytes of a kept row besides its values
 Another = Callable[[list[float], float, float], bool]  # of the gains so far, visits a row so far and in the next pass
 
 

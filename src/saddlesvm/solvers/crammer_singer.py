@@ -36,11 +36,10 @@ from saddlesvm.runtime.compiled import allocating_kernel
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
-from saddlesvm.solvers.base import FINE_GAP, Budget, Place, SolverBase, nothing
+from saddlesvm.solvers.base import FINE_GAP, SAME_SLOPES, Budget, Place, SolverBase, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_steps import (
     METERS,
-    SAME_SLOPES,
     Room,
     Row,
     Visits,

@@ -65,7 +65,7 @@ BEGUN = ("length", "residual", "paid", "coupled")  # meters that are zero where 
 RECHECK = 0.05  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 EAGER = 0.1  # share of the bounds M and m beyond which a row is set aside, where the fit stops on its gap
 FEW = 0.25  # share of the rows: where fewer were active, the pass that checks the others is in the order of the data
-NEAR_BYTES = 2**21  # bytes of rows that stay in the cache: below them single rows are shuffled, not runs
+NEAR_BYTES = 2_000_000  # bytes of rows that stay in the cache: below them single rows are shuffled, not runs
 
 
 class Deck(NamedTuple):

@@ -35,14 +35,14 @@ from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.randomness import SEEDS, draw
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import FINE_GAP, nothing
-from saddlesvm.solvers.blocks import KEPT_BYTES, KEPT_FALL, Another, Blocks, BlocksState
+from saddlesvm.solvers.blocks import KEPT_FALL, Another, Blocks, BlocksState
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.crammer_singer import AscentState
 from saddlesvm.solvers.second_order.joint import JointFinish
+from saddlesvm.solvers.sweeps import FILLED, KEPT_BYTES
 
 CLASS_BYTES = 80  # bytes of a kept row for each class: its variables, and what Newton's method needs of it
 BINS, FIRST_BIN, PER_OCTAVE = 64, -20, 2  # distances are counted in so many bins, the first at 2**FIRST_BIN
-FILLED = 0.9  # share of the room that rows between their bounds, and near to it, are to fill
 VISITS = 5.0  # visits to a kept row by coordinate ascent, at most, before Newton's method goes on
 LEFT = 0.002  # share of the whole gap that the kept rows' own may keep
 FEWEST_STEPS, MOST_STEPS = 15, 60  # Newton steps of a sweep that a limit on their cost leaves, and at most

@@ -19,15 +19,13 @@ from saddlesvm.problem.joint_losses import MaxHinge
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows.class_rows import add_row
 from saddlesvm.runtime.compiled import inlined, operation, python_class, record_of
-from saddlesvm.solvers.base import State, nothing
+from saddlesvm.solvers.base import AT_BOUND, State, nothing
 
 if TYPE_CHECKING:
     from numba.core import types
 
-SUM_ROUNDING = 4e-16  # what may be left of a block's sum, in units of the row's weight
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
-SAME_SLOPES = 1e-12  # difference of the largest and smallest slope up to which a block counts as optimal
 THRESHOLD_STEPS = 200  # steps of the search for a threshold between two bounds, which ends by itself long before
 
 
@@ -70,7 +68,7 @@ def threshold_between(B: np.ndarray, count: int, own: int, A: float, s: float, l
             if least < a < most:
                 free += 1
             total += min(max(a, least), most)
-        if abs(total) <= SUM_ROUNDING * s or not left < right:
+        if abs(total) <= AT_BOUND * s or not left < right:
             break
         if total > 0.0:
             right = beta

@@ -25,10 +25,9 @@ from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import seeded, shuffle
-from saddlesvm.solvers.base import Place, nothing
+from saddlesvm.solvers.base import SAME_SLOPES, Place, nothing
 from saddlesvm.solvers.joint_steps import (
     METERS,
-    SAME_SLOPES,
     Room,
     Row,
     Visits,

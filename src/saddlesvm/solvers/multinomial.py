@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Point
-from saddlesvm.problem.multinomial import MultinomialProblem, certificate_of, evaluation_of
+from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.runtime.clock import time_is_up
@@ -34,14 +34,14 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
 from saddlesvm.solvers.second_order.conjugate import FORCING, MOST_ITERATIONS, ConjugateGradients
+from saddlesvm.solvers.second_order.driver import ROUNDED
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED
 
-# Bytes that the probabilities of all rows may take: of many classes at most as many as the rows themselves. Beyond,
-# each product computes them anew, which takes half as long again.
-KEPT_BYTES, ALWAYS_KEPT = 2**30, 2**24
+# Bytes that the probabilities of all rows may always take; more, as many as the rows themselves. Beyond, each product
+# computes them anew, which takes half as long again.
+ALWAYS_KEPT = 16_000_000
 COARSE = 1e-3  # relative gap above which evaluations are in the precision of the data
 COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
-NOISE = 1e-13  # the same in float64
 ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
 SHORTEST = 1e-5  # of step lengths
 SHARE_LEFT = 0.3  # share of the gap asked for that the residual of the last equations may leave
@@ -67,21 +67,48 @@ class MultinomialWork(Workspace):
 
 
 @dataclass
-class MultinomialState(State):
-    """The state of a run; its arrays are in the layout of the rows. One epoch is one pass over the rows.
+class DescentState(State):
+    """What Newton's method for the softmax keeps between two passes, wherever the rows are.
 
     Attributes
     ----------
     gradient : ndarray
-        Gradient at the weights.
+        Gradient at the weights that the step begins at.
+    length, slope, primal : float
+        Length of the step, the derivative along it, and the objective at its beginning, in the C form.
+    steps, seed : int
+        Newton steps; seed of the samples.
+    """
+
+    gradient: np.ndarray = field(default_factory=nothing)
+    length: float = 0.0
+    slope: float = 0.0
+    primal: float = np.inf
+    steps: int = 0
+    seed: int = 0
+
+    def accepts(self, primal: float, rounding: float = ROUNDED) -> bool:
+        """Whether the step has lowered the objective enough; `rounding` is relative to it."""
+        enough = self.primal + ENOUGH * self.length * self.slope + rounding * abs(self.primal)
+        return not self.steps or primal <= enough
+
+
+def objective_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
+    """Objective and gradient at weights, in the layout of the rows, by what the rows respond."""
+    charged = problem.regularizer.value(problem.by_class(W))
+    return primal_of(problem.C, found.paid, charged), problem.charged(W) - found.pull
+
+
+@dataclass
+class MultinomialState(DescentState):
+    """The state of a run; its arrays are in the layout of the rows. One epoch is one pass over the rows.
+
+    Attributes
+    ----------
     equations : ConjugateGradients
         The Newton equations; their solution is the direction of the step.
     first : float
         Norm of the first gradient in the preconditioner's norm.
-    length, slope : float
-        Length of the step that is tried next, and the derivative along the direction.
-    primal : float
-        Objective at the weights, in the C form.
     solving, begun : bool
         Whether the next pass is for the equations, else it evaluates a step; whether the equations have begun.
     coarse : bool
@@ -90,24 +117,16 @@ class MultinomialState(State):
         Whether the last one was.
     stuck : bool
         Whether no step lowers the objective any more, because of rounding.
-    steps, seed : int
-        Newton steps; seed of the preconditioners' samples.
     """
 
     proven: bool = True
-    gradient: np.ndarray = field(default_factory=nothing)
     equations: ConjugateGradients = field(default_factory=ConjugateGradients, metadata={"prefix": "equations_"})
     first: float = 0.0
-    length: float = 0.0
-    slope: float = 0.0
-    primal: float = np.inf
     solving: bool = False
     begun: bool = False
     coarse: bool = False
     was_coarse: bool = False
     stuck: bool = False
-    steps: int = 0
-    seed: int = 0
     work: MultinomialWork = field(default_factory=MultinomialWork, repr=False)
 
 
@@ -152,23 +171,20 @@ class Multinomial(SolverBase):
         moves = state.equations.solution.size > 0
         W = state.w + state.length * state.equations.solution if moves else state.w.copy()
         found = problem.response(W, self._room(problem, state), self._precision(problem, state.coarse))
-        charged = problem.regularizer.value(problem.by_class(W))
-        primal = primal_of(problem.C, found.paid, charged)
+        primal, gradient = objective_of(problem, W, found)
         if state.steps == 0 and not self._better_than_zero(problem, primal):
             state.w[:] = 0.0  # a start far out: its probabilities have nothing to go by
             state.work.certificate = None
             return
-        noise = (COARSE_NOISE if state.coarse or state.was_coarse else NOISE) * abs(state.primal)
-        if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
+        if not state.accepts(primal, COARSE_NOISE if state.coarse or state.was_coarse else ROUNDED):
             self._shorten(state)
             return
-        state.w, state.primal, state.was_coarse = W, primal, state.coarse
+        state.w, state.primal, state.gradient, state.was_coarse = W, primal, gradient, state.coarse
         each = problem.by_class(W)
         certificate = certificate_of(problem, each, found._replace(pull=problem.by_class(found.pull)))
         state.work.certificate = None if state.coarse else certificate
         state.estimate = certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE
-        np.subtract(problem.charged(W), found.pull, out=state.gradient)
         state.steps += 1
         state.equations, state.solving = self._no_equations(W), True  # they begin where a product is asked for
         state.begun, state.length, state.slope = False, 1.0, 0.0
@@ -229,7 +245,7 @@ class Multinomial(SolverBase):
         """Where the probabilities of all rows are kept; empty if they would take too much memory."""
         if state.work.kept is None:
             shape = (problem.y.size, problem.n_classes)
-            allowed = min(KEPT_BYTES, max(ALWAYS_KEPT, problem.X.nbytes))
+            allowed = max(ALWAYS_KEPT, problem.X.nbytes)
             state.work.kept = np.empty(shape if 4 * shape[0] * shape[1] <= allowed else (0, 0), dtype=np.float32)
         return state.work.kept
 

@@ -27,20 +27,18 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing
-from saddlesvm.solvers.multinomial import ENOUGH, NOISE, SHORTEST
-from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
-from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork
+from saddlesvm.solvers.multinomial import ENOUGH, SHORTEST, DescentState, objective_of
+from saddlesvm.solvers.second_order.conjugate import MOST_PRODUCTS, conjugate_gradients
+from saddlesvm.solvers.second_order.secants import MOST
+from saddlesvm.solvers.sweeps import FILLED, KEPT_BYTES, Sweeps, SweepState, SweepWork
 
-PAIRS = 10  # moves that are remembered
-FILLED = 0.95  # share of the room that the sample is to fill, in the mean
-ROW_BYTES, CLASS_BYTES = 64, 24  # bytes of a row of the sample besides its values, and for each class
-RESIDUAL, MOST_ITERATIONS = 0.05, 60  # relative residual of the sample's equations; conjugate gradients, at most
+CLASS_BYTES = 24  # bytes of a row of the sample for each class
+RESIDUAL = 0.05  # relative residual of the sample's equations
 FAR = 0.1  # relative gap above which a step leads to the solution of the sample's own problem
 SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
 LEFT, MOST_STEPS = 1e-3, 10  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
@@ -50,18 +48,15 @@ Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
 
 
 @dataclass
-class MultinomialFilesState(SweepState):
+class MultinomialFilesState(SweepState, DescentState):
     """The state of a run: at the end of its last sweep; weights are kept in one row, in the layout of the rows.
 
     Attributes
     ----------
     w : ndarray of shape (K * (d + 1),)
         The weights that this sweep evaluates.
-    base, gradient : ndarray of the same shape
-        The weights that the step begins at, and the gradient there.
-    direction : ndarray of the same shape
-    length, slope, primal : float
-        Length of the step, the derivative along it, and the objective at its beginning, in the C form.
+    base, direction : ndarray of the same shape
+        The weights that the step begins at, and its direction.
     moves, turns : ndarray of shape (k, K * (d + 1))
         Moves of the weights and what they changed of the gradient, the last ones.
     model : ndarray
@@ -70,22 +65,15 @@ class MultinomialFilesState(SweepState):
         Sums of the losses, the entropies and the rivals' pulls there.
     pull : ndarray
         The pull there.
-    steps, seed : int
     """
 
     base: np.ndarray = field(default_factory=nothing)
-    gradient: np.ndarray = field(default_factory=nothing)
     direction: np.ndarray = field(default_factory=nothing)
-    length: float = 0.0
-    slope: float = 0.0
-    primal: float = np.inf
     moves: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
     turns: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
     model: np.ndarray = growing()
     sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
     pull: np.ndarray = growing()
-    steps: int = 0
-    seed: int = 0
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
@@ -136,7 +124,7 @@ class MultinomialOnFiles(Sweeps):
         kept = np.empty((local.y.size, problem.n_classes), dtype=np.float32)
         found = local.response(_layout(local, state.w), kept)
         work.found = found if before is None else before.plus(found), sample
-        each = problem.X.nbytes / problem.y.size + ROW_BYTES + CLASS_BYTES * problem.n_classes
+        each = problem.X.nbytes / problem.y.size + KEPT_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.rooms.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
         unsure = (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)
@@ -159,8 +147,7 @@ class MultinomialOnFiles(Sweeps):
         state.sums = np.array([found.paid, found.entropy, found.pulled])
         primal, gradient = _at(problem, state.w, found)
         state.estimate = self._certified(problem, state).certificate.relative_gap
-        noise = NOISE * abs(state.primal)
-        if state.steps and not primal <= state.primal + ENOUGH * state.length * state.slope + noise:
+        if not state.accepts(primal):
             self._shorten(state, primal, float(state.direction @ gradient))
             return
         if state.steps and state.length > 0.0:
@@ -217,15 +204,15 @@ def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
 
 def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
     """Objective and gradient at weights, by what the rows respond."""
-    charged = problem.regularizer.value(problem.by_class(_layout(problem, flat)))
-    return primal_of(problem.C, found.paid, charged), (problem.charged(_layout(problem, flat)) - found.pull).ravel()
+    primal, gradient = objective_of(problem, _layout(problem, flat), found)
+    return primal, gradient.ravel()
 
 
 def _remember(state: MultinomialFilesState, move: np.ndarray, turn: np.ndarray) -> None:
     """Keep a move along which the gradient has risen."""
     if float(move @ turn) > 0.0:
-        state.moves = np.vstack([state.moves[-PAIRS + 1 :], move])
-        state.turns = np.vstack([state.turns[-PAIRS + 1 :], turn])
+        state.moves = np.vstack([state.moves[-MOST + 1 :], move])
+        state.turns = np.vstack([state.turns[-MOST + 1 :], turn])
 
 
 def _lowest(state: MultinomialFilesState, primal: float, slope: float) -> float:
@@ -260,7 +247,7 @@ def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> 
             found += piece.bent(sought, W, p, piece.X.dtype).ravel()
         return found
 
-    return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), residual, MOST_ITERATIONS)[0]
+    return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), residual, MOST_PRODUCTS)[0]
 
 
 def _turned(sample: Sample, state: MultinomialFilesState) -> np.ndarray:

@@ -20,6 +20,9 @@ from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
+FILLED = 0.9  # share of the room that rows drawn, or likely to be free, are to fill
+KEPT_BYTES = 64  # bytes of a kept row besides its values
+
 
 @dataclass
 class SweepWork(Workspace):

@@ -24,10 +24,10 @@ from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
-# Cost of a Newton step: passes over the data, seconds per row on top (for any loss), seconds per step on top.
+# Cost of a Newton step: passes over the data, seconds per row on top (for any loss), seconds per step on top; these are
+# those of a prediction, too.
 PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
 AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
-PREDICTION = 1e-4  # seconds per prediction
 NEXT_PREDICTION = 1.25  # factor from the epoch of one later prediction to the epoch of the next
 # Newton steps: the least number, and the steps per power of ten that the gap falls by.
 STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
@@ -35,10 +35,9 @@ STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.
 # the least number of epochs, epochs per power of ten of the gap, and epochs per power of ten and unit of curvature.
 EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
 # For Newton's method begun on samples of the rows: the least number of steps and steps per power of ten of the gap;
-# epochs that the samples and the first look at all rows take; seconds of the calls. True: a loss whose derivative has
-# no corner. It needs one solution of the equations, and the steps are passes.
-FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), {True: 2.0, False: 2.5}, 2e-3
-BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
+# epochs that the samples and the first look at all rows take; seconds of the calls. A loss whose derivative has no
+# corner needs one solution of the equations, and the steps are passes.
+FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.0, 2e-3
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
 MORE_PATIENCE = BROKEN_PROMISE  # factor on `patience` when it hands back; it then waits till the epochs double
@@ -274,10 +273,10 @@ def descent_epochs(problem: Problem, target: float) -> float:
 def sampled_epochs(problem: Problem, target: float, solving: float) -> float:
     """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `solving` is seconds of the
     equations of a step."""
-    cornerless, passes = is_cornerless(problem.loss), passes_cost(problem)
+    passes = passes_cost(problem)
     steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers_of_ten(target)
-    seconds = solving + steps * passes if cornerless else steps * (passes + solving)
-    return SAMPLING[cornerless] + (SAMPLING_CALLS + seconds) / epoch_cost(problem)
+    seconds = solving + steps * passes if is_cornerless(problem.loss) else steps * (passes + solving)
+    return SAMPLING + (SAMPLING_CALLS + seconds) / epoch_cost(problem)
 
 
 def _powers_of_ten(target: float) -> float:
@@ -298,7 +297,7 @@ def steps_cost(first: float, passes: float, steps: float) -> float:
 
 def prediction_cost(problem: Problem) -> float:
     """Cost of a prediction in epochs, at least one: predictions must not take longer than the work they predict."""
-    return max(1.0, PREDICTION / epoch_cost(problem))
+    return max(1.0, CALLS / epoch_cost(problem))
 
 
 def passes_cost(problem: Problem) -> float:

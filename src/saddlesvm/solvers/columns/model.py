@@ -24,15 +24,14 @@ from saddlesvm.solvers.columns.kernels import (
     violations,
 )
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
-from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
+from saddlesvm.solvers.second_order.conjugate import MOST_PRODUCTS, conjugate_gradients
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
 PASSES = 20  # passes between two Newton steps on the support, which take as long with some 1,500 features
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
-RIDGE = 1e-11  # added to the diagonal of the support's matrix, relative to it: columns may depend on each other
-TINY = 1e-12  # share of the diagonal that is added to it, at least
-FORCING, ITERATIONS = 0.05, 100  # of conjugate gradients: relative residual, and iterations at most
+TINY = 1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
+FORCING = 0.05  # relative residual of conjugate gradients
 MOST_COORDINATES = 4000  # of a matrix
 WORTH = 1500.0  # products of a matrix of sparse columns for each stored value: it then costs as much as 500 passes
 
@@ -161,7 +160,7 @@ class WorkingSet:
             return self.slopes(model.bend * self.moved(whole))[support] + model.own[support] * p
 
         start = np.zeros(support.size)
-        return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, FORCING, ITERATIONS)[0]
+        return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, FORCING, MOST_PRODUCTS)[0]
 
     def _by_matrix(self, model: Model, tolerance: float) -> np.ndarray:
         assert self.gram is not None
@@ -192,7 +191,7 @@ def factored(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarray:
     diagonal = np.arange(support.size)
     scale = 1.0 / np.sqrt(H[diagonal, diagonal])
     matrix = H * scale * scale[:, None]
-    matrix[diagonal, diagonal] += RIDGE
+    matrix[diagonal, diagonal] += TINY
     return scale * cho_solve((cholesky(np.asfortranarray(matrix)), True), scale * wanted, check_finite=False)
 
 

@@ -328,10 +328,9 @@ class Columns(SolverBase):
         charged = regularizer.conjugate_along(pull)(factor)
         primal = primal_of(problem.C, float(answers.sums[0]), regularizer.value(state.w))
         dual = dual_of(problem.C, float(conjugates), charged)
-        state.best.keep((primal, dual), state.w, factor * dual_point)
-        state.estimate = state.best.relative_gap
         left = problem.C * float(answers.sums[:3].sum())
-        state.left, state.residual = left, max(primal - dual - left, 0.0)
+        state.judge((primal, dual), left, state.w, factor * dual_point)
+        state.residual = max(primal - dual - left, 0.0)
         state.alpha = answers.alpha
         if self.screening and state.q == 0.0:
             self._screen(problem, state, factor * pull, state.best.primal - dual)

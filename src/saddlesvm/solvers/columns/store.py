@@ -10,8 +10,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
 from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse
-
-AT_ONCE = 2**19  # values that are transposed, or widened to float64, at once
+from saddlesvm.solvers.second_order.linear_algebra import BLOCK_VALUES
 
 
 class ColumnStore:
@@ -62,7 +61,7 @@ class ColumnStore:
             larger = np.zeros((room, self.n), dtype=self.held.dtype)
             larger[: self.count] = self.held[: self.count]
             self.held = larger
-        step = max(1, AT_ONCE // self.d)
+        step = max(1, BLOCK_VALUES // self.d)
         for start in range(0, self.n, step):
             place = slice(start, min(start + step, self.n))
             part = self.X.values[place] if self.rows is None else self.X.values[self.rows[place]]
@@ -125,7 +124,7 @@ class Gram:
             whole = np.triu(upper) + np.triu(upper, 1).T
             return whole if self.intercept else np.ascontiguousarray(whole[:m, :m])
         lower = np.zeros((m, m), order="F")
-        step = max(1, AT_ONCE // max(m, 1))
+        step = max(1, BLOCK_VALUES // max(m, 1))
         held, sums = self.store.columns.values, np.zeros(m)  # type: ignore[union-attr]
         few = active.size < bend.size
         for start in range(0, active.size if m else 0, step):  # all features may have been left out

@@ -11,10 +11,9 @@ from saddlesvm.problem.array_losses import chosen as chosen_terms, methods_of, w
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import combine_few, dot_few
 from saddlesvm.rows.matrix import CSR, Rows
+from saddlesvm.solvers.base import AT_BOUND, SAME_SLOPES
 
 silent = np.errstate(all="ignore")
-AT_BOUND = 4e-16  # distance from a bound, as a share of the weight, that rounding may leave to a variable on it
-ON_A_CORNER = 1e-12  # difference of the slopes from which a dual variable is at a corner
 
 
 @silent
@@ -75,7 +74,7 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
     """:func:`saddlesvm.solvers.second_order.kernels.bending_rows`."""
     y, s = chosen_terms(terms, members)
     left, right = methods_of(terms.loss).slopes(terms.loss, alpha[members], 0.0, y, s)
-    mask[members] = (left > -np.inf) & (right < np.inf) & (right - left < ON_A_CORNER)
+    mask[members] = (left > -np.inf) & (right < np.inf) & (right - left < SAME_SLOPES)
 
 
 def slope_along(terms: Any, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[float, float]:

@@ -34,7 +34,7 @@ from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
 SHARED_ROWS = 5.0  # the same for the matrix of all classes
 FEWEST_ROWS = 500.0
-FACTOR_VALUES = 2**25  # numbers that the factors of all classes may take
+FACTOR_VALUES = 32_000_000  # numbers that the factors of all classes, or the sums of all parts, may take: 256 MB
 MOST_PRODUCTS = 40.0  # products with the second derivative that making factors may cost
 
 

@@ -30,7 +30,7 @@ from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.second_order.driver import Setting
+from saddlesvm.solvers.second_order.driver import ROUNDED, Setting
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at, combine
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
@@ -41,7 +41,6 @@ REST = 0.3  # of the mean move, that a margin may move at least
 LINEAR = 1e-9  # relative distance from a straight line that rounding explains
 FEWEST, MOST = 4.0, 16.0  # rows per feature: with less room they are not worth a pass, and more are too much work
 WORK_BYTES = 120  # bytes of a row taken along, besides its values
-ROUNDED = 1e-13  # gap of the model's solution, relative to the objective: rounding hides less
 HELD = 1e-3  # share of the rows' own curvature along a free intercept that its move is charged
 AT_ONCE = 1024  # rows that are widened and solved for together
 

@@ -48,7 +48,7 @@ SEARCH_STEPS = 100  # places that a search along a line looks at, at most
 WIDEN = 10.0  # factor by which it extends its step at once, at most
 TRIALS = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))  # places on a line, where 1 is the point of the pass
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point of the pass is taken
-ROUNDED = 1e-14  # fall of the objective, relative to it, that rounding hides
+ROUNDED = 1e-13  # change of the objective, relative to it, that rounding hides
 UNASKED = np.empty(0)  # in the place of multipliers that nobody needs
 SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 
@@ -124,6 +124,16 @@ class Standing(Group):
     steps: int = 0
     stuck: bool = False
     best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
+    estimate: float = np.inf
+
+    def judge(self, objectives: tuple[float, float], left: float, w: np.ndarray, alpha: np.ndarray) -> bool:
+        """Keep the points with these objectives where they are the best so far; whether the dual point is.
+
+        `left` is the second term of the gap, ``C sum_i [s_i phi_i + s_i phi_i* + a_i z_i]``.
+        """
+        self.left, higher = left, self.best.keep(objectives, w, alpha)
+        self.estimate = self.best.relative_gap
+        return higher
 
     def count_step(self, stuck: bool) -> None:
         """Count a Newton step."""

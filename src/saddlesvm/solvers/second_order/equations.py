@@ -33,8 +33,8 @@ from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.costs import SPARSE_COST
-from saddlesvm.solvers.second_order.conjugate import Map, conjugate_gradients
+from saddlesvm.solvers.costs import DENSE_COST, SPARSE_COST
+from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, Map, conjugate_gradients
 from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
 from saddlesvm.solvers.second_order.first_point import ranks, some_of
 from saddlesvm.solvers.second_order.kernels import NEGLIGIBLE, hessian_diagonal, hessian_product
@@ -45,12 +45,11 @@ BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and i
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
 PLAIN_SHARE = 0.5  # share of a factor's cost that plain conjugate gradients may take before the factor is made
 PATIENCE = 10  # iterations of plain conjugate gradients that this share must allow, or they are not tried
-MOST_ITERATIONS, TYPICAL_ITERATIONS = 1000, 50  # iterations of conjugate gradients
+TYPICAL_ITERATIONS = 50  # iterations of conjugate gradients
 FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # iterations expected: the least, and per root of the matrix' condition
-FEW = 0.8  # active rows per feature above which a factor over rows is too badly conditioned, whatever its cost
+SPANNING = 0.8  # active rows per feature above which they nearly span the features: a factor over rows is badly
+# conditioned then, whatever its cost, and losses with corners in their derivative need no proximity
 NOTHING = 2e-5  # seconds: a factor over features that takes less is used without a look at other ways
-# Seconds per value of an active row, in a product with the matrix.
-DENSE_PRODUCT = {np.dtype(np.float32): 2.5e-10, np.dtype(np.float64): 5e-10}
 TOO_MANY = 15  # iterations of conjugate gradients with the factor of a sample, at most
 DIGITS = 4.0  # log of the factor by which they reduce the error; each reduces it by the root of the rows per feature
 # Rows per feature of the smallest sample; growth of this number from one sample to the next; samples to choose from (as
@@ -247,7 +246,7 @@ class NewtonEquations(Group):
         ways = self._over_features(active, bend, learns)
         if ways and ways[0].cost < NOTHING:
             return ways[0]
-        if active.size <= self.most_rows and not (ways and active.size > FEW * self.penalty.size):
+        if active.size <= self.most_rows and not (ways and active.size > SPANNING * self.penalty.size):
             ways.append(Way("rows", self.rows.cost(active, bend, self.problem.values_per_row)))
         if not ways and active.size <= HEAVIEST * self.most_rows:
             ways.append(Way("heaviest rows", self.most_rows**3 / (3.0 * BLAS_SPEED)))
@@ -285,7 +284,7 @@ class NewtonEquations(Group):
     def _product_cost(self, count: int) -> float:
         """Rough seconds of a product with the matrix of so many rows."""
         X = self.problem.X
-        each = SPARSE_COST if X.sparse else DENSE_PRODUCT[X.dtype]
+        each = SPARSE_COST if X.sparse else DENSE_COST[X.dtype]
         return count * self.problem.values_per_row * each
 
     def products(self, active: np.ndarray, bend: np.ndarray) -> Map:

@@ -25,7 +25,7 @@ NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to
 NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 PER_FEATURE, LEAST_SHARE = 16, 1 / 32  # rows of the first sample, at least: rows per feature, and share of all rows
 GROWTH, ENOUGH = 3.0, 40  # rows of a sample per row of the one before; rows per feature at which no larger one follows
-MOST = 1 / 4  # share of the rows above which a sample saves too little
+MOST = 0.25  # share of the rows above which a sample saves too little
 RUN = 4  # neighbouring rows drawn together, so that memory is read in longer pieces
 STEEPEST = 30.0  # curvature ``C phi'' ||x_i||^2`` of the median row up to which a sample's C is raised
 TINY = np.finfo(float).tiny

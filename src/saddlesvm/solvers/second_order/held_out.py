@@ -27,6 +27,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import InMemory
+from saddlesvm.solvers.second_order.class_factors import FACTOR_VALUES
 from saddlesvm.solvers.second_order.equations import penalty_of
 from saddlesvm.solvers.second_order.kernels import Answers, answers_at, respond_to_weights, smoothed_terms
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix
@@ -36,14 +37,13 @@ MOST_STEPS = 12
 PASS_READINGS = 3.0  # a pass takes about so many times as long as reading the rows
 SURE = 0.5  # share of the wanted gap at which these steps end
 FEW_PASSES = 20.0
-MOST_VALUES = 2**24  # of the parts' sums of squares in float64: 128 MB
 
 
 def has_steps(problem: Problem, parts: int) -> bool:
     """Whether :func:`without_each` has steps for a problem: smooth losses, half a square, few features, in memory."""
     values = (parts + 1) * (problem.n_features + 1) ** 2
     plain = is_smooth(problem.loss) and problem.penalty.identity() and isinstance(problem.passes, InMemory)
-    return plain and values <= MOST_VALUES
+    return plain and values <= FACTOR_VALUES
 
 
 def steps_are_cheap(problem: Problem) -> bool:

@@ -44,6 +44,7 @@ from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, conjugate_gradients
 from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing, lowest_on_line
+from saddlesvm.solvers.second_order.equations import TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -67,7 +68,6 @@ MATRICES = 2.0  # such matrices held at a time
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
 EVALUATIONS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
-TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet
 MOST_BLOCKS = 20_000_000  # rows times classes up to which their scores and variables are kept in memory
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
 
@@ -176,12 +176,12 @@ class JointFinish(Standing, State):
         paid, gained, coupled = self.sums.view(np.float64).tolist()
         V = self._with_fixed(dual_weights(problem, self.alpha))
         self.gradient = self.W - V
-        self.residual, self.left = 0.5 * square(self.gradient), C * (paid + coupled)
+        self.residual = 0.5 * square(self.gradient)
         charged = 0.5 * square(self.W) - self._pulled_by_fixed(self.W)
         both = primal_of(C, paid, charged), dual_of(C, -gained, 0.5 * square(V))
-        if self.best.keep(both, self.W, self.alpha):
+        if self.judge(both, C * (paid + coupled), self.W, self.alpha):
             self.pull = V
-        self.estimate, self.active = self.best.relative_gap, max(1, int(np.count_nonzero(self.counts)))
+        self.active = max(1, int(np.count_nonzero(self.counts)))
 
     def _direction(self) -> np.ndarray:
         """An approximate solution of the Newton equations, shape (K, d + 1)."""

@@ -27,8 +27,8 @@ from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside
+from saddlesvm.solvers.base import AT_BOUND
 from saddlesvm.solvers.second_order import array_kernels
-from saddlesvm.solvers.second_order.array_kernels import AT_BOUND
 from saddlesvm.solvers.second_order.driver import lowest_on_line
 
 if TYPE_CHECKING:

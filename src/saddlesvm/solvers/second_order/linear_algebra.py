@@ -19,7 +19,7 @@ from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile
 from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
 
-BLOCK_VALUES = 2**20  # float64 values of a block of widened rows
+BLOCK_VALUES = 1_000_000  # values of a block of rows that are widened to float64, or transposed, at once
 PIECE_COST = (
     2.5e-8  # seconds of work per place of a sum of its own, at least: ten times what it takes to add the sum up
 )

@@ -50,7 +50,7 @@ from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, Standing
-from saddlesvm.solvers.second_order.equations import PLAIN, NewtonEquations
+from saddlesvm.solvers.second_order.equations import PLAIN, SPANNING, NewtonEquations
 from saddlesvm.solvers.second_order.first_point import (
     NOTHING_TO_FIND,
     evenly,
@@ -75,22 +75,21 @@ GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, 
 SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
 # step is dear there, and gets dearer as q shrinks (sparse text, 200,000 x 50,000, C = 100: see docs/measurements)
 SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
-SPANNING = 0.8  # bending rows per feature below which such losses need that proximity
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 MOST_STEPS, LEFT_OF_FALL = 400, 0.03  # of a run for another method: Newton steps; gap, relative to the fall so far
 ROUGH_LINE = 0.5  # LINE_TOLERANCE of steps that the next ones correct
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
 
 
-def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
+def needs_no_proximity(problem: Problem, alpha: np.ndarray) -> bool:
     """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
 
-    Where the derivative has corners, the number of bending rows changes from step to step: there must be more than
-    `per_feature` of them per feature.
+    Where the derivative has corners, the number of bending rows changes from step to step: there must be more of them
+    than features.
     """
     if not is_smooth(problem.loss) or is_cornerless(problem.loss):
         return is_smooth(problem.loss)
-    return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
+    return float(bending(problem, alpha).sum()) > problem.n_features
 
 
 def learns_from_steps(problem: Problem) -> bool:
@@ -440,8 +439,7 @@ class Newton(SolverBase):
         w_dual = response.w
         state.gradient = state.w - w_dual
         state.residual = problem.regularizer.apart(state.w, w_dual)
-        state.left = problem.C * (paid + conjugates + coupled)
-        alpha = state.alpha
+        alpha, left = state.alpha, problem.C * (paid + conjugates + coupled)
         if problem.intercept.constrained:
             state.gradient[-1] = problem.C * problem.intercept.asked - w_dual[-1]
             state.residual += self._unbalance(problem, state)
@@ -450,10 +448,9 @@ class Newton(SolverBase):
             w_dual = dual_weights(problem, alpha)
         regularizer, paid = problem.regularizer, paid + problem.intercept.asked * float(state.w[-1])
         primal, half = primal_of(problem.C, paid, regularizer.value(state.w)), regularizer.conjugate(w_dual)
-        state.best.keep((primal, dual_of(problem.C, conjugates, half)), state.w, alpha)
+        state.judge((primal, dual_of(problem.C, conjugates, half)), left, state.w, alpha)
         if is_nothing(problem, half):
             state.satisfied = True
-        state.estimate = state.best.relative_gap
 
     @staticmethod
     def _unbalance(problem: Problem, state: NewtonState) -> float:

@@ -34,8 +34,8 @@ from saddlesvm.solvers.second_order.kernels import (
 )
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, squares_cost
 
-STRIP_VALUES, FEWEST_ROWS = 2**18, 256  # values of the rows that are looked at together: the cache holds them
-WIDE_VALUES = 2**22  # values of the rows whose squares are summed in single precision, at most
+STRIP_VALUES, FEWEST_ROWS = 250_000, 256  # values of the rows that are looked at together: the cache holds them
+WIDE_VALUES = 4_000_000  # values of the rows whose squares are summed in single precision, at most
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from saddlesvm.runtime.durable import Group, demand, growing
 
-MOST = 8  # steps that are kept
+MOST = 8  # steps that are remembered
 LEAST_BEND = float(np.finfo(float).eps)  # s.y, relative to the lengths of both, below which it is rounding
 FALL = 0.25  # predicted fall of the objective, relative to the one of the step before, at which the factor serves on
 

@@ -18,12 +18,10 @@ import numpy as np
 
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.runtime.durable import Group, stored
+from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, SEARCH_STEPS, WIDEN
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
-ENOUGH = 0.1  # derivative at the end of a search along a line, relative to its value at the start
-SEARCH_STEPS = 60
 VECDOT = hasattr(np, "vecdot")  # NumPy 2; a third of the time of the matrix product
-WIDEN = 10.0  # factor by which the search along a line extends its step at once, at most
 
 
 @dataclass
@@ -127,7 +125,7 @@ def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
         there = response(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
         residual = linear + tau * quadratic - small.C * inner(there.a, dz)
         size = np.abs(residual)
-        off = falls & (size > -ENOUGH * begin)
+        off = falls & (size > -LINE_TOLERANCE * begin)
         if not off.any():
             break
         below = residual < 0.0
