@@ -190,7 +190,7 @@ def test_products_alone_solve_newtons_equations_where_a_factor_is_dearer() -> No
 @pytest.fixture
 def cheap_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products with the matrix are reckoned cheap; factors are not."""
-    monkeypatch.setattr(newton_equations, "DENSE_PRODUCT", dict.fromkeys(newton_equations.DENSE_PRODUCT, 1e-12))
+    monkeypatch.setattr(newton_equations, "DENSE_COST", dict.fromkeys(newton_equations.DENSE_COST, 1e-12))
 
 
 @pytest.mark.usefixtures("cheap_products")

@@ -5,9 +5,9 @@ work that coordinate descent has left from how fast its estimate of the gap fall
 steps from the sizes of the problem and the number of rows that bend. It changes over to the finish when the Newton
 steps are cheaper, and changes back when the finish takes far more work than predicted. It makes its first prediction
 early, because Newton's method suits smooth losses whose bending rows span the features: there it needs no good start
-and few steps. Where such a problem has many more rows than features, the solver begins with Newton's method. Where R is
-not half a square, the column solver takes the place of Newton's method; where R holds no square, it works alone. All
-predictions count operations, not seconds: no decision depends on the clock, and a fit is repeatable.
+and few steps. Where such a problem has many more rows than features, or is steep, the solver begins with Newton's
+method. Where R is not half a square, the column solver takes the place of Newton's method; where R holds no square, it
+works alone. All predictions count operations, not seconds: no decision depends on the clock, and a fit is repeatable.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ from saddlesvm.solvers.small.newton import SmallNewton
 from saddlesvm.solvers.threaded.descent import with_threads
 
 FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # epochs
+PLENTY = 2.25  # bending rows per feature above which the rows that still bend later on span the features, too
 SOON = 0.15  # share of the finish's predicted work before a change-over, if that is less than the first predictions
 CHEAP = 4.0  # epochs that a Newton step may cost for a smooth problem to begin with Newton's method
+STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the first epochs make no progress
 FEATURES_LEFT = 100.0  # epochs that coordinate descent must have left for the column solver to finish an elastic net
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
 DENSE, INTERIOR = "dense Newton", "interior point"  # of small problems
@@ -166,6 +168,8 @@ class Auto(Choosing):
                 self._begin_with(state, inner, " on samples of the rows")
             else:  # discard the samples' solution, keep its cost
                 state.base_rows, state.base_epochs = inner.rows_touched, inner.epochs
+        elif self._is_steep(problem, state):
+            self._begin_with(state, Newton(memory=self.memory, warm_up=0).init(problem, state.seed))
 
     @staticmethod
     def _begin_with(state: AutoState, inner: NewtonState, where: str = "") -> None:
@@ -196,8 +200,15 @@ class Auto(Choosing):
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
         """Whether one or two cheap Newton steps from a neighbour's weights most likely solve the problem."""
-        near = start.w is not None and needs_no_proximity(problem, state.alpha)
-        return near and self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
+        return start.w is not None and needs_no_proximity(problem, state.alpha) and self._is_cheap(problem, state)
+
+    def _is_steep(self, problem: Problem, state: AutoState) -> bool:
+        """Whether the problem is so steep, and Newton steps so cheap, that Newton's method should begin at zero."""
+        steep = is_cornerless(problem.loss) and steepness(problem) >= STEEP
+        return steep and self._is_cheap(problem, state)
+
+    def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
+        return self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
 
     def step(self, problem: Problem, state: AutoState, budget: Budget) -> AutoState:
         """Do a step of the solver at work, and make a prediction when one is due."""
@@ -237,7 +248,7 @@ class Auto(Choosing):
         there, change, or_else = np.inf, False, ""
         if here > steps * passes:
             there = steps_cost(self._step_cost(problem, state), passes, steps)
-            late, early = FIRST_PREDICTIONS[-1], needs_no_proximity(problem, state.alpha)
+            late, early = FIRST_PREDICTIONS[-1], needs_no_proximity(problem, state.alpha, PLENTY)
             soon = state.epochs >= (min(late, SOON * there / epoch) if early else late) - 1e-9
             change = soon and there < here
             or_else = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"

@@ -41,7 +41,7 @@ FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.0, 2e-3
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
 MORE_PATIENCE = BROKEN_PROMISE  # factor on `patience` when it hands back; it then waits till the epochs double
-SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
+FALLEN = 0.95  # share of the gap, or of the objective, at the change-over: progress is one of them below
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Course(Group):
         self.spent += cost
         if self.spent <= BROKEN_PROMISE * self.patience * self.promised:
             return False
-        if gap > SHOWN * self.gap_then and not primal <= FALLEN * self.primal_then:  # the gap falls last
+        if gap > FALLEN * self.gap_then and not primal <= FALLEN * self.primal_then:  # the gap falls last
             return True
         self.spent, self.gap_then, self.primal_then = 0.0, min(gap, self.gap_then), primal
         return False

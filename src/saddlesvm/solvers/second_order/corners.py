@@ -40,7 +40,7 @@ MOVES = 2.0 ** np.arange(-4, 5)  # times its last move that a margin may move
 REST = 0.3  # of the mean move, that a margin may move at least
 LINEAR = 1e-9  # relative distance from a straight line that rounding explains
 FEWEST, MOST = 4.0, 16.0  # rows per feature: with less room they are not worth a pass, and more are too much work
-WORK_BYTES = 120  # bytes of a row taken along, besides its values
+WORK_BYTES = 240  # bytes of a row taken along, besides its values
 HELD = 1e-3  # share of the rows' own curvature along a free intercept that its move is charged
 AT_ONCE = 1024  # rows that are widened and solved for together
 

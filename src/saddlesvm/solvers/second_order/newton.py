@@ -81,15 +81,15 @@ ROUGH_LINE = 0.5  # LINE_TOLERANCE of steps that the next ones correct
 ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
 
 
-def needs_no_proximity(problem: Problem, alpha: np.ndarray) -> bool:
+def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
     """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
 
-    Where the derivative has corners, the number of bending rows changes from step to step: there must be more of them
-    than features.
+    Where the derivative has corners, the number of bending rows changes from step to step: there must be more than
+    `per_feature` of them per feature.
     """
     if not is_smooth(problem.loss) or is_cornerless(problem.loss):
         return is_smooth(problem.loss)
-    return float(bending(problem, alpha).sum()) > problem.n_features
+    return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
 
 
 def learns_from_steps(problem: Problem) -> bool:

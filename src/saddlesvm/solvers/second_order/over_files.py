@@ -32,8 +32,6 @@ from saddlesvm.solvers.second_order.free_rows import width_of
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven, reader_of
 
-WORK_BYTES = 240  # bytes of a row that the active-set method takes along, besides its values
-
 
 @dataclass
 class PassesState(SweepState):
@@ -252,7 +250,7 @@ def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
 
 def room_for(problem: Problem) -> int:
     """Rows that the active-set method may take along."""
-    return max(int(problem.rooms.kept_bytes / (_row_bytes(problem) + WORK_BYTES)), 1)
+    return max(int(problem.rooms.kept_bytes / (_row_bytes(problem) + corners.WORK_BYTES)), 1)
 
 
 def corner_room(problem: Problem) -> float:
