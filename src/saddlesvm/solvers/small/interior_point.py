@@ -33,7 +33,6 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.durable import Group, stored
-from saddlesvm.solvers.base import SAME_SLOPES
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go
@@ -42,6 +41,7 @@ MIDDLE = 0.5  # the same where a row may be on either side of its target; takes 
 CENTRED = 0.3  # product of a way and its slack at the beginning, relative to the mean one of a range and a slope
 MOST_STEPS = 60  # after which rounding has won
 WELL_AHEAD = 30.0  # quotient of the interior point's gap and of that at the bounds, where this may be small enough
+EQUAL = 1e-12  # relative difference below which two slopes are one
 
 
 class Box(Group):
@@ -79,7 +79,7 @@ class Box(Group):
             least, most = np.hstack([least, -axes]), np.hstack([most, axes])
             below, above, left, right = (np.hstack([one, 0.0 * axes]) for one in (below, above, left, right))
         both = (least < 0.0) & (most > 0.0)
-        straight = both & (np.abs(above - below) <= SAME_SLOPES * (1.0 + np.abs(above))) & (left == 0.0)
+        straight = both & (np.abs(above - below) <= EQUAL * (1.0 + np.abs(above))) & (left == 0.0)
         self.fixed = np.where(straight, least, 0.0)
         up, down = most > 0.0, (least < 0.0) & ~straight
         self.single = bool((up ^ down).all())
