@@ -38,7 +38,6 @@ from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import FINE_GAP, SAME_SLOPES, Budget, Place, SolverBase, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
-from saddlesvm.solvers.dcd import RECHECK
 from saddlesvm.solvers.joint_steps import (
     METERS,
     Room,
@@ -53,6 +52,7 @@ from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_
 
 ASCENT, FINISH = "crammer_singer", "Newton"
 FIRST_PREDICTION = 4.0  # epochs
+RECHECK = 0.1  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 SCORED_VALUES = 4_000_000  # stored values that are scored between two looks at the time: some 10 ms of work
 
 

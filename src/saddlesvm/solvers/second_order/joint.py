@@ -44,7 +44,6 @@ from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, conjugate_gradients
 from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing, lowest_on_line
-from saddlesvm.solvers.second_order.equations import TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -67,6 +66,7 @@ MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is 
 MATRICES = 2.0  # such matrices held at a time
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
+TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet
 EVALUATIONS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
 MOST_BLOCKS = 20_000_000  # rows times classes up to which their scores and variables are kept in memory
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
