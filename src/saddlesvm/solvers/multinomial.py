@@ -37,9 +37,9 @@ from saddlesvm.solvers.second_order.conjugate import FORCING, MOST_ITERATIONS, C
 from saddlesvm.solvers.second_order.driver import ROUNDED
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED
 
-# Bytes that the probabilities of all rows may always take; more, as many as the rows themselves. Beyond, each product
-# computes them anew, which takes half as long again.
-ALWAYS_KEPT = 16_000_000
+# Bytes that the probabilities of all rows may take: of many classes at most as many as the rows themselves. Beyond,
+# each product computes them anew, which takes half as long again.
+KEPT_BYTES, ALWAYS_KEPT = 2**30, 2**24
 COARSE = 1e-3  # relative gap above which evaluations are in the precision of the data
 COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
 ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
@@ -245,7 +245,7 @@ class Multinomial(SolverBase):
         """Where the probabilities of all rows are kept; empty if they would take too much memory."""
         if state.work.kept is None:
             shape = (problem.y.size, problem.n_classes)
-            allowed = max(ALWAYS_KEPT, problem.X.nbytes)
+            allowed = min(KEPT_BYTES, max(ALWAYS_KEPT, problem.X.nbytes))
             state.work.kept = np.empty(shape if 4 * shape[0] * shape[1] <= allowed else (0, 0), dtype=np.float32)
         return state.work.kept
 

@@ -25,6 +25,7 @@ from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.automatic.choosing import (
+    BEND,
     CALLS,
     NEXT_PREDICTION,
     Choosing,
@@ -193,9 +194,9 @@ class Auto(Choosing):
             return np.inf
         if state.equations is None:
             state.equations = NewtonEquations(problem, self.memory)
-        learns = learns_from_steps(problem)
+        learns, share = learns_from_steps(problem), BEND[is_cornerless(problem.loss)]
         first = state.equations.expected_at_first(problem.members.size, steepness(problem), learns=learns)
-        epochs = sampled_epochs(problem, target, first / lead(problem))
+        epochs = sampled_epochs(problem, target, share * first / lead(problem))
         return epochs if epochs < descent else np.inf
 
     def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:

@@ -35,13 +35,14 @@ STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.
 # the least number of epochs, epochs per power of ten of the gap, and epochs per power of ten and unit of curvature.
 EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
 # For Newton's method begun on samples of the rows: the least number of steps and steps per power of ten of the gap;
-# epochs that the samples and the first look at all rows take; seconds of the calls. A loss whose derivative has no
-# corner needs one solution of the equations, and the steps are passes.
-FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), 2.0, 2e-3
+# epochs that the samples and the first look at all rows take; seconds of the calls. True: a loss whose derivative has
+# no corner. It needs one solution of the equations, and the steps are passes.
+FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), {True: 2.0, False: 2.5}, 2e-3
+BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
 MORE_PATIENCE = BROKEN_PROMISE  # factor on `patience` when it hands back; it then waits till the epochs double
-FALLEN = 0.95  # share of the gap, or of the objective, at the change-over: progress is one of them below
+SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Course(Group):
         self.spent += cost
         if self.spent <= BROKEN_PROMISE * self.patience * self.promised:
             return False
-        if gap > FALLEN * self.gap_then and not primal <= FALLEN * self.primal_then:  # the gap falls last
+        if gap > SHOWN * self.gap_then and not primal <= FALLEN * self.primal_then:  # the gap falls last
             return True
         self.spent, self.gap_then, self.primal_then = 0.0, min(gap, self.gap_then), primal
         return False
@@ -273,10 +274,10 @@ def descent_epochs(problem: Problem, target: float) -> float:
 def sampled_epochs(problem: Problem, target: float, solving: float) -> float:
     """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `solving` is seconds of the
     equations of a step."""
-    passes = passes_cost(problem)
+    cornerless, passes = is_cornerless(problem.loss), passes_cost(problem)
     steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers_of_ten(target)
-    seconds = solving + steps * passes if is_cornerless(problem.loss) else steps * (passes + solving)
-    return SAMPLING + (SAMPLING_CALLS + seconds) / epoch_cost(problem)
+    seconds = solving + steps * passes if cornerless else steps * (passes + solving)
+    return SAMPLING[cornerless] + (SAMPLING_CALLS + seconds) / epoch_cost(problem)
 
 
 def _powers_of_ten(target: float) -> float:

@@ -21,7 +21,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
+from saddlesvm.solvers.automatic.choosing import BEND, Choosing, ChosenState, fall_rate, in_words, left_at
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
@@ -219,4 +219,4 @@ def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float,
         return reading, MOST_VISITS * visits, PASSES * visits
     rows, width, per_row = sum(one.members.size for one in problems), problem.n_features + 1, problem.values_per_row
     a_row = 0.5 * per_row**2 / LOOP_SPEED if problem.sparse else width**2 / SYRK_SPEED
-    return reading, MOST_VISITS * visits, PASSES * visits + rows * a_row
+    return reading, MOST_VISITS * visits, PASSES * visits + BEND[is_cornerless(problem.loss)] * rows * a_row
