@@ -152,7 +152,7 @@ def l1_min_c(
     >>> from saddlesvm.data import load_bundled
     >>> from saddlesvm.svm import l1_min_c
     >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(penalty="l1", C=1.01 * l1_min_c(notes.X, notes.y)).fit(
+    >>> model = LinearSVC(penalty="l1", C=1.1 * l1_min_c(notes.X, notes.y)).fit(
     ...     notes.X, notes.y
     ... )
     >>> model.n_features_selected_
