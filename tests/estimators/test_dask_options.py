@@ -288,6 +288,21 @@ def test_partitions_are_not_waited_for_where_no_worker_is_left(monkeypatch: Any)
             LinearSVR().fit(*split(X, np.arange(len(X)) * 1.0))
 
 
+def test_a_worker_that_joins_begins_the_wait_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    idle, now, workers = {"task_counts": {}, "transfer": {}}, [0.0], dict[str, Any]()
+    monkeypatch.setattr(dask_engine, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    still = dask_engine.Standstill(SimpleNamespace(scheduler_info=lambda **_: {"workers": workers}))
+
+    def waited(seconds: float, *names: str) -> float:
+        now[0] += seconds
+        workers.update({name: {"metrics": idle, "last_seen": now[0]} for name in names})
+        return still.seconds()
+
+    assert [waited(0.0), waited(50.0)] == [0.0, 50.0]  # there is no worker
+    assert [waited(5.0, "a"), waited(10.0, "a")] == [0.0, 10.0]  # it has joined, and does nothing
+    assert [waited(1.0, "a", "b"), waited(2.0, "a")] == [0.0, 0.0]  # b has joined, and is not heard of
+
+
 def standing_still(monkeypatch: pytest.MonkeyPatch, times: int) -> list[Any]:
     """The tasks of the rounds that no worker may take, as many as were asked for: what the scheduler has lost."""
     monkeypatch.setattr(dask_engine, "PATIENCE", 0.1)

@@ -115,13 +115,13 @@ class Standstill:
         self.heard: dict[str, float] = {}  # when the scheduler had last heard of each worker then
 
     def seconds(self) -> float:
-        """How long the cluster has stood still; a worker that has not been heard of since then counts as busy."""
+        """How long the cluster has stood still, with the workers it has now; one not heard of since counts as busy."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
         if any(is_busy(worker["metrics"]) for worker in workers.values()):
             self.since = None
             return 0.0
         heard = {name: worker["last_seen"] for name, worker in workers.items()}
-        if self.since is None:
+        if self.since is None or heard.keys() - self.heard.keys():
             self.since, self.heard = time.monotonic(), heard
         if any(seen == self.heard.get(name) for name, seen in heard.items()):
             return 0.0
