@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC as TheirSVC
 
 from saddlesvm import LinearSVC, LinearSVR, certify
@@ -63,19 +64,70 @@ def test_regression(data):
     assert 0.0 <= found.relative_gap < 1e-4
 
 
+WAYS = {
+    "ovr": {"class_weight": {0: 2.0}, "penalty": "elasticnet", "l1_ratio": 0.2},
+    "ovo": {"sample_weight": np.arange(1, 151)},
+    "crammer_singer": {"loss": "hinge"},
+    "multinomial": {"loss": "logistic"},
+    "top_k": {"loss": "hinge", "top_k": 2},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_weights_of_several_classes_are_certified_together(way):
+    X, y = load_iris(return_X_y=True)
+    options = {"C": 0.1, "multi_class": way} | WAYS[way]
+    weights = options.pop("sample_weight", None)
+    model = LinearSVC(**options, tol=1e-6, random_state=0).fit(X, y, weights)
+    options |= {"sample_weight": weights, "penalized_intercept": True}
+    dual = getattr(model, "dual_coef_", None)  # that of the softmax follows from the weights
+    own = certify(X, y, model.coef_, model.intercept_, dual=dual, **options)
+    assert own.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert 0.0 <= own.relative_gap <= 1.1e-6
+    derived = certify(X, y, model.coef_, model.intercept_, **options)
+    assert derived.primal == own.primal
+    assert derived.dual <= own.primal
+
+
+def test_scikit_learns_models_of_several_classes():
+    X, y = load_iris(return_X_y=True)
+    theirs = TheirSVC(tol=1e-10, max_iter=100_000).fit(X, y)
+    rest = certify(X, y, theirs.coef_, theirs.intercept_, C=1.0, penalized_intercept=True)
+    assert 0.0 <= rest.relative_gap < 1e-4
+    softmax = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y)
+    options = {"loss": "logistic", "C": 1.0, "multi_class": "multinomial"}
+    assert 0.0 <= certify(X, y, softmax.coef_, softmax.intercept_, **options).relative_gap < 1e-4
+
+
+def test_several_labels_and_targets(data):
+    X, y = data
+    labels = np.column_stack([y, X[:, 1] > 0])
+    model = LinearSVC(tol=1e-8, random_state=0).fit(X, labels)
+    found = certify(X, labels, model.coef_, model.intercept_, C=1.0, penalized_intercept=True)
+    assert found.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    targets = X[:, :2] * 3.0
+    model = LinearSVR(loss="squared", fit_intercept=False, tol=1e-8, random_state=0).fit(X, targets)
+    found = certify(X, targets, model.coef_, loss="squared", C=1.0)
+    assert found.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"coef": np.ones(4)}, "coef has 4 entries; X has 5 features"),
+        ({"coef": np.ones(4)}, r"coef has shape \(1, 4\); these classes and features need \(1, 5\)"),
         ({"coef": np.full(5, np.nan)}, "must be finite"),
-        ({"dual": np.ones(3)}, "dual has 3 entries"),
+        ({"dual": np.ones(3)}, r"dual has shape \(1, 3\); these weights and rows need \(1, 200\)"),
         ({"dual": np.full(200, np.nan)}, "dual must hold finite numbers"),
         ({"refine": -1}, "refine must be a whole number of at least 0; got -1"),
         ({"refine": 1.5}, "refine must be a whole number of at least 0; got 1.5"),
         ({"intercept_scaling": 0}, "intercept_scaling must be a positive finite number, from 1e-100 to 1e100; got 0"),
         ({"C": -1.0}, "C must be a positive"),
         ({"C": None}, "give C or lam"),
-        ({"y": np.zeros(200)}, "y must hold two classes"),
+        ({"y": np.zeros(200)}, "y holds 1 class only, 0.0: at least two are needed"),
+        ({"y": np.arange(200) % 3}, r"coef has shape \(1, 5\); these classes and features need \(3, 5\)"),
+        ({"intercept": np.ones(2)}, "with an intercept for each vector of weights"),
+        ({"lam": 1.0}, "give either C or lam"),
+        ({"multi_class": "all"}, "multi_class must be one of"),
     ],
 )
 def test_bad_input_is_named(data, change, message):

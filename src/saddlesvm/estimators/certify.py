@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, check_targets, check_weights, codes_among, signs
+from saddlesvm.data.door import check_labels, check_targets, check_weights, codes_among
 from saddlesvm.estimators.base import class_factors
 from saddlesvm.estimators.kernel_machine import coefficients_of, duals_of
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.linear import LinearSVR
+from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.multiclass.splits import each_class, has_factors, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
@@ -23,12 +26,14 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_apart, ev
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.nu import PLAIN, Machine, Novelty, NuClassification, NuRegression
-from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.penalties import BlockPenalty, Penalty
+from saddlesvm.problem.problem import Problem, is_classification, resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import Kernel, resolve_gamma
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
+from saddlesvm.runtime.words import MultiClass, PenaltyName
 from saddlesvm.solvers.base import Budget, check_place
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD
@@ -39,13 +44,18 @@ def certify(
     X: Any,
     y: Any,
     coef: Any,
-    intercept: float = 0.0,
+    intercept: Any = 0.0,
     *,
     loss: str | Loss = "squared_hinge",
     C: float | None = None,
     lam: float | None = None,
+    penalty: PenaltyName | Penalty | BlockPenalty = "l2",
+    l1_ratio: float = 0.5,
+    multi_class: MultiClass = "ovr",
+    top_k: int = 5,
     dual: Any = None,
     sample_weight: Any = None,
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None,
     penalized_intercept: bool | None = None,
     intercept_scaling: float = 1.0,
     width: float = 1.0,
@@ -58,17 +68,28 @@ def certify(
     ----------
     X : array-like or sparse matrix of shape (n, d)
         The training rows.
-    y : array-like of shape (n,)
-        Two classes for a classification loss (the larger label is the positive one), or targets.
-    coef : array-like of shape (d,) or (1, d)
-    intercept : float, default=0.0
+    y : array-like of shape (n,) or (n, k)
+        Labels for a classification loss, or targets.
+    coef : array-like or sparse matrix of shape (d,) or (k, d)
+        The weights. One vector for two classes (the larger label is the positive one) or one target; else one for each
+        class, pair of classes, label or target, in the order of ``LinearSVC.coef_``, which is scikit-learn's.
+    intercept : float or array-like of shape (k,), default=0.0
     loss : str or Loss, default="squared_hinge"
     C, lam : float
         One of the two, :math:`C = 1 / (\lambda n)` for n rows.
-    dual : array-like of shape (n,), optional
+    penalty : {"l2", "l1", "elasticnet"} or penalty object, default="l2"
+    l1_ratio : float, default=0.5
+        With ``penalty="elasticnet"``: the share of the l1 norm, as in scikit-learn.
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
+        How three classes or more were trained, as in :class:`~saddlesvm.LinearSVC`. scikit-learn's
+        ``LogisticRegression`` is "multinomial", its ``LinearSVC`` "ovr".
+    top_k : int, default=5
+    dual : array-like or sparse matrix of shape (n,) or (k, n), optional
         A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef`` is :math:`\sum_i \beta_i
         x_i`. By default a dual point is derived from the margins: the bound holds, but may be loose.
     sample_weight : array-like of shape (n,), optional
+    class_weight : dict or "balanced", optional
+        As in :class:`~saddlesvm.LinearSVC`.
     penalized_intercept : bool, optional
         Whether the intercept is the penalised weight of a constant feature of value `intercept_scaling` (as in
         LIBLINEAR and ``sklearn.svm.LinearSVC``), or unpenalised. By default, a zero `intercept` means no intercept, and
@@ -82,6 +103,7 @@ def certify(
     Returns
     -------
     Certificate
+        Of all classes or targets together: both objectives are sums.
 
     Raises
     ------
@@ -90,8 +112,9 @@ def certify(
 
     Examples
     --------
-    A model that scikit-learn trained:
+    Models that scikit-learn trained, of two classes and of three:
 
+    >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from saddlesvm import certify
     >>> from saddlesvm.data import load_bundled
@@ -101,43 +124,41 @@ def certify(
     >>> found = certify(notes.X, notes.y, other.coef_, other.intercept_, **options)
     >>> found.relative_gap < 1e-3
     True
+    >>> X, y = load_iris(return_X_y=True)
+    >>> other = LogisticRegression(C=1.0, tol=1e-6, max_iter=1000).fit(X, y)
+    >>> options = {
+    ...     "loss": "logistic",
+    ...     "C": 1.0,
+    ...     "multi_class": "multinomial",
+    ...     "penalized_intercept": False,
+    ... }
+    >>> certify(X, y, other.coef_, other.intercept_, **options).relative_gap < 1e-3
+    True
     """
     check("refine", refine, COUNT)
     check("intercept_scaling", intercept_scaling, SCALING)
+    resolve_C(C, lam, 1)
     made = make_loss(loss, width=width, epsilon=epsilon)
     design = inputs.as_design(X)
-    n, d = design.shape
-    w = np.ravel(np.asarray(coef, dtype=np.float64))
-    if w.size != d:
-        raise ValueError(f"coef has {w.size} entries; X has {d} features")
-    offset = float(np.ravel(intercept)[0]) if np.size(intercept) == 1 else np.nan
-    if not (np.isfinite(w).all() and np.isfinite(offset)):
-        raise ValueError("coef and intercept must be finite numbers of one linear model")
-    labels = check_targets(y, n) if not is_classification(made) else signs(check_labels(y, n))
-    kind: InterceptName = "regularized" if penalized_intercept else "free"
-    if penalized_intercept is None and offset == 0.0:
-        kind = "none"
-    present = intercept_kind(kind).present
-    plain = rows.as_rows(design, float(intercept_scaling) if present else 0.0)
-    problem = make_problem(
-        plain,
-        labels,
-        made,
-        C=C,
-        lam=lam,
-        weights=check_weights(sample_weight, n),
-        intercept=kind,
-        norms=inputs.finite_norms(plain),
-    )
-    w = np.append(w, offset / intercept_scaling if present else 0.0)
-    alpha = None
+    n = design.shape[0]
+    offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    fitted = bool(offsets.any()) if penalized_intercept is None else True
+    options: dict[str, Any] = {"loss": made, "C": 1.0 if C is None else C, "lam": lam}
+    options |= {"penalty": penalty, "l1_ratio": l1_ratio, "fit_intercept": fitted}
+    options |= {"intercept": "regularized" if penalized_intercept else "free", "intercept_scaling": intercept_scaling}
+    model: Any = LinearSVR(**options)
+    if is_classification(made):
+        model = LinearSVC(**options, multi_class=multi_class, top_k=top_k, class_weight=class_weight)
+    model.check_options()
+    posed = model._learnt(y, sample_weight, n)
+    model.coef_, model.intercept_ = np.asarray(dense_weights(coef), dtype=np.float64), offsets
     if dual is not None:
-        alpha = np.ravel(np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)) / problem.C
-        if alpha.size != n:
-            raise ValueError(f"dual has {alpha.size} entries; X has {n} rows")
-        if not np.isfinite(alpha).all():
+        dual = np.atleast_2d(np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64))
+        if dual.shape != (len(model.coef_), n):
+            raise ValueError(f"dual has shape {dual.shape}; these weights and rows need {(len(model.coef_), n)}")
+        if not np.isfinite(dual).all():
             raise ValueError("dual must hold finite numbers")
-    return _judged(problem, Point(w, alpha), refine)
+    return Certificate.total(_certificates(model, posed, design, model._posed(), dual, refine))
 
 
 def certify_model(
@@ -166,17 +187,30 @@ def certify_model(
         Invalid data, or a model that does not match them.
     """
     check("refine", refine, COUNT)
-    kind = model._intercept_kind()
-    bias = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
     design = X if isinstance(X, Passes) else inputs.as_design(X)
-    plain = X.with_feature(bias) if isinstance(X, Passes) else rows.as_rows(design, bias)
     own = C is None and lam is None
-    strength = model._posed() if own else {"C": C, "lam": lam}
-    posed = model.training_problems(y, sample_weight, design.shape[0])
-    options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
-    W = np.column_stack([dense_weights(model.coef_), np.atleast_1d(model.intercept_) / (bias or 1.0)])
     duals = getattr(model, "dual_coef_", None) if own else None
     duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
+    posed = model.training_problems(y, sample_weight, design.shape[0])
+    return _certificates(model, posed, design, model._posed() if own else {"C": C, "lam": lam}, duals, refine)
+
+
+def _certificates(
+    model: LinearModel, posed: Training, design: Any, strength: dict[str, Any], duals: Any, refine: int
+) -> list[Certificate]:
+    """The certificates of a model's weights, one for each of the problems."""
+    kind = model._intercept_kind()
+    bias = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
+    W, offsets = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
+    needed = sum(sub.n_vectors for sub in posed.problems)
+    allowed = {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}  # a joint machine of two classes
+    if len(W) not in allowed or W.shape[1] != design.shape[1]:
+        raise ValueError(f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}")
+    if offsets.shape not in ((1,), W.shape[:1]) or not (np.isfinite(W).all() and np.isfinite(offsets).all()):
+        raise ValueError("coef and intercept must be finite numbers, with an intercept for each vector of weights")
+    plain = design.with_feature(bias) if isinstance(design, Passes) else rows.as_rows(design, bias)
+    options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
+    W = np.column_stack([W, np.broadcast_to(offsets / (bias or 1.0), W.shape[:1])])
     found = []
     for sub in posed.problems:
         problem = sub.problem(plain, posed.loss, **options)
