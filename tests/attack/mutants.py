@@ -1,6 +1,6 @@
 """Mutants of the certificate and the rows: every small change of their text is to be noticed by a test.
 
-    python -m tests.attack.mutants [certificate sums ...] [--kept FILE] [--count N --seed S]
+    python -m tests.attack.mutants [certificate sums ...] [--kept FILE] [--count N --seed S | --survivors]
 
 A mutant is one of the files in :data:`FILES` with one operator, number, comparison or condition changed (Cosmic Ray
 makes them). Its tests run in a process that has the packages loaded and reads the changed text in the place of the
@@ -43,6 +43,7 @@ from .tally import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "saddlesvm"
+RECORDS = Path(__file__).with_name("held.jsonl")
 TESTS = tuple(
     f"tests/problem/test_{name}.py"
     for name in ("certified_points", "exact_certificates", "certificate", "rounding", "intercepts")
@@ -431,6 +432,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, help="so many of each file, drawn")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--survivors", action="store_true", help="those that survived in any recorded run")
     parser.add_argument("--record", action="store_true", help="keep what the campaign came to, for docs/what-held.md")
     parser.add_argument("--only-record", action="store_true", help="record what --kept has so far, and end")
     given = parser.parse_args()
@@ -441,6 +443,8 @@ def main() -> int:
     tallies = []
     for file in given.files or FILES:
         found = list(mutants(file))
+        if given.survivors:
+            found = survivors(found, RECORDS)
         found = random.Random(given.seed).sample(found, min(given.count or len(found), len(found)))
         if not given.only_record:
             before = outcomes_kept(given.kept)
@@ -454,8 +458,24 @@ def main() -> int:
     if given.record or given.only_record:
         page = import_module(f"{__package__}.page")  # it loads the package, of which mutants need a fresh one
         for tally in tallies:
-            page.keep(page.record_of(tally, given.seed, 0, 0.0), page.RECORDS)
+            page.keep(page.record_of(tally, given.seed, 0, 0.0), RECORDS)
     return int(any(tally.failures for tally in tallies))
+
+
+def survivors(found: list[tuple[Mutant, str]], records: Path) -> list[tuple[Mutant, str]]:
+    """The mutants that survived in a recorded run, wherever their lines are now."""
+    lost = {
+        (failure.partition(".py:")[0], failure.partition(": ")[2])
+        for record in map(json.loads, records.read_text("utf-8").splitlines())
+        if record["campaign"] == "mutants"
+        for failure in record["failures"]
+    }
+    return [pair for pair in found if (pair[0].file, change_of(pair[0])) in lost]
+
+
+def change_of(mutant: Mutant) -> str:
+    """The lines that a mutant took and put, as records have them."""
+    return f"{mutant.before} => {mutant.after}"
 
 
 def unsettled(mutant: Mutant, before: dict[Mutant, str]) -> bool:
@@ -472,7 +492,7 @@ def came_to(file: str, found: list[Mutant], outcomes: dict[Mutant, str]) -> Tall
         tally.cases += outcome != "not run"
         tally.outcomes[f"of {file}.py {outcome}"] += 1
         if outcome == "survived":
-            tally.failures.append(f"{file}.py:{mutant.line}: {mutant.before} => {mutant.after}")
+            tally.failures.append(f"{file}.py:{mutant.line}: {change_of(mutant)}")
     return tally
 
 

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, and of sockets tha
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
+from saddlesvm.cluster import dask_engine  # noqa: E402
 from saddlesvm.dask import ClusterLostError  # noqa: E402
 
 N, D = 900, 6
@@ -280,6 +281,48 @@ def test_a_copy_that_cannot_be_made_ends_no_fit(client: Any, monkeypatch: pytest
     A = da.from_array(X, chunks=(100, -1))
     model = LinearSVC(C=0.002, tol=1e-5, solver="rounds", random_state=0).fit(A, y)
     assert asked and model.outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("solver", ["newton", "rounds"])
+def test_a_worker_that_goes_while_it_receives_data_ends_no_fit(
+    solver: str, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data()
+    scatter, lost = client.scatter, list[str]()
+
+    def lose(given: Any, **how: Any) -> Any:
+        if len(lost) < 2:
+            lost.append("tcp://127.0.0.1:1")
+            raise KeyError(lost[-1])  # as the scheduler, of a worker that it does not have any more
+        return scatter(given, **how)
+
+    A = da.from_array(X, chunks=(100, -1))
+    monkeypatch.setattr(client, "scatter", lose)
+    model = LinearSVC(C=0.002, tol=1e-5, solver=solver, random_state=0).fit(A, y)
+    assert len(lost) == 2 and model.outcome_ is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("solver", ["newton", "rounds"])
+def test_a_fit_whose_last_worker_goes_ends_with_the_best_model(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data()
+    monkeypatch.setattr(dask_engine, "PATIENCE", 0.5)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+    ) as cluster:
+
+        def leave(row: dict[str, Any]) -> None:
+            if row["round"] == 1:
+                cluster.scale(0)
+                cluster.sync(cluster._correct_state)  # until the worker has gone
+
+        model = LinearSVC(loss="logistic", C=100.0, tol=1e-12, solver=solver, random_state=0, callbacks=[leave])
+        with (
+            distributed.Client(cluster) as client,
+            client.as_current(),
+            pytest.raises(ClusterLostError, match="no worker") as caught,
+        ):
+            model.fit(da.from_array(X, chunks=(100, -1)), y)
+    assert np.isfinite(caught.value.model.certificate_.gap)
 
 
 @pytest.mark.parametrize(("solver", "before"), [("newton", False), ("rounds", True)])

@@ -225,13 +225,24 @@ class DaskEngine(Engine):
         """
         if not any(places.size for places in self.places):
             self.sent = W.nbytes
-            given = self.client.scatter([W.copy()], hash=False) * self.parts
+            given = self.scattered([W.copy()]) * self.parts
         else:
             cut = [at(W, places) for places in self.places]
             self.sent = bytes_of(cut) // self.parts
-            given = self.client.scatter(cut, hash=False)
+            given = self.scattered(cut)
         self.shared.append(given)
         return list(given)
+
+    def scattered(self, given: list[Any]) -> list[Any]:
+        """What is given, on the workers; an OSError where the one that received it is gone."""
+        still = Standstill(self.client)
+        while True:
+            try:
+                return list(self.client.scatter(given, hash=False, timeout=POLL))
+            except KeyError as error:  # the scheduler does not know a worker any more
+                raise OSError("a worker has gone while it received data") from error
+            except TimeoutError as slow:  # there is no worker
+                self.check_standstill(still, slow)
 
     def keep(self) -> None:
         """Copy the dual variables to a second worker; what came before is not needed any more."""
@@ -302,7 +313,7 @@ class DaskEngine(Engine):
     def spread(self, work: Task, together: Combine, given: Any) -> Any:
         """The task whose result is what `together` makes of the answers of `work`."""
         self.welcome()
-        [shared] = self.client.scatter([given], hash=False)
+        [shared] = self.scattered([given])
         return self.tree([self.run(work, part, shared) for part in self.rows], together)
 
     def welcome(self) -> None:
@@ -377,14 +388,18 @@ class DaskEngine(Engine):
                 left = self.end - time.perf_counter()
                 return future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
             except TimeoutError as slow:
-                self.give_up_in_time(listens, slow)
-                check_scheduler(self.client, slow)
-                if still.seconds() <= PATIENCE:
-                    continue
-                if not still.heard:
-                    raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
-                self.standstills += 1
-                raise StandstillError(f"no worker has done anything for {PATIENCE:.0f} s") from slow
+                self.check_standstill(still, slow, listens)
+
+    def check_standstill(self, still: Standstill, slow: TimeoutError, listens: bool = False) -> None:
+        """Raise one of the errors of :meth:`result` where a further wait is of no use."""
+        self.give_up_in_time(listens, slow)
+        check_scheduler(self.client, slow)
+        if still.seconds() <= PATIENCE:
+            return
+        if not still.heard:
+            raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
+        self.standstills += 1
+        raise StandstillError(f"no worker has done anything for {PATIENCE:.0f} s") from slow
 
     def give_up_in_time(self, listens: bool, slow: TimeoutError) -> None:
         """Halt the fit where Ctrl-C asks for it, or its time is over; raise where no result of it is worth a wait."""
