@@ -64,6 +64,7 @@ LOSSES = ("tests/problem/test_losses.py", "tests/problem/test_small_twins.py")
 OF_ROOMS = {"problem": ("tests/problem",), "rows": ("tests/rows", "tests/problem/test_small_twins.py")}
 CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than those of its room
     "certificate": TESTS,
+    "responses": TESTS,
     "sums": TESTS,
     "proven_sums": SHORT_SUMS,
     "rounding": SHORT_SUMS,

@@ -14,22 +14,21 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from test_intercepts import with_total
 
-from saddlesvm.problem import certificate
+from saddlesvm.problem import certificate, responses
 from saddlesvm.problem.certificate import (
     Certificate,
     Evaluation,
     Point,
-    best_scale,
     certificates_of,
     evaluate,
     mostly_rounding,
-    move_of,
 )
 from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import Sums
+from saddlesvm.problem.responses import best_scale, move_of
 from saddlesvm.problem.rounding import SLACK, STILL, margin_errors, point_sizes, to_the_sum
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
@@ -406,7 +405,7 @@ def test_a_move_is_charged_by_the_sizes_of_the_conjugates(monkeypatch: pytest.Mo
         charges.append(given[-1])
         return move_of(*given)
 
-    monkeypatch.setattr(certificate, "move_of", noted)
+    monkeypatch.setattr(responses, "move_of", noted)
     problem = with_total(loss, 0.5, 0)
     alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
     sizes = sum(abs(loss.conjugate(a, y, 1.0)) for a, y in zip(alpha, problem.y, strict=True))

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.problem import penalties
-from saddlesvm.problem.certificate import Point, best_scale, evaluate
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent, Free, Regularized
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
@@ -32,6 +32,7 @@ from saddlesvm.problem.penalties import (
 )
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import kernel

@@ -31,10 +31,11 @@ import numpy as np
 
 from saddlesvm.answers.gradient import Slope, gradient_of, slope_of, slope_with
 from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of, plain_curvature
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, Subtracted, against_dual, evaluate, from_known
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, certified, evaluate
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.responses import Margins, Subtracted
 from saddlesvm.problem.rounding import radii
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, loss_sums, margins
 from saddlesvm.rows.layouts import add_rows, dot_rows
@@ -158,7 +159,8 @@ def followed(problem: Problem, w: np.ndarray, alpha: np.ndarray | None, gap: flo
         return evaluate(problem, Point(w, alpha))
     if can_come_nearer(problem):
         w, now = steps_from(problem, w, math.sqrt(2.0 * SURE * gap))
-        return against_dual(problem, w, now.z, 0.0, problem.spread(now.answers.alpha), now.pull)
+        at = Margins(problem, w, z=now.z)
+        return certified(at, *at.scaled(problem.spread(now.answers.alpha), now.pull))
     return None
 
 
@@ -277,7 +279,7 @@ class KeptPoint:
     def certified(self) -> Evaluation:
         """The model of these weights, certified by what is known."""
         now = self._all_known()
-        return from_known(self.problem, Point(self.w, now.alpha), now.z, now.pull, now.subtracted)
+        return certified(Margins(self.problem, self.w, z=now.z, subtracted=now.subtracted), now.alpha, now.pull)
 
     def _growth(self, lost: np.ndarray, alpha: np.ndarray) -> float:
         """The relative gap that the members `lost` add, all but that of the present point."""

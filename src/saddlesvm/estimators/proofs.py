@@ -31,12 +31,13 @@ from saddlesvm.estimators.proven import Data, problems_of, weights_of
 from saddlesvm.multiclass.linear_fit import End, MemoryRows
 from saddlesvm.multiclass.splits import SPLITS, each_class
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Evaluation, Point, best_scale, evaluate
+from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.loss import Loss, bounds, is_smooth, loss_name
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.rounding import UNIT
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows import layouts as rows

@@ -15,9 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, dual_weights, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.multinomial import MultinomialProblem
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.durable import Leaf, demand, leaves, restored
 
 __all__ = ["certified_anew", "check_header", "check_points", "is_confirmed", "restored_state", "verify"]

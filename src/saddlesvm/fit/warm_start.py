@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from saddlesvm.problem import array_losses
-from saddlesvm.problem.certificate import Point, best_scale
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of
+from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import kernel

@@ -328,7 +328,7 @@ class SmallClasses:
         """The result of a problem whose gap is proven, with the weights w and the dual variables a of its rows; of
         the result they are in the C form, an array with one row."""
         problem, trace, (solving, certifying) = self.problem, Trace(), seconds
-        coef, intercept, touched = w[:-1].copy(), problem.intercept.published(w, 0.0), steps * a.size
+        coef, intercept, touched = w[:-1].copy(), float(w[-1] * problem.scale), steps * a.size
         trace(Record(
             epoch=float(steps), rows_touched=touched, seconds_solving=solving, seconds_certifying=certifying,
             primal=certificate.primal, dual=certificate.dual, gap=certificate.gap,

@@ -20,16 +20,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate, known_evaluation
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import summed
+from saddlesvm.problem.responses import Bounds, responses_of
 from saddlesvm.problem.rounding import (
     MARGIN_UNITS,
     SLACK,
@@ -261,62 +260,56 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarr
     return alpha if problem.many_variables else alpha.toarray(), t * pull
 
 
-@evaluate.register(JointProblem)
-def evaluate_joint(
-    problem: JointProblem, point: Point, *, exact: bool = True, given_offset: bool = False
-) -> Evaluation:
-    """Certify a point: dual variables of shape (n_all, K), weights of shape (K, d + 1), or both.
-
-    The dual variables may be in a CSR array. Missing weights are computed as ``w(alpha)``, a missing dual point by
-    :func:`dual_of_weights`.
+class Scores:
+    """The scores of weights, one for each class: what the rows of a joint problem respond.
 
     Parameters
     ----------
-    exact : bool, default=True
-        False takes the solver's running weights for ``w(alpha)``, and saves rebuilding them: the dual objective is
-        then off by half the squared rounding error of W.
-    given_offset : bool
-        Makes no difference: there is no free intercept.
+    problem : JointProblem
+    w : ndarray of shape (K, d + 1)
+    paid : float, optional
+        The sum of the losses, where it is known.
     """
-    known = known_evaluation(problem, point, exact)
-    if known is not None:
-        return known
-    alpha, pull = cast("Any", point.alpha), None
-    if alpha is None:
-        assert point.w is not None
-        alpha, pull = dual_of_weights(problem, point.w)
-    quick = point.tracks and not exact
-    rebuild = point.w is None or (point.tracks and exact and point.w.dtype != np.float64)
-    W = dual_weights(problem, alpha) if rebuild else np.asarray(point.w, dtype=np.float64)
-    paid, *pairs = score_sums(problem, W, alpha=alpha if quick else None).tolist()
-    if not quick:
-        pull = W if rebuild else dual_weights(problem, alpha) if pull is None else pull
-    certificate = joint_certificate(problem, W, (paid, *pairs) if quick else (paid, math.inf, math.inf), alpha, pull)
-    return Evaluation.of(problem, W, alpha, certificate, exact=not quick)
+
+    offset: ClassVar[None] = None
+
+    def __init__(self, problem: JointProblem, w: np.ndarray, paid: float | None = None) -> None:
+        self.problem, self.w, self.scored, self.paid = problem, w, w, paid
+
+    def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
+        """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
+        return dual_of_weights(self.problem, self.w) if alpha is None else (alpha, dual_weights(self.problem, alpha))
+
+    def sums(self, alpha: Any, pull: np.ndarray | None) -> tuple[float, ...]:
+        """The sums over the rows; those of products with the scores only where no pull is given."""
+        paid, pairs = self.paid, [math.inf, math.inf]
+        if pull is None:
+            paid, *pairs = score_sums(self.problem, self.w, alpha=alpha).tolist()
+        elif paid is None:
+            paid = float(score_sums(self.problem, self.w)[0])
+        self.sizes = dual_sizes(self.problem, alpha)
+        return paid, self.sizes.conjugates, pairs[0], self.sizes.gained, pairs[1]
+
+    def sums_and_pull(self, alpha: Any) -> tuple[tuple[float, ...], np.ndarray]:
+        """The sums, and the pull of the dual point."""
+        pull = dual_weights(self.problem, alpha)
+        return self.sums(alpha, pull), pull
+
+    def bounds(self, alpha: Any, sums: tuple[float, ...]) -> Bounds:
+        """The sizes of the dual point, and the move that makes it feasible.
+
+        Where rounding has left a variable beyond its bound, all variables are shortened by as little, which lowers no
+        bound by more than that share of what is gained.
+        """
+        facts, sizes = self.problem.facts, self.sizes
+        move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
+        point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
+        return Bounds(facts, point, score_errors(facts.rows, self.w, 4.0 * UNIT), move)
 
 
-def joint_certificate(
-    problem: JointProblem, W: np.ndarray, found: tuple[float, ...], alpha: Any, pull: np.ndarray | None
-) -> Certificate:
-    """The certificate of weights of shape (K, d + 1) and of a dual point.
-
-    Where rounding has left a variable beyond its bound, all variables are shortened by as little, which lowers no bound
-    by more than that share of what is gained.
-
-    Parameters
-    ----------
-    found : tuple of float
-        The sum of the losses, and the last two of :func:`score_sums`, or infinity.
-    pull : ndarray of shape (K, d + 1), optional
-        Of the dual point; see :func:`~saddlesvm.problem.proven_sums.summed`.
-    """
-    (paid, coupled, crossed), sizes = found, dual_sizes(problem, alpha)
-    move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
-    point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
-    sums = (paid, sizes.conjugates, coupled, sizes.gained, crossed)
-    facts = problem.facts
-    errors = score_errors(facts.rows, W, 4.0 * UNIT)
-    return Certificate.of(problem.strength, summed(facts, sums, point, W, pull, errors=errors, move=move))
+@responses_of.register(JointProblem)
+def _scores_of(problem: JointProblem, w: np.ndarray, given_offset: bool = False) -> Scores:
+    return Scores(problem, w)
 
 
 def score_errors(rows: RowSizes, W: np.ndarray, of_all: float) -> MarginErrors:

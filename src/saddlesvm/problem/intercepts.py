@@ -110,10 +110,6 @@ class Intercept:
         """The cost of an offset beside the losses, divided by C."""
         return self.total * offset
 
-    def published(self, w: np.ndarray, offset: float) -> float:
-        """The intercept of the model with weights w and this offset of its margins."""
-        return float(w[-1] * self.scale)
-
     def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Dual variables with the required sum; the array itself where no sum is required."""
         return alpha
@@ -206,10 +202,6 @@ class Free(Intercept):
     def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
         """The minimiser of the losses plus the total times the offset."""
         return best_offset(terms, members, z, start, self.total)
-
-    def published(self, w: np.ndarray, offset: float) -> float:
-        """The offset."""
-        return offset
 
     def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """A copy with the sum `total`, see :func:`balance`; where that does not reach it, :func:`lengthen` does.

@@ -27,19 +27,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, certificate_at
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
 from saddlesvm.problem.problem import in_memory_cached
-from saddlesvm.problem.proven_sums import Facts, summed
+from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import square
+from saddlesvm.problem.responses import Bounds, responses_of
 from saddlesvm.problem.rounding import SLACK, UNIT, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import ClassBlock, block_rows
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
-NOT_KEPT = np.empty((0, 0), dtype=np.float32)
+NOT_KEPT, NO_DUALS = np.empty((0, 0), dtype=np.float32), np.empty((0, 0))
 
 
 class Response(NamedTuple):
@@ -220,46 +221,69 @@ class MultinomialProblem(JointProblem):
 make_multinomial_problem = partial(make_joint_problem, joint=SOFTMAX, kind=MultinomialProblem)
 
 
-@evaluate.register(MultinomialProblem)
-def evaluate_multinomial(
-    problem: MultinomialProblem, point: Point, *, exact: bool = True, given_offset: bool = False
-) -> Evaluation:
-    """Certify weights of shape (K, d + 1) with the dual point of their own probabilities.
+class Probabilities:
+    """The probabilities of the classes at weights: what the rows of a multinomial problem respond.
+
+    The dual point is that of the probabilities, balanced for a free intercept and taken at its best multiple; its
+    variables are not stored.
 
     Parameters
     ----------
-    point : Point
-        Its dual variables, if it has any, are not looked at.
-    exact, given_offset : bool
-        Make no difference: a certificate is always exact, and of the intercepts as they are given.
+    problem : MultinomialProblem
+    w : ndarray of shape (K, d + 1)
+        The intercepts are judged as they are given.
+    found : Response, optional
+        What a pass in float64 has found at the weights, its pull of the same shape.
     """
-    if point.proven is not None:
-        return point.proven
-    assert point.w is not None
-    W = np.asarray(point.w, dtype=np.float64)
-    found = problem.response(problem.in_layout(W))
-    certificate = certificate_of(problem, W, found._replace(pull=problem.by_class(found.pull)))
-    return evaluation_of(problem, W, certificate)
+
+    offset: ClassVar[None] = None
+
+    def __init__(self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None) -> None:
+        if found is None:
+            found = problem.response(problem.in_layout(w))
+            found = found._replace(pull=problem.by_class(found.pull))
+        C, facts = problem.C, problem.facts
+        pull, kept, drift = _feasible(problem, found, facts)
+        gained, charged = kept * found.entropy, problem.regularizer.conjugate(pull)
+        t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
+        gained, drift = t * gained, t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
+        self.problem, self.w, self.scored, self.pull = problem, w, w, t * pull
+        self.found = found.paid, -gained, math.inf, gained, math.inf
+        sizes = PointSizes(0.0, 0.0, 0.0, 0.5 * t * kept * facts.rows.weight)
+        errors = score_errors(facts.rows, w, facts.loss.share)
+        self.depends = Bounds(facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
+
+    def beside(self, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
+        """No variables, whatever is given, and the pull of the probabilities' dual point."""
+        return NO_DUALS, self.pull
+
+    def sums(self, alpha: Any, pull: np.ndarray | None) -> tuple[float, ...]:
+        """The sums over the rows."""
+        return self.found
+
+    def sums_and_pull(self, alpha: Any) -> tuple[tuple[float, ...], np.ndarray]:
+        """The sums over the rows, and the pull."""
+        return self.found, self.pull
+
+    def bounds(self, alpha: Any, sums: tuple[float, ...]) -> Bounds:
+        """What rounding depends on."""
+        return self.depends
+
+
+@responses_of.register(MultinomialProblem)
+def _probabilities_of(problem: MultinomialProblem, w: np.ndarray, given_offset: bool = False) -> Probabilities:
+    return Probabilities(problem, w)
 
 
 def evaluation_of(problem: MultinomialProblem, W: np.ndarray, certificate: Certificate) -> Evaluation:
     """The model of weights of shape (K, d + 1) with their certificate; no dual variable is stored."""
-    return Evaluation.of(problem, W, np.empty((0, 0)), certificate)
+    return Evaluation.of(problem, W, NO_DUALS, certificate)
 
 
 def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Certificate:
-    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them.
-
-    The probabilities' dual point is balanced for a free intercept, and taken at its best multiple.
-    """
-    C, facts = problem.C, problem.facts
-    pull, kept, drift = _feasible(problem, found, facts)
-    gained, charged = kept * found.entropy, problem.regularizer.conjugate(pull)
-    t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
-    gained, drift = t * gained, t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
-    point, move = PointSizes(0.0, 0.0, 0.0, 0.5 * t * kept * facts.rows.weight), Move(4.0 * UNIT * gained, drift / C)
-    sums, errors = (found.paid, -gained, math.inf, gained, math.inf), score_errors(facts.rows, W, facts.loss.share)
-    return Certificate.of(problem.strength, summed(facts, sums, point, W, t * pull, errors=errors, move=move))
+    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them."""
+    at = Probabilities(problem, W, found)
+    return certificate_at(at, NO_DUALS, at.pull)
 
 
 def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:

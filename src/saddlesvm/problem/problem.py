@@ -299,7 +299,8 @@ class Problem:
 
     def balanced(self, alpha: np.ndarray) -> np.ndarray:
         """Dual variables with the sum that the intercept asks for; the array itself where none is asked for."""
-        return self.intercept.balanced(self.pointwise, self.members, alpha)
+        kind = self.intercept
+        return kind.balanced(self.pointwise, self.members, alpha) if kind.constrained else alpha
 
     @cached_property
     def target_noise(self) -> float:

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.crammer_singer import JointProblem, joint_certificate
+from saddlesvm.problem.certificate import Certificate, certificate_at
+from saddlesvm.problem.crammer_singer import JointProblem, Scores
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, dual_of, primal_of
 from saddlesvm.problem.sums import dual_weights
@@ -128,7 +128,7 @@ class JointBlocks(Blocks):
         running: tuple[np.ndarray, float] | None = None,
     ) -> Certificate:
         if running is None:
-            return joint_certificate(problem, model, (paid, np.inf, np.inf), alpha, dual_weights(problem, alpha))
+            return certificate_at(Scores(problem, model, paid), alpha, dual_weights(problem, alpha))
         regularizer, (pull, conjugates) = problem.regularizer, running
         sums = Sums(paid, conjugates, regularizer.value(model), regularizer.conjugate(pull))
         return Certificate.of(problem.strength, sums)

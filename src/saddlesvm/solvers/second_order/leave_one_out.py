@@ -28,9 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotri
 
-from saddlesvm.problem.certificate import dual_of_margins, dual_weights, margins
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients

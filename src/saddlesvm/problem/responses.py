@@ -1,0 +1,265 @@
+"""What the rows respond to weights: a machine's share of a certificate, here of machines with one score a row.
+
+:mod:`saddlesvm.problem.certificate` makes certificates of what is found here. A dual point of weights alone is that of
+the sub-gradients at their margins, improved by a line search on its scale.
+
+With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is balanced first, by
+shortening variables of the heavier sign, those strictly inside their bounds before all others (which costs the bound
+only second order terms). What rounding then leaves of the sum is a move, whose cost is bounded.
+"""
+
+from __future__ import annotations
+
+from functools import partial, singledispatch
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from saddlesvm.problem.intercepts import Group
+from saddlesvm.problem.loss import traits_of
+from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.proven_sums import Facts, dual_of, norm_of
+from saddlesvm.problem.rounding import (
+    STILL,
+    Around,
+    MarginErrors,
+    Move,
+    PointSizes,
+    Room,
+    margin_errors,
+    point_sizes,
+    radii,
+    to_the_sum,
+)
+from saddlesvm.problem.sums import (
+    conjugate_sum,
+    dual_of_margins,
+    dual_weights,
+    loss_sums,
+    margins,
+    sums_and_pull,
+    sums_of_margins,
+)
+from saddlesvm.problem.terms import Pointwise, box_of
+
+PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps below them where a top is trusted
+
+
+class Bounds(NamedTuple):
+    """What the bounds on the rounding of a certificate's sums depend on; see
+    :func:`~saddlesvm.problem.proven_sums.summed`."""
+
+    facts: Facts
+    sizes: PointSizes
+    errors: MarginErrors
+    move: Move
+    around: Around | None = None
+
+
+class Responses(Protocol):
+    """What the rows respond to weights: a machine's share of a certificate, and the only one.
+
+    Attributes
+    ----------
+    problem : Problem
+    w : ndarray of shape (d + 1,) or (K, d + 1)
+        The weights of the model.
+    scored : ndarray
+        The weights by which rows are scored: w, without a free intercept that is an `offset`.
+    offset : float or None
+        What is added to the scores; None where the intercept is the last weight's.
+    """
+
+    problem: Any
+    w: np.ndarray
+
+    @property
+    def scored(self) -> np.ndarray: ...
+
+    @property
+    def offset(self) -> float | None: ...
+
+    def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
+        """A feasible dual point to prove the weights by, and its pull.
+
+        It is the best multiple of the one that is given, or of that of the sub-gradients at the scores.
+        """
+
+    def sums(self, alpha: Any, pull: np.ndarray | None) -> tuple[float, ...]:
+        """The sums over the rows of the weights and a dual point, see :func:`~saddlesvm.problem.sums.loss_sums`.
+
+        Those of products with the scores may be infinite where the pull is given.
+        """
+
+    def sums_and_pull(self, alpha: Any) -> tuple[tuple[float, ...], np.ndarray]:
+        """The same, with the pull of the dual point."""
+
+    def bounds(self, alpha: Any, sums: tuple[float, ...]) -> Bounds:
+        """What the rounding of these sums depends on."""
+
+
+class Subtracted(NamedTuple):
+    """Rows that were subtracted from a pull after it was summed: how many, and the sum of their ``|a_i| ||x_i||``.
+
+    The rounding of a pull is bounded by the number of its terms and their sizes. Both count these rows twice: once in
+    the sum, once as they went.
+    """
+
+    rows: float = 0.0
+    size: float = 0.0
+
+
+NOTHING = Subtracted()
+
+
+@singledispatch
+def responses_of(problem: Any, w: np.ndarray, given_offset: bool = False) -> Responses:
+    """What the rows of a problem respond to weights; other machines than that of one score a row register their own."""
+    return Margins(problem, w, given_offset)
+
+
+class Margins:
+    """The margins of weights, one a row.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of shape (d + 1,)
+    given_offset : bool, default=False
+        Whether a free intercept is the one in w, instead of the best one.
+    z : ndarray of shape (n,), optional
+        The margins of the members but for the offset, where they are known.
+    subtracted : Subtracted, optional
+        From the pull of the dual point; the sizes of the problem's rows are those of the problem whose pull was summed.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        w: np.ndarray,
+        given_offset: bool = False,
+        z: np.ndarray | None = None,
+        subtracted: Subtracted = NOTHING,
+    ) -> None:
+        self.problem, self.w, self.z, self.subtracted = problem, w, z, subtracted
+        self.scored, offset = problem.intercept.split(w)
+        self.offset: float | None = None
+        if problem.intercept.constrained:
+            z, best = self.margins(), problem.intercept.best
+            self.offset = offset if given_offset else best(problem.pointwise, problem.members, z, offset)
+
+    def margins(self) -> np.ndarray:
+        """The margins of the members but for the offset; they are kept."""
+        self.z = margins(self.problem, self.scored) if self.z is None else self.z
+        return self.z
+
+    @property
+    def centred(self) -> tuple[Pointwise, float]:
+        """The terms of the losses and the offset of the margins, which is subtracted from the labels of a regression.
+
+        Where the dual variables of a free intercept sum to zero, neither objective changes. But where the labels are
+        far from zero, their products with the dual variables are large and cancel, and their rounding errors do not.
+        """
+        terms, kind, offset = self.problem.pointwise, self.problem.intercept, self.offset or 0.0
+        if is_classification(self.problem.loss) or not (kind.constrained and kind.homogeneous):
+            return terms, offset
+        return terms._replace(y=terms.y - offset), 0.0
+
+    def beside(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """The best multiple of dual variables, balanced, and its pull."""
+        problem, z = self.problem, self.margins()
+        if alpha is None:
+            alpha = np.zeros(problem.y.size)
+            dual_of_margins(problem.pointwise, problem.members, z, self.offset or 0.0, alpha)
+        alpha = problem.balanced(alpha)
+        return self.scaled(alpha, dual_weights(problem, alpha))
+
+    def scaled(self, alpha: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The best multiple of feasible dual variables, and of their pull."""
+        factor = 1.0
+        if self.problem.intercept.homogeneous:
+            factor = best_scale(self.problem, alpha, pull, terms=self.centred[0])
+        return factor * alpha, factor * pull
+
+    def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> tuple[float, ...]:
+        """The sums over the rows; margins that are not at hand are not kept."""
+        if self.z is None:
+            return tuple(sums_of_margins(self.problem, self.scored, alpha).tolist())
+        terms, added = self.centred
+        return tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
+
+    def sums_and_pull(self, alpha: np.ndarray) -> tuple[tuple[float, ...], np.ndarray]:
+        """The sums and the pull by one pass over the rows."""
+        sums, pull = sums_and_pull(self.problem, self.scored, alpha)
+        return tuple(sums.tolist()), pull
+
+    def bounds(self, alpha: np.ndarray, sums: tuple[float, ...]) -> Bounds:
+        """The sizes of the dual point, how far margins can be off, and the move to the sum that is asked for."""
+        problem, kind, gone, (terms, added) = self.problem, self.problem.intercept, self.subtracted, self.centred
+        given = problem.loss, terms.y, problem.norms, problem.weights, problem.members, alpha
+        sizes, facts, move = point_sizes(*given, signs=kind.constrained), problem.facts, STILL
+        if kind.constrained:
+            move = move_of(terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3])
+        errors = margin_errors(facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0))
+        if gone.rows:
+            facts = facts._replace(rows=facts.rows._replace(rows=facts.rows.rows + gone.rows))
+            sizes = sizes._replace(pulled=sizes.pulled + 2.0 * gone.size)
+
+        def around(move: float) -> float:
+            nothing = np.zeros(alpha.size)
+            return float(loss_sums(terms, problem.members, self.margins(), added + move, nothing)[0])
+
+        return Bounds(facts, sizes, errors, move, around)
+
+
+def best_scale(
+    problem: Problem, alpha: np.ndarray, pull: np.ndarray, precision: float = 1e-4, terms: Pointwise | None = None
+) -> float:
+    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, with the labels of `terms`.
+
+    `pull` is ``v(alpha)``.
+
+    Most losses declare that the dual is a parabola in the factor, with half a square: two values of it are enough, as
+    it goes through zero. For other losses, and other penalties, the factor is the top of the parabola through three
+    factors near 1, or near the largest one with a finite R*; Brent's method looks for a top farther away, to
+    `precision`. An error of the factor enters the objective squared.
+    """
+
+    conjugate, most = problem.regularizer.conjugate_along(pull), problem.regularizer.domain_scale(pull)
+
+    def negated_dual(factor: float) -> float:
+        sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
+        return -dual_of(problem.C, float(sums), conjugate(factor))
+
+    parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic
+    if parabola:  # through zero
+        whole = negated_dual(1.0)
+        bend = 2.0 * whole - 4.0 * negated_dual(0.5)
+        return min(max(0.5 - 0.5 * whole / bend, 0.0), 1.0) if bend > 0.0 else float(whole < 0.0)
+    one, two, three = map(negated_dual, (most, most * (1.0 - PARABOLA_STEP), most * (1.0 - 2.0 * PARABOLA_STEP)))
+    bend = one - 2.0 * two + three
+    factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
+    if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP:
+        found = minimize_scalar(negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision})
+        return float(found.x) if found.fun < one else most
+    return most * min(max(factor, 0.0), 1.0)
+
+
+def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.ndarray) -> Room:
+    """The way of some rows' dual variables up to their upper bounds; `norms` are squared."""
+    high = box_of(terms.loss, terms.y, terms.weights)[1]
+    way = (high - alpha)[rows]
+    pulled = float(np.einsum("i,i", way, radii(norms[rows])))
+    return Room(float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3]))
+
+
+def move_of(
+    terms: Pointwise, side: Group, norms: np.ndarray, alpha: np.ndarray, sizes: PointSizes, charged: float
+) -> Move:
+    """The move of the dual variables of some rows to the sum that their intercept asks for.
+
+    `sizes` are those of these rows' variables, and `charged` is the sum of the conjugates' sizes.
+    """
+    room = partial(room_of, terms, side.rows, norms, alpha)
+    return to_the_sum(sizes, side.rows.size, charged, side.intercept.total, room)
