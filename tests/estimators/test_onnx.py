@@ -126,6 +126,8 @@ def test_skl2onnx_knows_the_estimators_itself() -> None:
 def test_the_outputs_are_named_as_those_of_scikit_learns_machines(
     data: tuple[np.ndarray, np.ndarray], zipmap: bool | None
 ) -> None:
+    import saddlesvm.onnx  # noqa: F401 (skl2onnx knows the machines once it is imported)
+
     X, y = data
     rows = X[:5].astype(np.float32)
     results = []

@@ -356,22 +356,11 @@ def check_targets(y: Any, n: int) -> np.ndarray:
     """
     targets = check_labels(y, n)
     if targets.dtype.kind not in "biuf":
-        targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name="y")
+        try:
+            targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name="y")
+        except ValueError as error:
+            raise ValueError(f"y must hold numbers, the targets of a regression: {error}") from None
     return np.ascontiguousarray(targets, dtype=np.float64)
-
-
-def signs(y: np.ndarray) -> np.ndarray:
-    """Labels as -1 and +1 in float64.
-
-    Raises
-    ------
-    ValueError
-        There are not exactly two classes.
-    """
-    classes, codes = np.unique(y, return_inverse=True)
-    if classes.size != 2:
-        raise ValueError(f"y must hold two classes; it holds {classes.size}")
-    return 2.0 * codes - 1.0
 
 
 def has_columns(y: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package.
+    """``__getattr__`` and ``__dir__`` of a package. The latter lists what it offers, and its modules in use.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
         return found
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        own = vars(sys.modules[package])
+        return sorted({*homes, *(name for name in own if name[:2] == "__" or f"{package}.{name}" in sys.modules)})
 
     return get, names
 
