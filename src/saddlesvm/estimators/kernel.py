@@ -26,8 +26,8 @@ from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.words import Intercept, ScoreShape
-from saddlesvm.solvers.base import one_of
 
 
 @register_estimator(

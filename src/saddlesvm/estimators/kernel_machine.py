@@ -24,9 +24,8 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
-from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, one_of
 from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.solvers.base import one_of
 
 GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",

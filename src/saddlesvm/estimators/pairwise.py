@@ -26,11 +26,10 @@ from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import expand
-from saddlesvm.runtime.allowed import Allowed
+from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import part_of_a_search
-from saddlesvm.solvers.base import one_of
 
 
 def _gives_probabilities(model: Any) -> bool:

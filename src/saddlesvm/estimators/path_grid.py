@@ -31,11 +31,10 @@ from saddlesvm.multiclass.splits import FormerFit
 from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.rows import layouts
-from saddlesvm.runtime.allowed import SCALING, check
+from saddlesvm.runtime.allowed import SCALING, check, one_of
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
-from saddlesvm.solvers.base import one_of
 
 AT_NOTHING = {"squared_hinge": 2.0, "log": 0.5, "logistic": 0.5}  # size of the losses' slopes at a score of zero
 

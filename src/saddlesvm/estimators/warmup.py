@@ -23,10 +23,10 @@ from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.small_types import bfloat16
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
-from saddlesvm.solvers.base import one_of
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 
 only_own_kernels = Later("saddlesvm.runtime.compiler:only_own_kernels")

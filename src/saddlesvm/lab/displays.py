@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.solvers.base import one_of
+from saddlesvm.runtime.allowed import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

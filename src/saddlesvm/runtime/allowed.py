@@ -29,6 +29,12 @@ def check(name: str, given: Any, allowed: Allowed) -> None:
         raise ValueError(f"{name} must be {allowed.words}; got {_written(given)}")
 
 
+def one_of(option: str, given: Any, values: tuple[Any, ...]) -> None:
+    """Raise ValueError unless `given` is one of some values."""
+    if given not in values:
+        raise ValueError(f"{option} must be one of {', '.join(map(repr, values))}; got {given!r}")
+
+
 def _written(given: Any) -> str:
     return repr(given) if _fits(given) else f"a whole number of {given.bit_length()} bits"
 
@@ -45,11 +51,12 @@ def numbers(
     excluded: tuple[float, ...] = (),
     finite: bool = True,
     none: bool = False,
+    kinds: tuple[Any, ...] = NUMBER,
 ) -> Allowed:
     """The numbers from `least` to `most`, but for those `excluded`; finite ones alone, with `none` also None."""
 
     def holds(given: Any) -> bool:
-        if not isinstance(given, NUMBER) or not _fits(given):
+        if not isinstance(given, kinds) or not _fits(given):
             return none and given is None
         return bool(least <= given <= most) and given not in excluded and (not finite or math.isfinite(given))
 
@@ -65,10 +72,6 @@ def among(words: str, *values: Any) -> Allowed:
     return Allowed(words, holds)
 
 
-def _threads(given: Any) -> bool:
-    return given is None or (isinstance(given, WHOLE) and given != 0)
-
-
 def _callbacks(given: Any) -> bool:
     return given is None or (isinstance(given, Sequence) and all(map(callable, given)))
 
@@ -80,9 +83,9 @@ SCALING = numbers("a positive finite number, from 1e-100 to 1e100", 1e-100, 1e10
 NOT_NEGATIVE = numbers("a finite number of at least 0", 0.0)
 RELATIVE_GAP = numbers("a relative gap, at least 0 and below 1: a gap of 1 proves nothing", 0.0, 1.0, excluded=(1.0,))
 SHARE = numbers("a number between 0 and 1, both excluded", 0.0, 1.0, excluded=(0.0, 1.0))
-COUNT = Allowed("a whole number of at least 0", lambda given: isinstance(given, WHOLE) and bool(given >= 0))
-COUNT_FROM_ONE = Allowed("a whole number of at least 1", lambda given: isinstance(given, WHOLE) and bool(given >= 1))
+COUNT = numbers("a whole number of at least 0", 0, kinds=WHOLE)
+COUNT_FROM_ONE = numbers("a whole number of at least 1", 1, kinds=WHOLE)
 LIMIT = numbers("positive, or None for no limit", 0.0, excluded=(0.0,), finite=False, none=True)
-THREADS = Allowed("a whole number other than 0, or None", _threads)
+THREADS = numbers("a whole number other than 0, or None", excluded=(0,), none=True, kinds=WHOLE)
 KEEP = among("'best' or 'last'", *KEPT)
 CALLBACKS = Allowed("a list of callables, or None", _callbacks)

@@ -120,8 +120,9 @@ _end_of_step: ContextVar[float] = ContextVar("end_of_step", default=float("inf")
 @contextlib.contextmanager
 def beginning(seconds: float | None = None) -> Iterator[None]:
     """A fit begins now, which may take so many seconds (None for any); one within another ends with that at last."""
-    began = _began.set(clock())
-    end = _end_of_fit.set(end_of_fit(seconds))
+    now = clock()
+    began = _began.set(now)
+    end = _end_of_fit.set(_end_of_fit.get() if seconds is None else min(now + seconds, _end_of_fit.get()))
     try:
         yield
     finally:

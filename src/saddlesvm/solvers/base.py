@@ -227,12 +227,8 @@ class SolverBase:
     begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
     by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
     any_rows: ClassVar[bool] = False  # whether it reads rows by the operations that every type of rows has
+    ends_itself: ClassVar[Any] = False  # whether a stopping rule of its own ends a run besides the fit's tolerance
     over_passes: ClassVar[bool] = False  # whether it reads by ``problem.passes`` alone, wherever the rows are
-
-    @property
-    def ends_itself(self) -> bool:
-        """Whether the solver has a stopping rule of its own, which ends a run besides the fit's tolerance."""
-        return False
 
     def exhausted(self, state: Any) -> bool:
         """Whether a run has reached a limit that is an option of the solver."""
@@ -282,14 +278,8 @@ class SolverBase:
         """The options by name (scikit-learn's protocol, so that ``solver__batch_size`` works in a grid search)."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
-    def __post_init__(self) -> None:
-        self.check()
-
     def __sklearn_clone__(self) -> SolverBase:
         return type(self)(**self.get_params())
-
-    def check(self) -> None:
-        """Raise ValueError for an option out of range."""
 
 
 def check_penalty(problem: Any, solver: Any) -> None:
@@ -378,12 +368,6 @@ class DualAscent(SolverBase):
         if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
             state.w = state.w.astype(np.float64)
         return state
-
-
-def one_of(option: str, given: Any, allowed: tuple[Any, ...]) -> None:
-    """Raise ValueError unless `given` is one of `allowed`."""
-    if given not in allowed:
-        raise ValueError(f"{option} must be one of {', '.join(map(repr, allowed))}; got {given!r}")
 
 
 @inlined

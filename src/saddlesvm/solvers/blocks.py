@@ -195,7 +195,7 @@ class Blocks(OverFiles):
     passes: int = 0
     rows: int = 0
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         for option in ("passes", "rows"):
             given = getattr(self, option)
             if not isinstance(given, (int, np.integer)) or given < 0:

@@ -34,6 +34,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy
 from saddlesvm.rows.prefetch import prefetch_next
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import copy_items, deal
@@ -45,7 +46,6 @@ from saddlesvm.solvers.base import (
     Place,
     end_of_epoch,
     nothing,
-    one_of,
     residual_and_loss,
 )
 
@@ -352,7 +352,7 @@ class DCD(DualAscent):
     def exhausted(self, state: DCDState) -> bool:
         return bool(state.meters["passes"][0] >= (self.max_passes or np.inf))
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         one_of("stopping", self.stopping, tuple(STOPPING))
         if not self.threshold > 0.0:
             raise ValueError(f"threshold must be positive; got {self.threshold!r}")

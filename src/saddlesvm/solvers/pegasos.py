@@ -40,9 +40,10 @@ from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
-from saddlesvm.solvers.base import PERMUTATION, REPLACEMENT, SUBSET, Budget, SolverBase, State, nothing, one_of
+from saddlesvm.solvers.base import PERMUTATION, REPLACEMENT, SUBSET, Budget, SolverBase, State, nothing
 
 # The numbers that a run carries along.
 NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
@@ -238,7 +239,7 @@ class Pegasos(SolverBase):
     delay: float = 0.0
     horizon: float = 0.0
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
             raise ValueError(f"batch_size must be a whole number of at least 1; got {self.batch_size!r}")
         one_of("sampling", self.sampling, tuple(SAMPLINGS))

@@ -23,6 +23,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.randomness import below, draw, shuffle
 from saddlesvm.solvers.base import (
@@ -35,7 +36,6 @@ from saddlesvm.solvers.base import (
     DualState,
     end_of_epoch,
     nothing,
-    one_of,
     residual_and_loss,
 )
 
@@ -186,7 +186,7 @@ class SDCA(DualAscent):
     start: str = "zero"
     output: str = "last"
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         one_of("sampling", self.sampling, tuple(SAMPLINGS))
         one_of("start", self.start, ("zero", "sgd"))
         one_of("output", self.output, ("last", "average", "random"))

@@ -23,6 +23,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.automatic.choosing import (
     BEND,
@@ -41,7 +42,7 @@ from saddlesvm.solvers.automatic.choosing import (
     steepness,
     steps_cost,
 )
-from saddlesvm.solvers.base import Budget, nothing, one_of
+from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import epoch_cost, lead
 from saddlesvm.solvers.second_order.equations import NewtonEquations
@@ -124,7 +125,7 @@ class Auto(Choosing):
     memory: float = 1e9
     begin: str = COORDINATES
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         one_of("begin", self.begin, (COORDINATES, FINISH))
         if not self.memory > 0.0:
             raise ValueError(f"memory must be positive; got {self.memory!r}")

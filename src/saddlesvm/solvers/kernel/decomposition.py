@@ -97,7 +97,7 @@ class KernelDecomposition(SolverBase):
     working_set: int = 2048
     shrinking: bool = True
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """A step needs a pair of rows at least."""
         if self.block < 2 or self.working_set < 2:
             raise ValueError(f"block and working_set must be at least 2; got {self.block} and {self.working_set}")

@@ -23,10 +23,11 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, nearest_feasible
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded
-from saddlesvm.solvers.base import Budget, SolverBase, State, one_of
+from saddlesvm.solvers.base import Budget, SolverBase, State
 
 CHUNK = 4096  # rows that are drawn at a time, and searched for kernel rows to compute
 
@@ -208,7 +209,7 @@ class KernelPegasos(SolverBase):
     output: str = "last"
     sampling: str = "replacement"
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """The numbers are positive, the output is known."""
         one_of("output", self.output, ("last", "average"))
         one_of("sampling", self.sampling, ("replacement", "subset"))

@@ -26,10 +26,11 @@ import numpy as np
 from saddlesvm.problem.arithmetic import soft_threshold
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint
+from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded, shuffle
-from saddlesvm.solvers.base import Budget, SolverBase, one_of
+from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.kernel.ascent import TAU, falling, rising
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import Held, draw_rows
@@ -220,7 +221,7 @@ class KernelSDCA(SolverBase):
             return KernelDecomposition(*values, **options)
         return super().__new__(cls)
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """The block is positive, the sampling is known."""
         one_of("sampling", self.sampling, ("permutation", "replacement"))
         if self.block < 1:

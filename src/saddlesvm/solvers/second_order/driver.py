@@ -22,6 +22,7 @@ Lasso problems", algorithms SSNAL and SSN.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields
@@ -55,42 +56,69 @@ SIZES, LARGEST = len(PointSizes._fields), largest_among(PointSizes)
 Growth = tuple[tuple[int, float], ...]  # Newton steps at a centre, at most: divisor of q when it moves
 
 
-def lowest_on_line(
-    derivatives: Callable[[float], tuple[float, float]], begin: float, tau: float, tolerance: float
-) -> float:
-    """Where a convex function along a line is lowest: the place at which its derivative is small.
+class Bracket:
+    """Where a convex function along a line is lowest, between two places that come closer.
 
-    Newton's method on the derivative, which is monotone, guarded by a bracket that is halved where it is slow. A rise
-    without curvature counts as small nowhere: it may go on from the minimum, however far that is.
+    Newton's method on the derivative, which is monotone; the bracket is halved where it is slow. A rise without
+    curvature counts as small nowhere: it may go on from the minimum, however far that is.
 
     Parameters
     ----------
-    derivatives : callable
-        The first and the second derivative at a place.
     begin : float
-        The derivative at zero, negative.
+        The derivative at zero. Where it is not negative, or not finite, the search has ended at zero.
     tau : float
         The first place to look at.
     tolerance : float
         Share of the derivative at zero that may be left.
+
+    Attributes
+    ----------
+    tau : float
+        The place to look at.
+    going : bool
+        Whether the search goes on.
     """
-    low, high, before = 0.0, np.inf, np.inf
-    for _ in range(SEARCH_STEPS):
-        residual, rise = derivatives(tau)
-        small = abs(residual) <= -tolerance * begin and (residual <= 0.0 or rise > 0.0)
-        if small or time_is_up():
-            break
-        low, high = (tau, high) if residual < 0.0 else (low, tau)
-        newton = tau - residual / rise if rise > 0.0 else np.inf
-        slow, before = abs(residual) > 0.5 * before, abs(residual)
-        if high == np.inf:
-            following = min(newton, WIDEN * tau)
+
+    __slots__ = ("before", "enough", "going", "high", "low", "tau")
+
+    def __init__(self, begin: float, tau: float = 1.0, tolerance: float = LINE_TOLERANCE) -> None:
+        self.going = -np.inf < begin < 0.0
+        self.tau, self.enough = tau if self.going else 0.0, -tolerance * begin
+        self.low, self.high, self.before = 0.0, np.inf, np.inf
+
+    def follow(self, residual: float, rise: float) -> float:
+        """The next place by the first and the second derivative at this one; the same where the search ends."""
+        size, tau = abs(residual), self.tau
+        if size <= self.enough and (residual <= 0.0 or rise > 0.0):
+            self.going = False
+            return tau
+        if residual < 0.0:
+            self.low = tau
         else:
-            following = newton if low < newton < high and not slow else 0.5 * (low + high)
-        if following == tau or not np.isfinite(following):
+            self.high = tau
+        newton = tau - residual / rise if rise > 0.0 else np.inf
+        if self.high == np.inf:
+            following = min(newton, WIDEN * tau)
+        elif self.low < newton < self.high and not size > 0.5 * self.before:
+            following = newton
+        else:
+            following = 0.5 * (self.low + self.high)
+        self.before = size
+        self.going = following != tau and math.isfinite(following)
+        self.tau = following if self.going else tau
+        return self.tau
+
+
+def lowest_on_line(
+    derivatives: Callable[[float], tuple[float, float]], begin: float, tau: float, tolerance: float
+) -> float:
+    """The place at which a :class:`Bracket` ends; `derivatives` are the first and the second one at a place."""
+    line = Bracket(begin, tau, tolerance)
+    for _ in range(SEARCH_STEPS):
+        if not line.going or time_is_up():
             break
-        tau = following
-    return tau
+        line.follow(*derivatives(line.tau))
+    return line.tau
 
 
 @dataclass

@@ -211,7 +211,7 @@ class Newton(SolverBase):
     proximity: float | None = None
     memory: float = 1e9
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if self.warm_up < 0:
             raise ValueError(f"warm_up must be at least 0; got {self.warm_up!r}")
         if self.proximity is not None and not 0.0 <= self.proximity < np.inf:

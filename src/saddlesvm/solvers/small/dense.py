@@ -101,12 +101,11 @@ class Small:
         return self.penalty * (self.C * (alpha @ self.Z))
 
     def original(self, u: np.ndarray) -> np.ndarray:
-        """The weights u of `Z` as weights of the features, shape (d + 1,)."""
-        features = u[:-1] if self.problem.scale else u
+        """The weights u of `Z`, shape (K, m), as weights of the features, shape (K, d + 1)."""
+        features, last = (u[:, :-1], u[:, -1:]) if self.problem.scale else (u, np.zeros((len(u), 1)))
         if self.factor is not None:
-            coefficients, _ = dtrtrs(self.factor, features, lower=1, trans=1)
-            features = coefficients @ self.rows
-        return np.append(features, u[-1] if self.problem.scale else 0.0)
+            features = np.array([dtrtrs(self.factor, one, lower=1, trans=1)[0] @ self.rows for one in features])
+        return np.hstack([features, last])
 
     def start(self, start: Point | None) -> np.ndarray:
         """The weights of `Z` to begin at: those of a starting point's dual variables, or of its weights."""
@@ -284,7 +283,7 @@ class SmallSolver(SolverBase):
                 state.dual, state.estimate = 0.0, 1.0  # phi*(0) = 0 for every loss, and no objective is below zero
             else:
                 best = self._take(state, small.judged(u, small.Z @ u, problem.gathered(start.alpha)), None)
-                state.w = state.w if best is None else small.original(best)
+                state.w = state.w if best is None else small.original(best[None])[0]
         return state
 
     def together(self, small: Small, relative_gap: float, most: int) -> Together:
@@ -336,7 +335,7 @@ class SmallSolver(SolverBase):
             if state.epochs == before:  # there is nothing to do, which counts as an epoch too
                 state.epochs += 1.0
             if best is not None:
-                state.w = small.original(best)
+                state.w = small.original(best[None])[0]
         return state
 
     def _take(self, state: SmallState, found: Found, best: np.ndarray | None) -> np.ndarray | None:
@@ -357,4 +356,4 @@ class SmallSolver(SolverBase):
         found, small = state.work.found, state.work.small
         if found is None or small is None:
             return self.solution(problem, state)
-        return Point(small.original(found.u), problem.spread(found.alpha))
+        return Point(small.original(found.u[None])[0], problem.spread(found.alpha))

@@ -281,4 +281,4 @@ def ends(small: Small, box: Box, relative_gap: float, most: int) -> Together:
                 if not going.any():
                     break
                 live, box, small = live[going], box.among(going), small.among(going)
-    return Together(np.array([rows.original(one) for one in u]), a, steps)
+    return Together(rows.original(u), a, steps)

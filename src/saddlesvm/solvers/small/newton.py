@@ -12,13 +12,14 @@ Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast so
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
 
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.runtime.durable import Group, stored
-from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, SEARCH_STEPS, WIDEN
+from saddlesvm.solvers.second_order.driver import SEARCH_STEPS, Bracket
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
 
 VECDOT = hasattr(np, "vecdot")  # NumPy 2; a third of the time of the matrix product
@@ -80,8 +81,7 @@ class SmallNewton(SmallSolver):
 def stepped(small: Small, at: At) -> tuple[At, np.ndarray]:
     """The points after a step, and the gaps there, of multipliers that are slopes; shape (K,)."""
     gradient = small.penalty * at.u - pulled(small, at)
-    systems = zip(small.normals(small.C * at.bend), gradient, strict=True)
-    direction = np.array([solve_positive(normal, -one) for normal, one in systems])
+    direction = np.array(list(map(solve_positive, small.normals(small.C * at.bend), -gradient)))
     moved = searched(small, at, direction, products(direction, small.Z.T))
     gradient = moved.u - pulled(small, moved)
     return moved, 0.5 * inner(gradient, gradient)
@@ -116,28 +116,19 @@ def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
     penalised = small.penalty * direction
     linear, quadratic = inner(penalised, at.u), inner(penalised, direction)
     begin = linear - small.C * inner(at.a, dz)
-    falls = (begin < 0.0) & np.isfinite(begin)  # which it is not where a margin's change is not
-    tau = falls.astype(np.float64)
-    if not falls.all():
-        direction, dz = (np.where(falls[:, None], one, 0.0) for one in (direction, dz))
-    low, high, before = np.zeros(tau.size), np.full(tau.size, np.inf), np.full(tau.size, np.inf)
+    lines = list(map(Bracket, begin.tolist()))
+    tau = np.fromiter(map(attrgetter("tau"), lines), np.float64)
+    if not tau.all():
+        direction, dz = (np.where(tau[:, None] > 0.0, one, 0.0) for one in (direction, dz))
+    squares = dz * dz
     for _ in range(SEARCH_STEPS):
         there = response(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
-        residual = linear + tau * quadratic - small.C * inner(there.a, dz)
-        size = np.abs(residual)
-        off = falls & (size > -LINE_TOLERANCE * begin)
-        if not off.any():
-            break
-        below = residual < 0.0
-        low, high = np.where(off & below, tau, low), np.where(off & ~below, tau, high)
-        rise = quadratic + small.C * inner(there.bend, dz * dz)
-        newton = np.where(rise > 0.0, tau - residual / rise, np.inf)
-        within = (low < newton) & (newton < high) & (size <= 0.5 * before)
-        following = np.where(
-            np.isinf(high), np.minimum(newton, WIDEN * tau), np.where(within, newton, 0.5 * (low + high))
-        )
-        before = np.where(off, size, before)
-        following = np.where(off & np.isfinite(following), following, tau)
+        slopes = (linear + tau * quadratic - small.C * inner(there.a, dz)).tolist()
+        rises = (quadratic + small.C * inner(there.bend, squares)).tolist()
+        following = tau.copy()
+        for k, line in enumerate(lines):
+            if line.going:
+                following[k] = line.follow(slopes[k], rises[k])
         if (following == tau).all():
             break
         tau = following
@@ -159,7 +150,7 @@ def ends(small: Small, relative_gap: float, most: int) -> Together:
         if not going.all():
             ended = live[~going]
             u[ended], a[ended], steps[ended] = at.u[~going], at.a[~going], step
-            live, at, small, primal = live[going], at.among(going), small.among(going), primal[going]
-            if not live.size:
+            if not going.any():
                 break
-    return Together(np.array([rows.original(one) for one in u]), a, steps)
+            live, at, small, primal = live[going], at.among(going), small.among(going), primal[going]
+    return Together(rows.original(u), a, steps)

@@ -114,7 +114,7 @@ class ParallelDCD(DualAscent):
     threads: int = 2
     shrinking: bool = True
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if not self.threads >= 1:
             raise ValueError(f"threads must be at least 1; got {self.threads!r}")
 
