@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 from saddlesvm import register_estimator
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_labels, check_weights
-from saddlesvm.estimators.base import all_or_nothing
-from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.base import Training, all_or_nothing
+from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Squared
 

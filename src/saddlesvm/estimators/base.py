@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import chain
 from operator import attrgetter
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
@@ -25,8 +25,9 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.splits import has_factors
-from saddlesvm.multiclass.sub_problems import vote
+from saddlesvm.multiclass.sub_problems import SubProblem, vote
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
@@ -154,6 +155,14 @@ def all_or_nothing(
         return fitted
 
     return whole
+
+
+class Training(NamedTuple):
+    """The training problem of a model: its sub-problems, their loss, and the weights of the rows."""
+
+    problems: Sequence[SubProblem]
+    loss: Loss
+    weights: np.ndarray | None
 
 
 class TakesSparse:

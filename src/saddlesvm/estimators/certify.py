@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -11,12 +11,15 @@ from scipy import sparse
 
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_labels, check_targets, check_weights, codes_among
-from saddlesvm.estimators.base import class_factors
-from saddlesvm.estimators.kernel_machine import coefficients_of, duals_of
+from saddlesvm.estimators.base import Classes, Training, class_factors
+from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
 from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.multiclass.splits import each_class, has_factors, sub_problems_of
+from saddlesvm.estimators.svc import SVC, NuSVC
+from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
+from saddlesvm.multiclass.splits import each_class, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
@@ -25,11 +28,10 @@ from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_apart, evaluate_kernel, nearest_feasible
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.nu import PLAIN, Machine, Novelty, NuClassification, NuRegression
+from saddlesvm.problem.nu import Machine
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.problem import Problem, is_classification, resolve_C
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.kernels import Kernel, resolve_gamma
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
@@ -247,9 +249,9 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     return own.certificate.bounded_by(better) if better.dual > own.certificate.dual else own.certificate
 
 
-KINDS = ("KernelSVC", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (KernelSVC, SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
+POSING = ("kernel", "degree", "gamma", "coef0", "C", "nu", "epsilon")  # scikit-learn's parameters that pose a problem
 NEXT_TO_NOTHING = 1e-200  # a weight that no sum notices
-OWN = __name__.partition(".")[0]
 
 
 def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Certificate:
@@ -307,18 +309,21 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     X = np.asarray(X, dtype=np.float64) if precomputed else inputs.in_order(inputs.as_floats(inputs.as_design(X)))
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
-    kernel, loss, machine = kernel_of(model, X, weights), loss_of(model, name), machine_of(model, name)
-    codes, factors = None, None
+    own, codes, factors = posing(model, name), None, None
+    loss, machine = own.check_options(), own.machine()
+    # the "scale" of scikit-learn's does not count row weights
+    kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
+    options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
     if hasattr(model, "classes_"):
         codes = codes_among(check_labels(y, n), model.classes_)
         weights, factors = _class_weights(model, name, codes, weights)
     found = []
     for sub, beta, intercept in zip(_subs(model, name, codes, y, n, factors), *coefficients_of(model, n), strict=True):
-        own = sub.row_weights(weights)
+        row_weights = sub.row_weights(weights)
         if hasattr(model, "multipliers_") and sub.members is not None:
-            sub, own = _with_landmarks(sub, model.support_, weights)
+            sub, row_weights = _with_landmarks(sub, model.support_, weights)
         problem, chosen = make_kernel_problem(
-            X, kernel, sub.y, loss, weights=own, members=sub.members, **options_of(model, name)
+            X, kernel, sub.y, loss, weights=row_weights, members=sub.members, **options
         )
         rest = np.delete(beta, chosen)
         if rest.any():
@@ -334,67 +339,33 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     return found
 
 
-def kernel_of(model: Any, X: Any, weights: np.ndarray | None) -> Kernel:
-    """The kernel that a fitted model has; scikit-learn's ``gamma="scale"`` does not count row weights."""
-    if hasattr(model, "kernel_"):
-        own: Kernel = model.kernel_
-        return own
-    gamma = 1.0 if model.kernel == "precomputed" else resolve_gamma(model.gamma, X, None)
-    return Kernel(model.kernel, gamma, model.degree, model.coef0)
-
-
-def loss_of(model: Any, name: str) -> Loss:
-    """The loss of a machine; those with nu have one of their own."""
-    if name == "SVR":
-        return make_loss(getattr(model, "loss", "epsilon_insensitive"), epsilon=model.epsilon)
-    if name in ("SVC", "KernelSVC"):
-        return make_loss(getattr(model, "loss", "hinge"), width=getattr(model, "width", 1.0))
-    return make_loss("hinge")
-
-
-def machine_of(model: Any, name: str) -> Machine:
-    """The machine that poses a model's problem."""
-    kinds: dict[str, Callable[[float], Machine]] = {
-        "NuSVC": NuClassification, "NuSVR": NuRegression, "OneClassSVM": Novelty,
-    }  # fmt: skip
-    return kinds[name](float(model.nu)) if name in kinds else PLAIN
-
-
-def options_of(model: Any, name: str) -> dict[str, Any]:
-    """C or lambda, and the intercept, as problems take them."""
-    kind: InterceptName = "free"
-    if not getattr(model, "fit_intercept", True) or getattr(model, "intercept", "free") == "none":
-        kind = "none"
-    elif getattr(model, "intercept", "free") == "regularized":
-        kind = "regularized"
-    lam = getattr(model, "lam", None)
-    has_C = name not in ("NuSVC", "OneClassSVM")  # scikit-learn's have a C that means nothing
-    strength = {"lam": lam} if lam is not None else {"C": finite_C(model) if has_C else 1.0}
-    return {"intercept": kind, "scale": float(getattr(model, "intercept_scaling", 1.0)), **strength}
-
-
-def finite_C(model: Any) -> float:
-    """The C of a model; of a hard margin one that no multiplier reaches, whose optimum is the same."""
-    C = float(getattr(model, "C_", model.C))
-    return C if np.isfinite(C) else 2.0 * float(np.abs(duals_of(model)).max(initial=1.0))
+def posing(model: Any, name: str) -> Any:
+    """A machine of this package that poses the problem of a fitted one: itself, or that of the same name, whose
+    infinite C is a finite one that no multiplier reaches."""
+    if isinstance(model, KernelMachine):
+        return model
+    given = model.get_params(deep=False)
+    made = KINDS[name](**{one: given[one] for one in POSING if one in given})
+    if np.isinf(made.C):
+        made.C_ = 2.0 * float(np.abs(duals_of(model)).max(initial=1.0))
+    return made
 
 
 def _class_weights(
     model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The weights of the rows, and the factors of classes that have a sub-problem of their own."""
-    ours = type(model).__module__.partition(".")[0] == OWN
-    if model.class_weight is None or (name == "NuSVC" and not ours):  # scikit-learn's ignores them
+    if isinstance(model, Classes):
+        return model._times_class_weights(weights, codes, way_of(model))
+    if model.class_weight is None or name == "NuSVC":  # scikit-learn's ignores them
         return weights, None
-    factors = class_factors(model.class_weight, model.classes_, codes, weights if ours else None)
-    if has_factors(multi_class_of(model, name), model.classes_.size):
-        return weights, factors
+    factors = class_factors(model.class_weight, model.classes_, codes, None)
     return factors[codes] * (1.0 if weights is None else weights), None
 
 
-def multi_class_of(model: Any, name: str) -> str:
+def way_of(model: Any) -> str:
     """The way in which a model splits its classes."""
-    return str(model.multi_class) if name == "KernelSVC" else "ovo"
+    return str(getattr(model, "multi_class", "ovo"))
 
 
 def _subs(
@@ -404,7 +375,7 @@ def _subs(
     if codes is None:
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))
         return
-    way = multi_class_of(model, name) if model.classes_.size > 2 else "ovr"
+    way = way_of(model) if model.classes_.size > 2 else "ovr"
     yield from sub_problems_of(way, codes, model.classes_, factors=factors)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_weights
-from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.register import (
     KERNEL,
@@ -202,7 +202,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         weights, factors = self._weights(sample_weight, codes, self.multi_class)
         self.kernel_ = self._made_kernel(X, sample_weight)
         problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)
-        results = self._results(X, problems, loss, weights)
+        results = self._results(X, Training(problems, loss, weights))
         self._keep_expansions(results)
         self.support_vectors_ = self._rows_of_support(X)
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -12,19 +11,19 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import COMMON, Estimator
+from saddlesvm.estimators.base import COMMON, Estimator, Training
 from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.register import KernelOptions
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
-from saddlesvm.multiclass.sub_problems import SubProblem, workers
+from saddlesvm.multiclass.sub_problems import workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
-from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, one_of
+from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.randomness import seed_of
 
 GAMMA = Allowed(
@@ -79,6 +78,11 @@ class KernelMachine(Estimator, KernelOptions):
     def _made_solver(self) -> Any:
         return make_kernel_solver(self.solver)
 
+    @internal
+    def machine(self) -> Machine:
+        """How the problem is posed over the rows."""
+        return PLAIN
+
     @property
     def _intercept_kind(self) -> str:
         """The name of the intercept that the model has."""
@@ -107,14 +111,7 @@ class KernelMachine(Estimator, KernelOptions):
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
     def _solve(
-        self,
-        X: Any,
-        problems: Sequence[SubProblem],
-        loss: Loss,
-        weights: np.ndarray | None,
-        machine: Machine = PLAIN,
-        order: np.ndarray | None = None,
-        multipliers: Any = None,
+        self, X: Any, posed: Training, order: np.ndarray | None = None, multipliers: Any = None
     ) -> list[FitResult]:
         """Fit every sub-problem under one progress bar.
 
@@ -125,7 +122,7 @@ class KernelMachine(Estimator, KernelOptions):
         multipliers : CSR array of shape (problems, n), optional
             Feasible ones times C to begin from, of rows in the user's order: their certificate may suffice.
         """
-        solver = self._made_solver()
+        (problems, loss, weights), solver = posed, self._made_solver()
         limits = self._limits(solver)
         if self.exact_tol is not None:
             limits = dataclasses.replace(limits, tol=self.exact_tol, certify_start=multipliers is not None)
@@ -140,7 +137,7 @@ class KernelMachine(Estimator, KernelOptions):
             X=X,
             kernel=self.kernel_,
             loss=loss,
-            machine=machine,
+            machine=self.machine(),
             options={
                 "weights": weights,
                 "intercept": self._intercept_kind,
@@ -156,19 +153,12 @@ class KernelMachine(Estimator, KernelOptions):
         self._keep_for_a_start(None)
         return results
 
-    def _results(
-        self,
-        X: Any,
-        problems: Sequence[SubProblem],
-        loss: Loss,
-        weights: np.ndarray | None,
-        machine: Machine = PLAIN,
-    ) -> list[FitResult]:
+    def _results(self, X: Any, posed: Training) -> list[FitResult]:
         """The results of all sub-problems, over landmarks if requested, with the :class:`Coefficients` of rows."""
         count = wanted(self, X)
-        found = approximated(self, X, problems, loss, weights, count, machine) if count else None
+        found = approximated(self, X, posed, count) if count else None
         if found is None or self.exact_tol is not None:
-            return self._solve(X, problems, loss, weights, machine, None, None if found is None else found.multipliers)
+            return self._solve(X, posed, None, None if found is None else found.multipliers)
         self._keep_for_a_start(found.multipliers)
         each: list[Any] = [Coefficients(found.landmarks.rows, values) for values in found.coefficients]
         return [dataclasses.replace(one, coef=coef) for one, coef in zip(found.results, each, strict=True)]
@@ -237,26 +227,29 @@ def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
     ValueError
         The model has support vectors in more rows.
     """
-    dual = duals_of(model)
     intercept, support = np.ravel(model.intercept_), np.asarray(model.support_)
     if support.size and support.max() >= n:
         raise ValueError(f"the model has a support vector in row {support.max()}; X has {n} rows")
 
-    def spread(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def spread(values: np.ndarray) -> np.ndarray:
         beta = np.zeros(n)
-        beta[rows] = values
+        beta[support] = values
         return beta
 
-    K = model.classes_.size if hasattr(model, "classes_") else 0
-    if K <= 2 or hasattr(model, "multi_class"):
-        return [spread(support, row) for row in dual], intercept.tolist()
-    if dual.shape[0] == K * (K - 1) // 2:  # over landmarks: each pair has all
-        return [spread(support, -row) for row in dual], (-intercept).tolist()
-    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
-    parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
-    found = []
-    for i, j in combinations(range(K), 2):
-        beta = spread(support[parts[i]], -dual[j - 1, parts[i]])
-        beta[support[parts[j]]] = -dual[i, parts[j]]
-        found.append(beta)
-    return found, (-intercept).tolist()
+    if not hasattr(model, "classes_") or model.classes_.size <= 2 or hasattr(model, "multi_class"):
+        return list(map(spread, duals_of(model))), intercept.tolist()
+    return list(map(spread, -pair_duals(model))), (-intercept).tolist()
+
+
+def pair_duals(model: Any) -> np.ndarray:
+    """The coefficients of the support vectors in each pair's score, shape (pairs, n_support): a model keeps, as
+    scikit-learn's do, those of a vector against each of the other classes."""
+    kept, K = duals_of(model), model.classes_.size
+    pairs = list(combinations(range(K), 2))
+    if len(kept) == len(pairs):  # two classes, or landmarks, of which each pair has all
+        return kept
+    ends, found = np.concatenate([[0], np.cumsum(model.n_support_)]), np.zeros((len(pairs), kept.shape[1]))
+    for row, (i, j) in zip(found, pairs, strict=True):
+        row[ends[i] : ends[i + 1]] = kept[j - 1, ends[i] : ends[i + 1]]
+        row[ends[j] : ends[j + 1]] = kept[i, ends[j] : ends[j + 1]]
+    return found

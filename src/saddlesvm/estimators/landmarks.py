@@ -8,21 +8,19 @@ dual variables, and the other landmarks are drawn among those. There the approxi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.estimators.base import Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
-from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.kernel_certificate import SpanPoint, certificate_over_span
-from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.nu import PLAIN, Machine, Novelty
+from saddlesvm.problem.nu import Novelty
 from saddlesvm.problem.rounding import UNIT, gamma
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors, projected_squares
 from saddlesvm.rows.kernels import Matrix, expand
@@ -98,15 +96,7 @@ def wanted(model: Any, X: Matrix) -> int:
     return max(most, TWICE)
 
 
-def approximated(
-    model: Any,
-    X: Matrix,
-    problems: Sequence[SubProblem],
-    loss: Loss,
-    weights: np.ndarray | None,
-    count: int,
-    machine: Machine = PLAIN,
-) -> Approximation:
+def approximated(model: Any, X: Matrix, posed: Training, count: int) -> Approximation:
     """Fit a machine over landmarks.
 
     Parameters
@@ -114,12 +104,9 @@ def approximated(
     model : KernelSVC, SVC, SVR or OneClassSVM
         With its ``kernel_``.
     X : array or CSR matrix of shape (n, d)
-    problems : sequence of SubProblem
-    loss : Loss
-    weights : ndarray of shape (n,), optional
+    posed : Training
     count : int
         Landmarks.
-    machine : Machine
     """
     begun, kernel = clock(), model.kernel_
     random = np.random.RandomState(seed_of(model.random_state))
@@ -131,9 +118,9 @@ def approximated(
         most = limits.max_time
         left = None if most is None else max(most - (clock() - begun) - reserve, LEAST_TIME * most)
         own = dataclasses.replace(limits, tol=tol, max_time=left)
-        return feature_fits(model, rows, problems, loss, weights, machine, solver, own)
+        return feature_fits(model, rows, posed, solver, own)
 
-    pool = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    pool = np.arange(X.shape[0]) if posed.weights is None else np.flatnonzero(posed.weights)
     first = count if count < TWICE else count // FIRST
     some = np.sort(random.permutation(pool)[: max(POOL * first, TWICE)])
     drawn = draw_landmarks(kernel, X, some, first, random)
@@ -199,33 +186,23 @@ def _projected(landmarks: Landmarks, X: Matrix, errors: KernelErrors, duals: spa
 
 
 def feature_fits(
-    model: Any,
-    rows: MemoryRows,
-    problems: Sequence[SubProblem],
-    loss: Loss,
-    weights: np.ndarray | None,
-    machine: Machine,
-    solver: Any,
-    limits: Limits | None = None,
+    model: Any, rows: MemoryRows, posed: Training, solver: Any, limits: Limits | None = None
 ) -> LinearFits:
     """The fits of a machine's sub-problems over rows of features.
 
     Parameters
     ----------
     model : KernelSVC, SVC, SVR or OneClassSVM
-        Whose intercept, limits, seed and callbacks count.
+        Whose machine, intercept, limits, seed and callbacks count.
     rows : MemoryRows
         With the virtual feature of the intercept.
-    problems : sequence of SubProblem
-    loss : Loss
-    weights : ndarray of shape (n,), optional
-    machine : Machine
-        How a problem is posed over its rows: as it is, or as the one-class machine.
+    posed : Training
     solver : Solver
         The one-class machine has Newton's method, whatever is given.
     limits : Limits, optional
         Those of the model when left out.
     """
+    (problems, loss, weights), machine = posed, model.machine()
     intercept = make_intercept(model._intercept_kind, rows.X.bias)
     if isinstance(machine, Novelty):
         heavy = float(rows.norms.size) if weights is None else float(weights.sum())

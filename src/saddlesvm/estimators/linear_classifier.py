@@ -17,9 +17,9 @@ from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_indicator, check_labels, check_weights, codes_among
-from saddlesvm.estimators.base import Classes, all_or_nothing
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
-from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.scikit_learn import ClassifierMixin

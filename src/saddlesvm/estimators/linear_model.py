@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Estimator, TakesSparse
+from saddlesvm.estimators.base import Estimator, TakesSparse, Training
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
 from saddlesvm.estimators.register import LinearOptions
@@ -26,7 +26,7 @@ from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
-from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
+from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
@@ -71,14 +71,6 @@ def strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> To
             found[a, b], found[b, a] = largest(-w, values), largest(w, values)
         return found
     return {label: largest(w, values) for label, w, values in zip(classes, W, columns, strict=True)}
-
-
-class Training(NamedTuple):
-    """The training problem of a linear model: its sub-problems, their loss, and the weights of the rows."""
-
-    problems: Sequence[SubProblem]
-    loss: Loss
-    weights: np.ndarray | None
 
 
 DUAL_BYTES = 12  # of a dual variable in a CSR array

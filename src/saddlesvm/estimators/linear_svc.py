@@ -9,10 +9,10 @@ import numpy as np
 
 from saddlesvm.data.door import check_labels, encoded, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
+from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.linear_classifier import LinearClassifier
-from saddlesvm.estimators.linear_model import Training
 from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_estimator
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits

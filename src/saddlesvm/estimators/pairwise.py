@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
-from saddlesvm.estimators.base import Classes, all_or_nothing, class_factors
-from saddlesvm.estimators.kernel_machine import duals_of
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors
+from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import PairOptions
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.estimators.svm import SVM, TRUTH
@@ -23,8 +23,6 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
 from saddlesvm.problem.kernel import MIDDLE, has_shared
-from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.lazy import internal
@@ -84,7 +82,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = self._made_kernel(X, sample_weight)
-        results = self._results(X, Pairs(codes, self.classes_), loss, weights, self._machine())
+        results = self._results(X, Training(Pairs(codes, self.classes_), loss, weights))
         self._keep_pairs(codes, results)
         self._keep_vectors(X, results)
         worst_outcome(results).warn(stacklevel=4)
@@ -101,15 +99,15 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
         return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
 
-    def _solve(
-        self, X: Any, problems: Any, loss: Loss, weights: Any, machine: Machine = PLAIN, order: Any = None, *rest: Any
-    ) -> list[FitResult]:
+    def _solve(self, X: Any, posed: Training, order: Any = None, multipliers: Any = None) -> list[FitResult]:
         """Solve the problems of all pairs, over the rows class by class where they share a kernel matrix."""
+        problems: Any = posed.problems
         if not self._shares(X) or problems.sorted:
-            return super()._solve(X, problems, loss, weights, machine, order, *rest)
+            return super()._solve(X, posed, order, multipliers)
         order = np.argsort(problems.codes, kind="stable")
-        pairs, weights = Pairs(problems.codes[order], self.classes_), None if weights is None else weights[order]
-        results = super()._solve(X[order], pairs, loss, weights, machine, order, *rest)
+        weights = None if posed.weights is None else posed.weights[order]
+        sorted_ones = Training(Pairs(problems.codes[order], self.classes_), posed.loss, weights)
+        results = super()._solve(X[order], sorted_ones, order, multipliers)
         return [
             replace(one, coef=Coefficients(order[one.coef.rows], one.coef.values))  # type: ignore[attr-defined,arg-type]
             for one in results
@@ -268,12 +266,4 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
     @internal
     def problem_duals(self) -> np.ndarray:
         """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
-        K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
-        own = duals_of(self)
-        if own.shape[0] == K * (K - 1) // 2:
-            return own
-        dual = np.zeros((K * (K - 1) // 2, self.support_.size))
-        for k, (i, j) in enumerate(combinations(range(K), 2)):
-            dual[k, ends[i] : ends[i + 1]] = own[j - 1, ends[i] : ends[i + 1]]
-            dual[k, ends[j] : ends[j + 1]] = own[i, ends[j] : ends[j + 1]]
-        return dual
+        return pair_duals(self)

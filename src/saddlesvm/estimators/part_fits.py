@@ -17,8 +17,9 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data.door import encoded
+from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.calibration import calibrated
-from saddlesvm.estimators.linear_model import LinearModel, Training
+from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import MemoryRows
 from saddlesvm.problem.loss import is_smooth

@@ -245,5 +245,6 @@ callbacks, warm_start, checkpoint
         heavy = np.bincount(codes, weights)
         return {"nu": min(self.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))}
 
-    def _machine(self) -> Machine:
+    def machine(self) -> Machine:
+        """The margin that the share of errors decides."""
         return NuClassification(float(self.nu))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_targets, check_weights
-from saddlesvm.estimators.base import all_or_nothing
+from saddlesvm.estimators.base import Training, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.landmarks import feature_fits
 from saddlesvm.estimators.register import (
@@ -31,7 +30,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
 from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.nu import PLAIN, SHORTFALL, Machine, Novelty, NuRegression
+from saddlesvm.problem.nu import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
@@ -74,20 +73,18 @@ class SVM(KernelMachine, SVMOptions):
         if self._has_hard_margin() and self.approximation is not None:
             raise ValueError("C=inf needs the exact kernel: leave approximation out")
 
-    def _solve(
-        self, X: Any, problems: Sequence[SubProblem], loss: Loss, weights: np.ndarray | None, *rest: Any
-    ) -> list[FitResult]:
+    def _solve(self, X: Any, posed: Training, *start: Any) -> list[FitResult]:
         """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded by it.
 
         The optimum is then that of every larger C.
         """
         self.__dict__.pop("C_", None)
         if not self._has_hard_margin():
-            return super()._solve(X, problems, loss, weights, *rest)
+            return super()._solve(X, posed, *start)
         for C in STRONGER:
             self.C_ = C
-            results = super()._solve(X, problems, loss, weights, *rest)
-            if any(result.outcome in EARLY for result in results) or not reaches(results, weights):
+            results = super()._solve(X, posed, *start)
+            if any(result.outcome in EARLY for result in results) or not reaches(results, posed.weights):
                 return results
         raise ValueError(
             "C=inf asks for a model that keeps every row out of the margin (or inside the tube), and no value of C up "
@@ -104,10 +101,6 @@ class SVM(KernelMachine, SVMOptions):
         """0 where the gap asked for was proven, else 1."""
         return 0 if self.outcome_ is Outcome.CERTIFIED else 1
 
-    def _machine(self) -> Machine:
-        """How the problem is posed over the rows."""
-        return PLAIN
-
     def _made_solver(self) -> Any:
         solver = super()._made_solver()
         if self.solver == "auto" and not self.shrinking:
@@ -118,7 +111,7 @@ class SVM(KernelMachine, SVMOptions):
         """Solve a single problem over checked rows, and keep it."""
         weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
-        [result] = self._results(X, [SubProblem(0, "", y)], loss, weights, self._machine())
+        [result] = self._results(X, Training([SubProblem(0, "", y)], loss, weights))
         self._keep_one(result, result.coef)
         self._keep_vectors(X, [result])
         result.warn(stacklevel=5)
@@ -344,7 +337,8 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         self._check_kernel()
         return SHORTFALL
 
-    def _machine(self) -> Machine:
+    def machine(self) -> Machine:
+        """The tube that leaves the share out."""
         return NuRegression(float(self.nu))
 
 
@@ -428,17 +422,18 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
             self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL)
         return self
 
-    def _machine(self) -> Machine:
+    def machine(self) -> Machine:
+        """The surface that leaves the share out."""
         return Novelty(float(self.nu))
 
     def _fit_weights(self, X: Any, sample_weight: Any) -> None:
         """Solve the problem of the linear kernel over the weights of the features, which many rows do not slow down."""
         weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
-        one = [SubProblem(0, "", np.zeros(X.shape[0]))]
+        one = Training([SubProblem(0, "", np.zeros(X.shape[0]))], SHORTFALL, weights)
         demand_room_for_weights(X.shape[1] + 1)
         rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
-        [result] = self._shown(feature_fits(self, rows, one, SHORTFALL, weights, self._machine(), self._made_solver()))
+        [result] = self._shown(feature_fits(self, rows, one, self._made_solver()))
         self._keep_for_a_start(None)
         [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
         support = np.flatnonzero(multipliers)
