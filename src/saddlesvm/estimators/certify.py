@@ -19,11 +19,10 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
-from saddlesvm.multiclass.splits import each_class, sub_problems_of
+from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_apart, evaluate_kernel, nearest_feasible
 from saddlesvm.problem.losses import Loss, make_loss
@@ -31,7 +30,6 @@ from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.nu import Machine
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.problem import Problem, is_classification, resolve_C
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
@@ -160,7 +158,7 @@ def certify(
             raise ValueError(f"dual has shape {dual.shape}; these weights and rows need {(len(model.coef_), n)}")
         if not np.isfinite(dual).all():
             raise ValueError("dual must hold finite numbers")
-    return Certificate.total(_certificates(model, posed, design, model._posed(), dual, refine))
+    return Certificate.total(_certificates(model, posed, design, None, dual, refine))
 
 
 def certify_model(
@@ -190,19 +188,15 @@ def certify_model(
     """
     check("refine", refine, COUNT)
     design = X if isinstance(X, Passes) else inputs.as_design(X)
-    own = C is None and lam is None
-    duals = getattr(model, "dual_coef_", None) if own else None
-    duals = None if duals is None or duals.shape[1] != design.shape[0] else duals
-    posed = model.training_problems(y, sample_weight, design.shape[0])
-    return _certificates(model, posed, design, model._posed() if own else {"C": C, "lam": lam}, duals, refine)
+    own, n = C is None and lam is None, design.shape[0]
+    posed, duals = model.training_problems(y, sample_weight, n), model.duals_for(n) if own else None
+    return _certificates(model, posed, design, None if own else {"C": C, "lam": lam}, duals, refine)
 
 
 def _certificates(
-    model: LinearModel, posed: Training, design: Any, strength: dict[str, Any], duals: Any, refine: int
+    model: LinearModel, posed: Training, design: Any, strength: dict[str, Any] | None, duals: Any, refine: int
 ) -> list[Certificate]:
     """The certificates of a model's weights, one for each of the problems."""
-    kind = model._intercept_kind()
-    bias = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
     W, offsets = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
     needed = sum(sub.n_vectors for sub in posed.problems)
     allowed = {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}  # a joint machine of two classes
@@ -210,27 +204,16 @@ def _certificates(
         raise ValueError(f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}")
     if offsets.shape not in ((1,), W.shape[:1]) or not (np.isfinite(W).all() and np.isfinite(offsets).all()):
         raise ValueError("coef and intercept must be finite numbers, with an intercept for each vector of weights")
-    plain = design.with_feature(bias) if isinstance(design, Passes) else rows.as_rows(design, bias)
-    options = dict(weights=posed.weights, intercept=kind, norms=inputs.finite_norms(plain), **strength)
-    W = np.column_stack([W, np.broadcast_to(offsets / (bias or 1.0), W.shape[:1])])
-    found = []
-    for sub in posed.problems:
-        problem = sub.problem(plain, posed.loss, **options)
-        found.append(_judged(problem, _point(sub, problem, W, duals), refine))
-    return found
+    problems = model.problems_over(design, posed, strength)
+    return [_judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems]
 
 
-def _point(sub: SubProblem, problem: Problem, W: np.ndarray, duals: Any) -> Point:
+def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: Any) -> Point:
     """The model's weights and, if it has one, its dual point, as the sub-problem has them."""
-    if isinstance(problem, JointProblem):
-        w = each_class(W)
-    else:
-        w = W[sub.index]
-        duals = None if duals is None else duals[[sub.index]]
     if duals is None:
         return Point(w)
-    start = sub.start(problem, duals.toarray() if hasattr(duals, "toarray") else duals, problem.C, w)
-    return Point(w, start.alpha)
+    own = dense_weights(duals if isinstance(problem, JointProblem) else duals[[sub.index]])
+    return Point(w, sub.start(problem, own, problem.C, w).alpha)
 
 
 def _judged(problem: Problem, point: Point, refine: int) -> Certificate:

@@ -92,15 +92,9 @@ class OwnRows:
     def problem(self, k: int) -> tuple[Problem, np.ndarray]:
         """Sub-problem k with all rows as members, those of weight zero too, and the model's weights of it."""
         model = self.model
-        problem = self.posed.problems[k].problem(
-            self.rows.X,
-            self.posed.loss,
-            C=model._fitted_C,
-            weights=self.posed.weights,
-            intercept=self.kind,
-            norms=self.rows.norms,
-        )
-        problem = replace(problem, members=np.arange(self.design.shape[0]))
+        options = {"C": model._fitted_C, "weights": self.posed.weights, "intercept": self.kind}
+        problem = self.rows.problem(self.posed.problems[k], self.posed.loss, options)
+        problem = replace(problem, threads=1, members=np.arange(self.design.shape[0]))
         return problem, np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
 
     def gap(self, k: int) -> float:

@@ -12,9 +12,10 @@ import numpy as np
 
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_target_columns, check_targets, check_weights, has_columns
-from saddlesvm.estimators.accountable import Accountable, check_canonical, gathered, make_canonical
+from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
+from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks

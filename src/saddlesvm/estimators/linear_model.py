@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from operator import attrgetter
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import inputs
 from saddlesvm.estimators.base import Estimator, TakesSparse, Training
 from saddlesvm.estimators.diagnosis import scale_hint, separability
-from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers
+from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers, weights_of
 from saddlesvm.estimators.register import LinearOptions
 from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
@@ -25,10 +25,12 @@ from saddlesvm.multiclass.linear_fit import FileRows, LinearFits, MemoryRows, in
 from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
+from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights, linear_scores
@@ -284,6 +286,28 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         """The regularised risk problem behind one of the sub-problems `posed`, over rows of :meth:`rows_for_parts`."""
         options = {"weights": posed.weights, "intercept": self._intercept_kind(), **self._posed()}
         return ready.problem(sub, posed.loss, options)
+
+    @internal
+    def problems_over(
+        self, X: Any, posed: Training, strength: dict[str, Any] | None = None
+    ) -> Iterator[tuple[SubProblem, Problem, np.ndarray]]:
+        """Each of the sub-problems `posed` of a fitted model, its problem over rows of shape (n, d), and the model's
+        weights of it. The virtual feature has the value that the user asked for; `strength` takes the place of the
+        model's own, and of its penalty."""
+        kind = self._intercept_kind()
+        value = float(self.intercept_scaling) if intercept_kind(kind).present else 0.0
+        plain = X.with_feature(value) if isinstance(X, Passes) else as_rows(X, value)
+        options = {"weights": posed.weights, "intercept": kind, "norms": inputs.finite_norms(plain)}
+        W = weights_of(self, value)
+        for sub in posed.problems:
+            problem = sub.problem(plain, posed.loss, **options | (strength or self._posed()))
+            yield sub, problem, splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index]
+
+    @internal
+    def duals_for(self, n: int) -> Any:
+        """``dual_coef_``, if the model has that of n rows."""
+        duals = getattr(self, "dual_coef_", None)
+        return None if duals is None or duals.shape[1] != n else duals
 
     @internal
     def judge_part(

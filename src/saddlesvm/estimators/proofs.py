@@ -1,21 +1,13 @@
-"""Proofs to hand over: a model, what its bound needs, and the claims, for :mod:`saddlesvm.checker` to check.
-
-The rows that a model has after it forgot some, or learned more: the data as they are, and the numbers of the rows.
-
-Rows are forgotten without a copy of the others. A model in memory keeps its problems over all rows of the fit, whose
-members become fewer, and what passes over them have found (:mod:`saddlesvm.answers.steps`). The remaining rows are
-put together where something asks for them, and after many of them are gone.
-"""
+"""Proofs to hand over: a model, what its bound needs, and the claims, for :mod:`saddlesvm.checker` to check."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,28 +15,19 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import checker
-from saddlesvm.answers.steps import KeptPoint, can_come_nearer
 from saddlesvm.data import inputs
 from saddlesvm.data.door import has_columns
-from saddlesvm.estimators.automatic_C import made_automatic
-from saddlesvm.estimators.proven import Data, problems_of, weights_of
-from saddlesvm.multiclass.linear_fit import End, MemoryRows
-from saddlesvm.multiclass.splits import SPLITS, each_class
+from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Evaluation, Point, evaluate
-from saddlesvm.problem.intercepts import intercept_kind
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, bounds, is_smooth, loss_name
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
-from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.rounding import UNIT
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.solvers.automatic.auto import FINISH, Auto
 
 FORMAT = 1  # of proof files
 SAME = 1e-10  # a multiplier so near to the slope of its loss, relative to the largest, is not listed
@@ -62,27 +45,6 @@ Multipliers = dict[str, list[str]]
 Rows = list[dict[int, float]]
 
 
-class Posed(NamedTuple):
-    """The parts of a proof: the rows with their virtual feature, the problems, and the weights of the model.
-
-    Attributes
-    ----------
-    X : Dense or CSR
-    training : Training
-        Of :mod:`saddlesvm.estimators.linear_model`.
-    options : dict
-        Of the problems.
-    W : ndarray of shape (n_problems, d + 1)
-    duals : CSR array, ndarray or None
-    """
-
-    X: Any
-    training: Any
-    options: dict[str, Any]
-    W: np.ndarray
-    duals: Any
-
-
 def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: dict[str, Any] | None = None) -> Proof:
     """A proof that a fitted linear model is near its optimum; :meth:`LinearSVC.proof` says what of."""
     check_is_fitted(model)
@@ -93,10 +55,10 @@ def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: di
         raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
     training = model.training_problems(y, sample_weight, design.shape[0])
     stated = _stated_problem(model, training.loss, design.shape[1])
-    posed = _posed(model, design, training)
+    posed, duals = list(model.problems_over(design, training)), model.duals_for(design.shape[0])
     table, labels = rows_of(design), labels_of(y, stated["text"])
     for slack in SLACKS:
-        parts = [_part(sub, posed, slack) for sub in training.problems]
+        parts = [_part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed]
         try:
             claim = _claim(*checker.proven(stated, parts, table, labels))
             break
@@ -176,29 +138,29 @@ def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
     }
 
 
-def _posed(model: Any, design: Any, training: Any) -> Posed:
-    kind = model._intercept_kind()
-    scale = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
-    plain = rows.as_rows(design, scale)
-    options = {"weights": training.weights, "intercept": kind, "norms": inputs.finite_norms(plain), **model._posed()}
-    W = np.column_stack([dense_weights(model.coef_), np.atleast_1d(model.intercept_) / (scale or 1.0)])
-    duals = getattr(model, "dual_coef_", None)
-    return Posed(
-        plain, training, options, W, duals if duals is not None and duals.shape[1] == design.shape[0] else None
-    )
+def _part(
+    sub: SubProblem, problem: Problem, w: np.ndarray, weights: np.ndarray | None, duals: Any, slack: float
+) -> dict[str, Any]:
+    """The model of one problem, and what the bound needs.
 
-
-def _part(sub: SubProblem, posed: Posed, slack: float) -> dict[str, Any]:
-    """The model of one problem, and what the bound needs; `slack` is the share that pulls stay inside an l1 norm."""
-    problem = sub.problem(posed.X, posed.training.loss, **posed.options)
-    weights = sub.row_weights(posed.training.weights)
-    multipliers: Multipliers = {}
+    Parameters
+    ----------
+    sub, problem, w
+        A problem of the model, and its weights.
+    weights : ndarray of shape (n,) or None
+        Of the rows in all problems.
+    duals : CSR array, ndarray or None
+        The model's dual variables, those of all problems.
+    slack : float
+        The share that pulls stay inside an l1 norm.
+    """
+    weights, W, at = sub.row_weights(weights), np.atleast_2d(w), None
+    multipliers: Multipliers
     if isinstance(problem, MultinomialProblem):
-        W = each_class(posed.W)
         (at, multipliers), scale = _centred(problem, W), 1.0
     else:
-        W, at = posed.W[[sub.index]], None
-        multipliers, scale = _multipliers(problem, W[0], _given(sub, problem, posed), slack)
+        given = None if duals is None else dense_weights(duals[[sub.index]])[0] / problem.C
+        multipliers, scale = _multipliers(problem, w, given, slack)
     b = W[:, -1] * (problem.scale or 1.0)
     return {
         "w": [list(map(float.hex, one)) for one in W[:, :-1].tolist()],
@@ -208,14 +170,6 @@ def _part(sub: SubProblem, posed: Posed, slack: float) -> dict[str, Any]:
         "multipliers": multipliers,
         "weights": None if weights is None else list(map(float.hex, weights.tolist())),
     }
-
-
-def _given(sub: SubProblem, problem: Problem, posed: Posed) -> np.ndarray | None:
-    """The dual variables of the model, shape (n_all,)."""
-    if posed.duals is None:
-        return None
-    duals = posed.duals[[sub.index]]
-    return np.ravel(duals.toarray() if sparse.issparse(duals) else duals) / problem.C
 
 
 def _multipliers(problem: Problem, w: np.ndarray, given: np.ndarray | None, slack: float) -> tuple[Multipliers, float]:
@@ -294,145 +248,3 @@ def above(exact: Fraction) -> float:
     """The least float that is not below a number."""
     near = float(exact)
     return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
-
-
-FEWEST = 0.7  # share of the rows of a fit below which a fit to the remaining ones, put together, follows
-
-
-@dataclass
-class Remaining:
-    """Rows of a fit that a model still has, and its points over them; no points where only a fit leads on.
-
-    Attributes
-    ----------
-    data : Data
-        All rows of the fit.
-    rows : ndarray of shape (m,)
-        The numbers of the remaining ones, ascending.
-    points : list of KeptPoint
-        One for each sub-problem.
-    """
-
-    data: Data
-    rows: np.ndarray
-    points: list[KeptPoint]
-
-    def part(self) -> Data:
-        """The remaining rows: a copy, where some are gone."""
-        return self.data if self.rows.size == self.data.X.shape[0] else part(self.data, self.rows)
-
-
-def part(data: Data, rows: np.ndarray) -> Data:
-    """Some of the rows, in memory."""
-    weights = None if data.sample_weight is None else np.asarray(data.sample_weight)[rows]
-    return Data(data.X[rows], np.asarray(data.y)[rows], weights)
-
-
-def joined(first: Data, second: Data) -> Data:
-    """The rows of both, one below the other; a weight that is not given is 1 where the others are."""
-    either = sparse.issparse(first.X) or sparse.issparse(second.X)
-    X = sparse.vstack([first.X, second.X], format="csr") if either else np.concatenate([first.X, second.X])
-    y = np.concatenate([np.asarray(first.y), np.asarray(second.y)])
-    if first.sample_weight is None and second.sample_weight is None:
-        return Data(X, y, None)
-    own = [np.ones(one.X.shape[0]) if one.sample_weight is None else one.sample_weight for one in (first, second)]
-    return Data(X, y, np.concatenate(own))
-
-
-def remaining_of(model: Any, data: Data, ended: bool) -> Remaining | None:
-    """All rows of a fitted model, ready to be forgotten; None for models and problems that need a fit for that. `ended`
-    says that the data are those of the last fit in this process, which has left its problems behind.
-
-    These are models whose options ask for the course of a fit, or for more than weights; and problems whose constants
-    depend on the number of rows, or whose dual variables have a given sum.
-    """
-    asked = (model.max_iter, model.max_time, model.checkpoint, model.callbacks or None, model.lam)
-    plain = all(one is None for one in asked) and model.keep == "best" and model.gap == 0.0
-    plain = plain and not getattr(model, "probability", False) and made_automatic(model.C) is None
-    plain = plain and getattr(model, "class_weight", None) is None and getattr(model, "multi_class", "ovr") in SPLITS
-    if not (plain and isinstance(model._made_solver(), Auto)):
-        return None
-    ends: list[End] = model.ends_of_fits() if ended else []
-    problems = [one.problem for one in ends] or problems_of(model, data)
-    if problems is None or len(problems) != len(model.certificates_) or not all(map(_holds, problems)):
-        return None
-    own = _have_duals(model)
-    if not own and not can_come_nearer(problems[0]):
-        return None
-    facts = zip(problems, weights_of(model, problems), model.certificates_, strict=True)
-    factors = [one.equations for one in ends] or [None] * len(problems)
-    points = [
-        KeptPoint(problem, w, model.duals_of(k) / problem.C if own else None, certificate, equations=factors[k])
-        for k, (problem, w, certificate) in enumerate(facts)
-    ]
-    return Remaining(data, np.arange(data.X.shape[0]), points)
-
-
-def _holds(problem: Problem) -> bool:
-    """Whether a point of the problem can be kept."""
-    alone = type(problem) is Problem and not problem.intercept.constrained and not problem.fixed.size
-    return alone and problem.penalty.identity() and isinstance(problem.passes, InMemory)
-
-
-def _have_duals(model: Any) -> bool:
-    """Whether the dual variables of a model are a solver's own, and not those of its weights."""
-    return hasattr(model, "dual_coef_") and not (
-        is_smooth(model.check_options()) and FINISH in vars(model).get("phases_", {})
-    )
-
-
-class Change(NamedTuple):
-    """Fewer rows, and a model of each sub-problem, whose dual variables are those of these rows."""
-
-    left: Remaining
-    models: list[Evaluation]
-
-    def holds(self, tol: float) -> bool:
-        """Whether all relative gaps are at most `tol`."""
-        return all(one.certificate.relative_gap <= tol for one in self.models)
-
-    def start(self) -> dict[str, Any]:
-        """Where a fit goes on from, as its arguments: the dual variables, or the weights where these alone count."""
-        if self.left.points[0].alpha is None:
-            intercepts = np.array([one.intercept for one in self.models])
-            return {"coef_init": np.array([one.coef for one in self.models]), "intercept_init": intercepts}
-        pairs = zip(self.models, self.left.points, strict=True)
-        duals = [sparse.csr_array(point.problem.C * one.alpha[None]) for one, point in pairs]
-        return {"dual_coef_init": sparse.vstack(duals, format="csr")}
-
-
-def without(left: Remaining, gone: np.ndarray, tol: float) -> Change | None:
-    """The rows without those that a mask of shape (m,) selects, and models of them; None where there are no points, or
-    few rows would be left, or a class without any."""
-    if not left.points or left.rows.size - gone.sum() < FEWEST * left.data.X.shape[0]:
-        return None
-    everywhere = np.zeros(left.data.X.shape[0], dtype=bool)
-    everywhere[left.rows[gone]] = True
-    for problem in (point.problem for point in left.points):
-        y = problem.y[problem.members[~everywhere[problem.members]]]
-        if not y.size or (is_classification(problem.loss) and not y.min() < 0.0 < y.max()):
-            return None
-    points, found = zip(*(point.without(everywhere, tol) for point in left.points), strict=True)
-    rows = left.rows[~gone]
-    return Change(Remaining(left.data, rows, [*points]), [replace(one, alpha=one.alpha[rows]) for one in found])
-
-
-def with_more(model: Any, left: Remaining, more: Data) -> Change | None:
-    """The rows with further ones behind them, and models of all; None where there are no points, or for labels of
-    another class."""
-    classes = getattr(model, "classes_", None)
-    if not left.points or has_columns(more.y) or not (classes is None or np.isin(more.y, classes).all()):
-        return None
-    data, n = joined(left.data, more), left.data.X.shape[0]
-    posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
-    first, new = left.points[0].problem, model.rows_for_parts(more.X, 1)
-    ready = MemoryRows(as_rows(data.X, first.scale), np.concatenate([first.norms, new.norms]), first.threads)
-    points, found = [], []
-    for sub, point in zip(posed.problems, left.points, strict=True):
-        problem = model.part_problem(sub, posed, ready)
-        added = problem.members[np.searchsorted(problem.members, n) :]
-        point, one = point.within(problem.among(np.concatenate([point.problem.members, added])), added.size, model.tol)
-        points.append(point)
-        found.append(one)
-    rows = np.concatenate([left.rows, np.arange(n, data.X.shape[0])])
-    return Change(Remaining(data, rows, points), [replace(one, alpha=one.alpha[rows]) for one in found])

@@ -353,7 +353,7 @@ def proof_of_data(model: Any, data: Data) -> Proof:
     enough, tol = enough_for(model.tol), CLOSE
     problems = None if ready is None else problems_of(own, data, ready)
     if problems is not None and len(problems) == len(model.certificates_):
-        found = proof_near(problems, weights_of(model, problems), enough)
+        found = proof_near(problems, weights_of(model, problems[0].scale), enough)
         if found is not None:
             return found
         tol = min(max(tol, gap_for(problems, model.certificates_, enough)), max(model.tol, CLOSE))
@@ -381,9 +381,10 @@ def _copy(model: Any, tol: float = CLOSE) -> Any:
     return own
 
 
-def weights_of(model: Any, problems: list[Problem]) -> np.ndarray:
-    """The weights of a fitted model, shape (k, d + 1): an intercept is divided by the virtual feature."""
-    return np.column_stack([dense_weights(model.coef_), np.ravel(model.intercept_) / (problems[0].scale or 1.0)])
+def weights_of(model: Any, value: float) -> np.ndarray:
+    """The weights of a fitted model, shape (k, d + 1): an intercept is divided by the virtual feature's value."""
+    coef = dense_weights(model.coef_)
+    return np.column_stack([coef, np.broadcast_to(np.ravel(model.intercept_) / (value or 1.0), len(coef))])
 
 
 def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, ready: Any = None) -> Closer:
@@ -397,7 +398,7 @@ def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, read
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
     own.fit_part(data.X, posed, ready)
     problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
-    W = weights_of(own, problems)
+    W = weights_of(own, problems[0].scale)
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
     duals = [own.duals_of(k) if known else None for k in range(len(problems))]
     return Closer(own, problems, proof_of(problems, W, own.certificates_, duals, enough))
