@@ -91,6 +91,14 @@ def test_what_cannot_be_begun_is_refused(options: dict[str, Any], start: dict[st
         LinearSVC(**options).fit(X, y, **start)
 
 
+@pytest.mark.parametrize(("start", "words"), [("coef_init", "start from dual points"), ("dual_coef_init", "'ovr' or")])
+def test_a_joint_hinge_of_two_classes_begins_at_nothing_that_is_given(start: str, words: str) -> None:
+    """Its model has one vector, as those of two classes have, but its problem one for each class."""
+    given = {"coef_init": np.zeros(4), "dual_coef_init": np.zeros(len(NOTES.y))}
+    with pytest.raises(ValueError, match=words):
+        LinearSVC(multi_class="crammer_singer", loss="hinge").fit(NOTES.X, NOTES.y, **{start: given[start]})
+
+
 @pytest.mark.parametrize("T", [1, 2, 40])
 @pytest.mark.parametrize("delay", [0.0, 25.0])
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])

@@ -20,11 +20,8 @@ from saddlesvm.cluster.tasks import Answer, Until, combined, measured, working_u
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.warm_start import from_weights
-from saddlesvm.multiclass.splits import JointSubProblem, each_class, solver_for
-from saddlesvm.problem.certificate import Certificate, Point
-from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.multinomial import MultinomialProblem
+from saddlesvm.multiclass.splits import solver_for
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
 
 TWO = 2  # classes, which a joint machine has one vector for in a model: the second against the first
@@ -71,19 +68,8 @@ def rows_of(answer: Answer, problem: int) -> tuple[Part, int]:
 
 def problem_there(part: Part, number: int, plan: Training) -> Problem:
     """One of the problems over all rows."""
-    if plan.joint is None:
-        problem = part.problem(number, plan.loss, plan.C)
-    else:
-        machine = JointSubProblem(number, "", part.y, part.members(number), part.classes, plan.joint)
-        problem = machine.problem(part.X, plan.loss, C=plan.C, **part.options(number))
+    problem = part.problem(number, plan.loss, plan.C, plan.joint)
     return replace(problem, n=plan.n, uses_lambda=plan.uses_lambda, penalty=plan.penalty, share=plan.share)
-
-
-def start_at(problem: Problem, W: np.ndarray) -> Point | None:
-    """The point to begin at near given weights; None for joint machines that begin at dual points."""
-    if isinstance(problem, MultinomialProblem):
-        return Point(each_class(W))
-    return None if isinstance(problem, JointProblem) else from_weights(problem, W[0])
 
 
 @measured
@@ -95,7 +81,7 @@ def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     solver = solver_for(part.multi_class, "auto")
     seconds = order.until.seconds
     limits = Limits(plan.tol, max_time=seconds if np.isfinite(seconds) else None)
-    start = None if order.near is None else start_at(problem, order.near)
+    start = None if order.near is None else part.sub_problem(number, plan.joint).start_at(problem, order.near)
     with working_until(order.until) as stop:
         result = fit(problem, solver, limits, seed=plan.seed + number, start=start, stop=stop)
     offset = np.ravel(result.intercept) / (problem.scale or 1.0)

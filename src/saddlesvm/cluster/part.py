@@ -20,11 +20,12 @@ from saddlesvm.cluster.splits import Split, best_class, folds_of
 from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_targets, naming_columns
-from saddlesvm.multiclass.splits import has_factors
-from saddlesvm.multiclass.sub_problems import vote
+from saddlesvm.multiclass.splits import JointSubProblem, has_factors
+from saddlesvm.multiclass.sub_problems import SubProblem, vote
 from saddlesvm.problem.intercepts import InterceptName
+from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among
 from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
@@ -116,10 +117,17 @@ class Part(NamedTuple):
         """Bytes of the rows, with labels, weights and norms."""
         return self.X.nbytes + self.y.nbytes + self.weights.nbytes + self.norms.nbytes if self.size else 0
 
-    def problem(self, index: int, loss: Loss, C: float) -> Problem:
-        """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`."""
-        y, options = self.split.labels(self.split.meant(index)[1], self.y), self.options(index)
-        return make_problem(self.X, y, loss, C=C, members=self.members(index), **options)
+    def sub_problem(self, index: int, joint: JointLoss | None = None) -> SubProblem:
+        """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`; that of all classes
+        with a joint loss."""
+        y, members = self.split.labels(self.split.meant(index)[1], self.y), self.members(index)
+        if joint is None:
+            return SubProblem(index, "", y, members)
+        return JointSubProblem(index, "", y, members, self.classes, joint)
+
+    def problem(self, index: int, loss: Loss, C: float, joint: JointLoss | None = None) -> Problem:
+        """The regularised risk problem behind it."""
+        return self.sub_problem(index, joint).problem(self.X, loss, C=C, **self.options(index))
 
     def members(self, index: int) -> np.ndarray | None:
         """The rows that take part in a problem; None for all."""

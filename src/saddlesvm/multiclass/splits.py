@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.fit.warm_start import cut, from_weights
+from saddlesvm.fit.warm_start import cut
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem, one_vs_rest, share_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
@@ -72,9 +72,14 @@ class JointSubProblem(SubProblem):
         assert isinstance(problem, JointProblem)
         return Point(alpha=problem.taken_over(duals, former_C))
 
-    def start_at(self, W: np.ndarray) -> Point | None:
-        """The weights themselves, for the machine whose solver begins at weights."""
-        return Point(each_class(W)) if isinstance(self.joint, Softmax) else None
+    @property
+    def begins_at_weights(self) -> bool:  # type: ignore[override]
+        """Whether its solver does: that of the softmax, which has no dual variables."""
+        return isinstance(self.joint, Softmax)
+
+    def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
+        """The weights themselves, where the solver begins at weights."""
+        return Point(each_class(W)) if self.begins_at_weights else None
 
 
 def each_class(vectors: np.ndarray) -> np.ndarray:
@@ -267,9 +272,10 @@ class FormerFit(NamedTuple):
         w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
         if alone:
             return Point(w)
-        at = sub.start_at(np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
-        if at is not None or self.duals is None or self.duals.shape != (vectors, problem.y.size):
-            return at
+        if sub.begins_at_weights:
+            return sub.start_at(problem, np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
+        if self.duals is None or self.duals.shape != (vectors, problem.y.size):
+            return None
         duals = self.duals[[sub.index]] if count > 1 else self.duals
         share = problem.y.size / problem.n if self.uses_lambda else 1.0
         return sub.start(problem, duals, self.C * share, w)
@@ -312,10 +318,11 @@ class GivenWeights:
         if self.intercept.any() and not problem.scale:
             raise ValueError("intercept_init is given, but the model has no intercept: leave it out")
         W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
-        at = Point(W[sub.index]) if alone else sub.start_at(W)
-        if at is None and sub.n_vectors > 1:
+        own = W if count == 1 else W[[sub.index]]
+        at = Point(own[0]) if alone else sub.start_at(problem, own)
+        if at is None:
             raise ValueError("coef_init needs multi_class 'ovr', 'ovo' or 'multinomial': others start from dual points")
-        return at or from_weights(problem, W[sub.index])
+        return at
 
     def solver(self, solver: Any, index: int) -> Any:
         """The solver as it is."""
@@ -343,7 +350,7 @@ class GivenDuals:
             The variables have another shape than the model's, or are not within their bounds, or its solver begins at
             weights only.
         """
-        if alone or sub.n_vectors > 1 or not holds_square(problem.penalty):
+        if alone or isinstance(sub, JointSubProblem) or not holds_square(problem.penalty):
             raise ValueError(
                 "dual_coef_init needs multi_class='ovr' or 'ovo', a penalty with a square, and a solver that starts at "
                 "dual variables: give coef_init"

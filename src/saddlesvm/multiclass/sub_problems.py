@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Self, overload
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
 
 from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.warm_start import carried
+from saddlesvm.fit.warm_start import carried, from_weights
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
@@ -57,6 +57,8 @@ class SubProblem:
     weights: np.ndarray | None = field(default=None, kw_only=True)
     factor: float = field(default=1.0, kw_only=True)
 
+    begins_at_weights: ClassVar[bool] = False  # weights say all of a start, and dual variables nothing more
+
     @property
     def n_vectors(self) -> int:
         """Rows of ``coef_`` and of ``dual_coef_`` that a fitted model keeps of it."""
@@ -87,9 +89,10 @@ class SubProblem:
         """
         return carried(problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w)
 
-    def start_at(self, W: np.ndarray) -> Point | None:
-        """A point to begin from, of an earlier fit's weights alone, shape (vectors, d + 1); None for most."""
-        return None
+    def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
+        """A point to begin from, of the weights of a model of it, shape (n_vectors, d + 1); None where its solver
+        begins at dual points only."""
+        return from_weights(problem, W[0])
 
 
 class Problems(Sequence[SubProblem]):
