@@ -22,7 +22,7 @@ from saddlesvm.data.door import encoded, has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.canonical import make_canonical
 from saddlesvm.estimators.proven import Data, problems_of, weights_of
-from saddlesvm.multiclass.linear_fit import End, MemoryRows
+from saddlesvm.multiclass.linear_fit import End, FitRows
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.problem.certificate import Evaluation
 from saddlesvm.problem.loss import is_smooth
@@ -168,7 +168,7 @@ def with_more(model: Any, left: Remaining, more: Data) -> Change | None:
     data, n = joined(left.data, more), left.data.X.shape[0]
     posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
     first, new = left.points[0].problem, model.rows_for_parts(more.X, 1)
-    ready = MemoryRows(as_rows(data.X, first.scale), np.concatenate([first.norms, new.norms]), first.threads)
+    ready = FitRows(as_rows(data.X, first.scale), np.concatenate([first.norms, new.norms]), first.threads)
     points, found = [], []
     for sub, point in zip(posed.problems, left.points, strict=True):
         problem = model.part_problem(sub, posed, ready)

@@ -17,7 +17,7 @@ from saddlesvm.estimators.base import Training
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import no_callbacks
-from saddlesvm.multiclass.linear_fit import LinearFits, MemoryRows, in_memory
+from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, in_memory
 from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.kernel_certificate import SpanPoint, certificate_over_span
 from saddlesvm.problem.nu import Novelty
@@ -185,16 +185,14 @@ def _projected(landmarks: Landmarks, X: Matrix, errors: KernelErrors, duals: spa
     return projected_squares(landmarks.points, errors.among(at), landmarks.inverse, landmarks.least, values, slips)
 
 
-def feature_fits(
-    model: Any, rows: MemoryRows, posed: Training, solver: Any, limits: Limits | None = None
-) -> LinearFits:
+def feature_fits(model: Any, rows: FitRows, posed: Training, solver: Any, limits: Limits | None = None) -> LinearFits:
     """The fits of a machine's sub-problems over rows of features.
 
     Parameters
     ----------
     model : KernelSVC, SVC, SVR or OneClassSVM
         Whose machine, intercept, limits, seed and callbacks count.
-    rows : MemoryRows
+    rows : FitRows
         With the virtual feature of the intercept.
     posed : Training
     solver : Solver

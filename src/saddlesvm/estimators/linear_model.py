@@ -21,7 +21,7 @@ from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems as multiclass
-from saddlesvm.multiclass.linear_fit import FileRows, LinearFits, MemoryRows, in_memory, open_rows
+from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, in_memory, open_rows
 from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
@@ -227,7 +227,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         return results
 
     @internal
-    def rows_for_parts(self, X: Any, problems: int) -> MemoryRows | None:
+    def rows_for_parts(self, X: Any, problems: int) -> FitRows | None:
         """The rows of X, ready for fits to parts of them; None where they are read block by block."""
         if self.goes_by_blocks(X):
             return None
@@ -235,7 +235,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         return in_memory(X, self._intercept_kind(), float(self.intercept_scaling), jobs, self.n_jobs)
 
     @internal
-    def fit_part(self, X: Any, posed: Training, ready: MemoryRows | None) -> list[FitResult]:
+    def fit_part(self, X: Any, posed: Training, ready: FitRows | None) -> list[FitResult]:
         """Fit the sub-problems `posed` over rows that are checked already, and keep the results; no warnings.
 
         Parameters
@@ -243,7 +243,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         X : ndarray or CSR matrix of shape (n, d)
         posed : Training
             Its sub-problems may have some of the rows as members.
-        ready : MemoryRows or None
+        ready : FitRows or None
             Of :meth:`rows_for_parts`.
         """
         fits = self._fits(X, posed, ready)
@@ -282,7 +282,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
             done += len(one.problems)
 
     @internal
-    def part_problem(self, sub: SubProblem, posed: Training, ready: MemoryRows) -> Problem:
+    def part_problem(self, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
         """The regularised risk problem behind one of the sub-problems `posed`, over rows of :meth:`rows_for_parts`."""
         options = {"weights": posed.weights, "intercept": self._intercept_kind(), **self._posed()}
         return ready.problem(sub, posed.loss, options)
@@ -314,7 +314,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         self,
         near: Sequence[LeftOut],
         posed: Training,
-        ready: MemoryRows,
+        ready: FitRows,
         expected: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Take over the weights that lead from a neighbour's solution, with what they prove: no fit.
@@ -348,7 +348,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         self._keep(results)
 
     def _fits(
-        self, X: Any, posed: Training, ready: MemoryRows | None = None, start: GivenStart | None = None
+        self, X: Any, posed: Training, ready: FitRows | None = None, start: GivenStart | None = None
     ) -> LinearFits:
         """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
         (problems, loss, weights), n_jobs = posed, self.n_jobs
@@ -356,7 +356,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         plain = self._penalty().penalty.identity()
         limits = self._limits(solver)
         demand_room_for_weights(X.shape[1] + 1, len(problems))
-        given: MemoryRows | FileRows
+        given: FitRows
         self.__dict__.pop("reads_blocks", None)
         if self.goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)

@@ -21,7 +21,7 @@ from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.calibration import calibrated
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.linear_fit import MemoryRows
+from saddlesvm.multiclass.linear_fit import FitRows
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
@@ -42,7 +42,7 @@ class PartFits:
     weights : ndarray of shape (n,) or None
     chosen : ndarray of shape (n,), bool, optional
         The rows that take part; all when left out.
-    ready : MemoryRows, optional
+    ready : FitRows, optional
         The rows, prepared by another part.
 
     Raises
@@ -58,7 +58,7 @@ class PartFits:
         y: np.ndarray,
         weights: np.ndarray | None,
         chosen: np.ndarray | None = None,
-        ready: MemoryRows | None = None,
+        ready: FitRows | None = None,
     ) -> None:
         self.template, self.X, self.y, self.weights, self.chosen = template, X, y, weights, chosen
         self.model: Any = clone(template).set_params(warm_start=True, C=1.0, probability=False)

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,7 @@ from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, csr_of, th
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
-from saddlesvm.problem.problem import Problem, Rooms, is_classification
+from saddlesvm.problem.problem import NO_ROOM, Problem, Rooms, is_classification
 from saddlesvm.rows import layouts, layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
@@ -78,45 +78,40 @@ class ClassSweep:
 
 
 @dataclass(frozen=True)
-class FileRows:
-    """Rows in files, and the array of their dual variables, for all problems over them.
+class FitRows:
+    """The rows of all problems of a fit, wherever they are, with the data that the problems share.
 
     Attributes
     ----------
     X : Dense or CSR
-        Rows mapped from files, with the virtual feature.
-    reader : BlockReader
-    duals, best : ndarray of shape (problems, n), or (1, n, K) for a joint machine
-        Dual variables of the solvers, and of the best bounds so far.
-    every : ndarray of shape (n,)
-        All row numbers, for the problems that have all rows.
-    spare : ndarray of shape (problems, n), optional
-        Room for the dual variables of a sweep under way.
-    kept_bytes : int
-        Bytes for the rows that each problem may keep from one block to the end of the sweep.
+        With the virtual feature; over files mapped, and without values in a place of its own.
+    norms : ndarray of shape (n,)
+        Squared norms of the rows; over files they are known once their block has been read.
+    threads : int
+        Threads that a fit may use.
+    place : Passes, optional
+        Over all rows, if they are in files or in a place of their own.
+    rooms : sequence of Rooms
+        The memory of each problem over files; empty elsewhere.
     """
 
     X: Rows
-    reader: BlockReader
-    duals: np.ndarray
-    best: np.ndarray
-    every: np.ndarray
-    spare: np.ndarray | None = None
-    kept_bytes: int = 0
-    in_files: ClassVar[bool] = True
-    place: ClassVar[None] = None
+    norms: np.ndarray
+    threads: int = 1
+    place: Passes | None = None
+    rooms: Sequence[Rooms] = ()
+
+    @property
+    def in_files(self) -> bool:
+        """Whether each pass reads the rows from files."""
+        return self.place is not None and self.place.reads_files
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
         """The problem behind a sub-problem; `options` are those of
         :func:`~saddlesvm.problem.problem.make_problem`."""
-        members = self.every if sub.members is None else sub.members
-        files, rooms = FromFiles(self.reader, members), self._rooms(sub.index)
-        return sub.problem(files, loss, rooms=rooms, members=members, **options)
-
-    def _rooms(self, index: int) -> Rooms:
-        """The memory of a sub-problem."""
-        spare = None if self.spare is None else self.spare[index]
-        return Rooms(self.duals[index], self.best[index], spare, self.kept_bytes)
+        rooms = self.rooms[sub.index] if self.rooms else NO_ROOM
+        problem = sub.problem(self.place or self.X, loss, norms=self.norms, rooms=rooms, **options)
+        return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
 
 
 def open_rows(
@@ -128,7 +123,7 @@ def open_rows(
     scale: float,
     checkpoint: Any,
     most_rows: int = 0,
-) -> FileRows:
+) -> FitRows:
     """Plan the training on a mapped matrix, and open its files.
 
     Parameters
@@ -154,11 +149,12 @@ def open_rows(
     plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
     n, design = plain.n_rows, plain._replace(bias=bias)
     shape = burden.variables_of(n)
-    duals, best = plan.row_array(shape), plan.row_array(shape)
-    spare = plan.row_array(shape) if burden.variables > 2 else None
+    arrays = [plan.row_array(shape) for _ in range(3 if burden.variables > 2 else 2)]
     reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
-    return FileRows(design, reader, duals, best, every, spare, plan.kept_bytes // burden.problems)
+    kept = plan.kept_bytes // burden.problems
+    rooms = [Rooms(*own)._replace(kept_bytes=kept) for own in zip(*arrays, strict=True)]
+    return FitRows(design, reader.norms, place=FromFiles(reader, every), rooms=rooms)
 
 
 KEPT_ROWS, KEPT_PLACES = 2**17, 2**18  # of all problems, and of a matrix for each, that a model keeps of its fits
@@ -166,36 +162,7 @@ AT_ONCE = 2**22  # dual variables that are made sparse at once
 WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
 
 
-@dataclass(frozen=True)
-class MemoryRows:
-    """Rows in memory, with the data that all problems over them share.
-
-    Attributes
-    ----------
-    X : Dense or CSR
-        With the virtual feature.
-    norms : ndarray of shape (n,)
-        Squared norms of the rows.
-    threads : int
-        Threads that a fit may use.
-    place : Passes, optional
-        Over all rows, if they are in a place of their own; `X` then holds no values.
-    """
-
-    X: Rows
-    norms: np.ndarray
-    threads: int = 1
-    place: Passes | None = None
-    in_files: ClassVar[bool] = False
-
-    def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
-        """The problem behind a sub-problem; `options` are those of
-        :func:`~saddlesvm.problem.problem.make_problem`."""
-        problem = sub.problem(self.place or self.X, loss, norms=self.norms, **options)
-        return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
-
-
-def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> MemoryRows:
+def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> FitRows:
     """The rows of X with the virtual feature of an intercept; computing their norms checks that they are finite.
 
     Parameters
@@ -212,14 +179,14 @@ def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | N
         norms = finite_norms(X)
         scale = intercept_kind(intercept).value(scaling, lambda: norms)
         place = X.with_feature(scale)
-        return MemoryRows(place.X, norms + scale * scale, place=place)
+        return FitRows(place.X, norms + scale * scale, place=place)
     plain = layouts.as_rows(X)
     pays = not plain.is_small and worth_threads(plain.reading_time(X.size))
     threads = threads_each(jobs, n_jobs) if pays else 1
     norms = finite_norms(plain, jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
     norms += scale * scale
-    return MemoryRows(plain._replace(bias=scale), norms, threads)
+    return FitRows(plain._replace(bias=scale), norms, threads)
 
 
 def in_pieces(duals: np.ndarray) -> sparse.csr_array:
@@ -280,7 +247,7 @@ class LinearFits(Fits):
 
     Attributes
     ----------
-    rows : MemoryRows or FileRows
+    rows : FitRows
     loss : Loss
     options : dict
         Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
@@ -297,7 +264,7 @@ class LinearFits(Fits):
         Called with a sub-problem's fit after each of its steps.
     """
 
-    rows: MemoryRows | FileRows
+    rows: FitRows
     loss: Loss
     options: dict[str, Any]
     former: FormerFit | GivenStart | None = None
@@ -312,7 +279,7 @@ class LinearFits(Fits):
         self.side_by_side = self.rows.in_files and count > 1 and self.may_share and isinstance(self.solver, OverFiles)
         self.together = 1
         self.shared: SharedStart | None = None
-        if self.may_start_together and count > 1 and not self.rows.in_files and self.rows.place is None:
+        if self.may_start_together and count > 1 and self.rows.place is None:
             first = self.rows.problem(self.problems[0], self.loss, self.options)
             auto = self.solver if isinstance(self.solver, Auto) else None
             newton = auto is not None and by_newton(first)
@@ -333,8 +300,8 @@ class LinearFits(Fits):
             results = drive_all(self.batches(), self.n_jobs)
             return results if self.limits.max_time is None else self.tried_again(self.with_late(results))
         finally:
-            if isinstance(self.rows, FileRows):
-                self.rows.reader.close()
+            if self.rows.place is not None:
+                self.rows.place.close()
 
     def tried_again(self, results: list[FitResult]) -> list[FitResult]:
         """The results, those of fits that their share of the time cut short gone on in what others left over."""

@@ -467,6 +467,7 @@ def make_problem(
         raise ValueError(f"intercept {str(made)!r} does not work with a virtual feature of value {X.bias:g}")
     count = X.n_rows
     dtype = np.int32 if count < 2**31 else np.int64
+    members = place.members if members is None and place is not None else members
     chosen = np.arange(count, dtype=dtype) if members is None else np.ascontiguousarray(members, dtype=dtype)
     n = chosen.size
     C, _ = resolve_C(C, lam, n)

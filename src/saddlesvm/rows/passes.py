@@ -98,6 +98,9 @@ class Passes(ABC):
             pass
         return found
 
+    def close(self) -> None:  # noqa: B027 (most keep nothing)
+        """Give back what is kept from one pass to the next."""
+
     @abstractmethod
     def among(self, members: np.ndarray) -> Passes:
         """Passes over other rows of the same matrix."""
@@ -222,6 +225,10 @@ class FromFiles(Passes):
     def norms(self) -> np.ndarray:
         """``||x_i||^2`` of all rows of the files, as far as they were read: shared, and filled by the first reading."""
         return self.reader.norms
+
+    def close(self) -> None:
+        """Close the files; another pass opens them again."""
+        self.reader.close()
 
     def among(self, members: np.ndarray) -> FromFiles:
         """Passes over other rows of the same files."""
