@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dpotrf, dtrtrs
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from saddlesvm.problem.array_losses import ArrayMethods, methods_of, weights_of
 from saddlesvm.problem.certificate import Point, relative
@@ -19,9 +19,7 @@ from saddlesvm.runtime.clock import clock, time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
-
-FEW_COLUMNS = 32  # of rows, up to which whole products of several runs at once take less time than their halves alone
-RAISED = 1e-14  # part of a matrix' largest diagonal entry that is added to it where rounding makes it singular
+from saddlesvm.solvers.small.equations import RAISED, Equations
 
 
 class Found(NamedTuple):
@@ -72,11 +70,13 @@ class Small:
             Z = self.factor = lower_factor(gram.toarray() if problem.sparse else gram)
         else:
             Z = rows.toarray() if problem.sparse else rows
-        self.Z: np.ndarray = np.hstack([Z, np.full((n, 1), problem.scale)]) if problem.scale else Z
+        Z = np.hstack([Z, np.full((n, 1), problem.scale)]) if problem.scale else Z
         self.bar = problem.penalty.l1 if isinstance(problem.penalty, L1) else 0.0
-        self.penalty = np.zeros(self.Z.shape[1]) if self.bar else np.ones(self.Z.shape[1])
+        self.penalty = np.zeros(Z.shape[1]) if self.bar else np.ones(Z.shape[1])
         if free:
             self.penalty[-1] = 0.0
+        self.equations = Equations(Z, self.penalty, self.C)
+        self.Z: np.ndarray = self.equations.Z
 
     def side_by_side(self, y: np.ndarray, s: Any) -> Small:
         """The problems over the same rows with labels of shape (K, n), and weights of this shape, or those given."""
@@ -89,7 +89,8 @@ class Small:
         if not self.bar:
             return self
         extended = copy.copy(self)
-        extended.Z = np.vstack([self.Z, np.eye(self.Z.shape[1])])
+        extended.equations = Equations(np.vstack([self.Z, np.eye(self.Z.shape[1])]), self.penalty, self.C)
+        extended.Z = extended.equations.Z
         return extended
 
     def among(self, chosen: np.ndarray) -> Small:
@@ -147,23 +148,6 @@ class Small:
         """``sum_i s_i phi_i(z_i)`` of each run."""
         return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=-1)
 
-    def normals(self, bends: np.ndarray) -> np.ndarray:
-        """``P + Z' diag(bend) Z`` with the penalty P, for each of the bends of shape (K, n)."""
-        if self.Z.shape[1] <= FEW_COLUMNS:
-            found = np.matmul(self.Z.T, bends[:, :, None] * self.Z)
-        else:
-            found = np.array([self._normal(bend) for bend in bends])
-        found.reshape(len(found), -1)[:, :: self.Z.shape[1] + 1] += self.penalty
-        return found
-
-    def _normal(self, bend: np.ndarray) -> np.ndarray:
-        """``Z' diag(bend) Z``, of which BLAS computes half."""
-        chosen = bend > 0.0
-        part = self.Z if chosen.all() else self.Z[chosen]
-        scaled = part * np.sqrt(bend if part is self.Z else bend[chosen])[:, None]
-        product: np.ndarray = scaled.T @ scaled
-        return product
-
 
 @dataclass(frozen=True)
 class Together:
@@ -196,21 +180,8 @@ def lower_factor(gram: np.ndarray) -> np.ndarray:
 
 def products(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """The product of each row with a matrix, one by one: a run's numbers are those of the run alone, bit for bit."""
-    return (rows[0] @ matrix)[None] if len(rows) == 1 else np.array([row @ matrix for row in rows])
-
-
-def solve_positive(normal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The solution of equations with a positive definite matrix; not finite where rounding makes it singular."""
-    _, solution, failed = dposv(normal, rhs)
-    lift = RAISED * float(normal.diagonal().max()) if failed else 0.0
-    for _ in range(5):
-        if not failed:
-            return solution
-        normal = normal.copy()
-        normal.flat[:: normal.shape[0] + 1] += lift
-        _, solution, failed = dposv(normal, rhs)
-        lift *= 100.0
-    return np.full(rhs.shape, np.nan) if failed else solution
+    found: np.ndarray = np.matmul(rows[:, None], matrix)[:, 0]
+    return found
 
 
 def fits(problem: Problem) -> bool:

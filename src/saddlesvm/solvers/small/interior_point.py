@@ -27,13 +27,14 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.durable import Group, stored
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products
+from saddlesvm.solvers.small.equations import inner, solved
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go
 START = 0.1  # part of its range that a variable begins away from its lower bound
@@ -49,6 +50,8 @@ class Box(Group):
 
     Attributes
     ----------
+    curved : bool
+        Whether the losses have parabolas.
     single : bool
         Whether each row has one variable; a run alone may have rows with two, one for each sign.
     row : ndarray of shape (k,)
@@ -94,7 +97,8 @@ class Box(Group):
             self.upper = np.concatenate([(most - self.fixed)[:, ups], -least[:, downs]], axis=1)
             self.cost = np.concatenate([above[:, ups], -below[:, downs]], axis=1)
             ridge = np.concatenate([right[:, ups], left[:, downs]], axis=1)
-        self.ridge: np.ndarray | float = ridge if curved else 0.0
+        self.curved = curved
+        self.ridge: Any = ridge if curved else 0.0
         middle = self.of_variables(both)
         t = np.where(middle, MIDDLE * self.upper, np.minimum(START * self.upper, START))
         if curved:
@@ -113,9 +117,8 @@ class Box(Group):
         rows on both sides of their targets then need two thirds of the steps."""
         small, upper = self.rows, self.upper
         weight = np.minimum(upper, 1.0) / size
-        normals = small.normals(small.C * self.of_rows(weight))
         rhs = -small.C * products(self.of_rows(weight * self.sigma * self.cost), small.Z)
-        self.w = np.array([solve_positive(normal, one) for normal, one in zip(normals, rhs, strict=True)])
+        self.w = solved(small.equations.factors(self.of_rows(weight)), rhs)
         slope = self.sigma * self.of_variables(products(self.w, small.Z.T)) + self.cost
         wide = slope * upper
         mu = np.maximum(CENTRED * np.abs(wide).mean(axis=1, keepdims=True), EQUAL)
@@ -128,7 +131,7 @@ class Box(Group):
         some = copy.copy(self)
         for name in ("sigma", "upper", "cost", "fixed", "ways", "slacks", "w"):
             setattr(some, name, getattr(self, name)[chosen])
-        some.ridge = self.ridge[chosen] if isinstance(self.ridge, np.ndarray) else self.ridge
+        some.ridge = self.ridge[chosen] if self.curved else self.ridge
         return some
 
     def of_variables(self, z: np.ndarray) -> np.ndarray:
@@ -148,7 +151,7 @@ class Box(Group):
         t = self.ways[:, 0]
         share = t / self.upper
         put = np.where(share < self.slacks[:, 0], 0.0, np.where(share - 1.0 > self.slacks[:, 1], self.upper, t))
-        return np.where(self.ridge > 0.0, t, put) if isinstance(self.ridge, np.ndarray) else put
+        return np.where(self.ridge > 0.0, t, put) if self.curved else put
 
     def point(self, bar: float) -> tuple[np.ndarray, np.ndarray]:
         """The weights, those put to zero that tend to it, and the rows' dual variables at their bounds."""
@@ -216,39 +219,57 @@ def renewed(box: Box) -> np.ndarray:
     """
     small, ways, slacks, sigma = box.rows, box.ways, box.slacks, box.sigma
     quotients, pairs = slacks / ways, slacks * ways
-    slope = sigma * box.of_variables(products(box.w, small.Z.T)) + box.cost + box.ridge * ways[:, 0]
+    slope = sigma * box.of_variables(products(box.w, small.Z.T)) + box.cost
+    weight = quotients[:, 0] + quotients[:, 1]
+    if box.curved:
+        slope += box.ridge * ways[:, 0]
+        weight += box.ridge
+    weight = 1.0 / weight
+    signed = sigma * weight
     apart = small.C * products(box.alpha(ways[:, 0]), small.Z) - small.penalty * box.w
-    weight = 1.0 / (quotients[:, 0] + quotients[:, 1] + box.ridge)
-    normals, signed = small.normals(small.C * box.of_rows(weight)), sigma * weight
+    factors = small.equations.factors(box.of_rows(weight))
 
     def step(gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The changes of w, and of the variables, shape (K, 1, k), for what their slopes have to rise by."""
-        rhs = apart + small.C * products(box.of_rows(signed * gain), small.Z)
-        dw = np.array([solve_positive(normal, one) for normal, one in zip(normals, rhs, strict=True)])
+        dw = solved(factors, apart + small.C * products(box.of_rows(signed * gain), small.Z))
         return dw, (weight * gain - signed * box.of_variables(products(dw, small.Z.T)))[:, None]
 
     relative = step(-slope)[1] / ways
-    length, slack_length = reach(flat(relative).min(axis=1)), reach(-1.0 - flat(relative).max(axis=1))
     first = pairs * relative
-    total, one, two = (flat(each).sum(axis=1) for each in (pairs, first, first * relative))
+    length, slack_length = reach(least_of(relative)), reach(-1.0 - largest_of(relative))
+    total, one, two = (
+        np.add.reduce(flat(pairs), axis=1),
+        inner(flat(pairs), flat(relative)),
+        inner(flat(first), flat(relative)),
+    )
     rest = 1.0 - slack_length
     left = rest * total + (rest * length - slack_length) * one - slack_length * length * two
     mu = total / (2.0 * box.upper.shape[1]) * (left / total) ** 3
-    aim = mu[:, None, None] / ways + slacks * (relative + relative * relative)
+    aim = (mu[:, None, None] + first * (1.0 + relative)) / ways
     dw, dt = step(aim[:, 0] + aim[:, 1] - slope)
     dslacks = aim - slacks - quotients * dt
-    least = np.minimum(flat(dt / ways).min(axis=1), flat(dslacks / slacks).min(axis=1))
-    length = np.minimum(1.0, INSIDE * reach(least))
+    length = np.minimum(1.0, INSIDE * reach(np.minimum(least_of(dt / ways), least_of(dslacks / slacks))))
     box.w = box.w + length[:, None] * dw
     length = length[:, None, None]
     box.ways, box.slacks = ways + length * dt, slacks + length * dslacks
-    gaps: np.ndarray = small.C * flat(box.slacks * box.ways).sum(axis=1)
-    return gaps
+    return small.C * inner(flat(box.slacks), flat(box.ways))
 
 
 def flat(values: np.ndarray) -> np.ndarray:
     """All values of each run in a row: NumPy reduces one axis in less time than two."""
     return values.reshape(len(values), -1)
+
+
+def least_of(values: np.ndarray) -> np.ndarray:
+    """The least value of each run."""
+    found: np.ndarray = np.minimum.reduce(flat(values), axis=1)
+    return found
+
+
+def largest_of(values: np.ndarray) -> np.ndarray:
+    """The largest value of each run."""
+    found: np.ndarray = np.maximum.reduce(flat(values), axis=1)
+    return found
 
 
 def reach(least: np.ndarray) -> np.ndarray:

@@ -20,9 +20,8 @@ import numpy as np
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.driver import SEARCH_STEPS, Bracket
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products, solve_positive
-
-VECDOT = hasattr(np, "vecdot")  # NumPy 2; a third of the time of the matrix product
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products
+from saddlesvm.solvers.small.equations import inner, solved
 
 
 @dataclass
@@ -80,16 +79,10 @@ class SmallNewton(SmallSolver):
 
 def stepped(small: Small, at: At) -> tuple[At, np.ndarray]:
     """The points after a step, and the gaps there, of multipliers that are slopes; shape (K,)."""
-    gradient = small.penalty * at.u - pulled(small, at)
-    direction = np.array(list(map(solve_positive, small.normals(small.C * at.bend), -gradient)))
+    direction = solved(small.equations.factors(at.bend), pulled(small, at) - small.penalty * at.u)
     moved = searched(small, at, direction, products(direction, small.Z.T))
     gradient = moved.u - pulled(small, moved)
     return moved, 0.5 * inner(gradient, gradient)
-
-
-def inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The inner products of the rows of two arrays, shape (K,)."""
-    return np.vecdot(one, other) if VECDOT else np.matmul(one[:, None, :], other[:, :, None])[:, 0, 0]
 
 
 def pulled(small: Small, at: At) -> np.ndarray:
