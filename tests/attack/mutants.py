@@ -65,21 +65,23 @@ OF_ROOMS = {"problem": ("tests/problem",), "rows": ("tests/rows", "tests/problem
 CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than those of its room
     "certificate": TESTS,
     "responses": TESTS,
-    "sums": TESTS,
+    "sums": (*TESTS, LOSSES[1]),
     "proven_sums": SHORT_SUMS,
     "rounding": SHORT_SUMS,
     "short_sums": SHORT_SUMS[-1:],
-    "problem": (TESTS[2], TESTS[4]),
+    "problem": (TESTS[2], TESTS[4], "tests/problem/test_parts_of_problems.py"),
     "terms": (TESTS[2], TESTS[4]),
     "intercepts": (TESTS[4], "tests/problem/test_small_twins.py"),
     "first_weight": ("tests/problem/test_first_weight.py",),
     **dict.fromkeys(("penalties", "regularizer"), ("tests/problem/test_penalties.py", TESTS[0])),
-    **dict.fromkeys(("arithmetic", "array_losses", "loss", "losses", "margin_losses", "residual_losses"), LOSSES),
+    **dict.fromkeys(("arithmetic", "array_losses", "margin_losses", "residual_losses"), LOSSES),
+    **dict.fromkeys(("loss", "losses"), (*LOSSES, "tests/estimators/test_own_loss.py")),
     **dict.fromkeys(("kernel", "kernel_certificate", "kernel_sums"), KERNELS),
     **dict.fromkeys(("crammer_singer", "joint_losses", "multinomial", "multinomial_kernels"), JOINT),
     "nu": ("tests/estimators/test_svm.py", "tests/laws/test_one_class_claims.py", KERNELS[0]),
     "path_bounds": ("tests/estimators/test_certified_path.py", "tests/estimators/test_path_bounds.py"),
     "rescaling": (*TESTS, "tests/fit/test_improved.py", "tests/fit/test_heavy_starts.py"),
+    "rows/matrix": (*OF_ROOMS["rows"], "tests/laws/test_own_rows.py"),
     "fingerprint": ("tests/fit/test_checkpoint.py",),
     "on_files": ("tests/rows/test_passes.py", "tests/solvers/test_newton_on_files.py"),
 }
@@ -278,7 +280,7 @@ def first_failure(tests: list[Any], seconds: dict[str, float]) -> str:
 
 def with_tests(file: str, work: Callable[[list[Any]], None]) -> int:
     """Collect the tests of a file, and hand them to a function; pytest's exit code."""
-    which = SHORT if FILES[file] != LOSSES else "not compiled and not vector"
+    which = SHORT if FILES[file][: len(LOSSES)] != LOSSES else "not compiled and not vector"
     words = ["-x", "-q", "-p", "no:cacheprovider", "-k", which, *FILES[file]]
     return int(pytest.main(words, plugins=[Tests(work)]))
 

@@ -8,7 +8,10 @@ from scipy import sparse
 from sklearn.svm import l1_min_c
 
 from saddlesvm import C_max, LinearSVC, LinearSVR
-from saddlesvm.problem.first_weight import first_crossing
+from saddlesvm.problem.first_weight import first_crossing, largest_empty_C
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
 
 L1 = {"penalty": "l1"}
 NET = {"penalty": "elasticnet", "l1_ratio": 0.5}
@@ -82,6 +85,18 @@ def test_features_of_zero_never_have_a_weight(rows):
         assert C_max(LinearSVC(intercept=intercept, **L1), np.zeros((y.size, 2)), y) == np.inf
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_features_in_another_unit_divide_it(rows, loss):
+    X, y = rows
+    model = LinearSVC(loss=loss, intercept="free", **L1)
+    np.testing.assert_allclose(C_max(model, 1e3 * X, y), 1e-3 * C_max(model, X, y), rtol=1e-9)
+
+
+def test_a_penalty_without_an_l1_norm_has_weights_at_any_C(rows):
+    problem = make_problem(as_rows(rows[0], 0.0), 2.0 * rows[1] - 1.0, Hinge(), C=1.0)
+    assert largest_empty_C(problem) == 0.0
+
+
 def test_a_penalty_that_sets_no_weight_to_zero_is_refused(rows):
     for given in ({}, {"penalty": "elasticnet", "l1_ratio": 0.0}):
         with pytest.raises(ValueError, match="C_max needs penalty='l1', or 'elasticnet' with l1_ratio above 0"):
@@ -94,6 +109,8 @@ def test_the_first_crossing_is_found_from_both_sides():
 
     for start in (0.01, 0.9, 1.2):
         np.testing.assert_allclose(first_crossing(room, start), 1.0)
+    assert first_crossing(lambda place: 1.0, 2.0) == np.inf
+    assert first_crossing(lambda place: -1.0, 2.0) == 0.0
 
 
 def test_a_number_of_values_begins_there(rows):

@@ -42,6 +42,18 @@ def test_a_name_makes_the_kind_that_bears_it(kind: Intercept) -> None:
     assert kind.present == (kind.scale > 0.0)
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_row_is_what_the_penalty_sees_and_the_lift(kind: Intercept) -> None:
+    row = np.array([1.0, -2.0, 0.5, kind.scale])
+    seen = kind.penalised(row)
+    assert seen @ seen + kind.lift == row @ row
+    assert seen @ seen == row[:-1] @ row[:-1] + kind.in_kernel
+    assert (type(kind).value(2.0, lambda: np.ones(3)) > 0.0) == kind.present
+    problem = small_problem(Hinge(), intercept=kind.name)
+    offset = kind.best(problem.pointwise, problem.members, np.full(problem.members.size, 3.0), 0.0)
+    assert (offset != 0.0) == kind.constrained
+
+
 def test_unknown_names_and_scales_that_do_not_fit_are_refused() -> None:
     rows, y = as_rows(matrix(5, 2), 1.0), np.ones(5)
     with pytest.raises(ValueError, match="intercept must be one of none, regularized, free; got 'fixed'"):

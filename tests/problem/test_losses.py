@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from saddlesvm.problem.arithmetic import logit
 from saddlesvm.problem.loss import (
@@ -121,7 +121,14 @@ def test_subgradient_inequality(loss: Loss, t: float, z: float, other: float) ->
     assert loss.value(other, y) >= loss.value(z, y) + loss.subgradient(z, y) * (other - z) - 1e-12
 
 
+def test_without_a_tube_the_insensitive_losses_are_the_plain_ones() -> None:
+    for z in (-2.0, 0.5, 3.0):
+        assert EpsilonInsensitive().value(z, 0.5) == Absolute().value(z, 0.5)
+        assert SquaredEpsilonInsensitive().value(z, 0.5) == Squared().value(z, 0.5)
+
+
 @every_loss
+@example(t=0.0, s=1.0, part=0.3, z=0.0, q=0.0)
 @given(t=real, s=weights, part=share, z=real, q=curvatures)
 def test_dual_step_beats_a_fine_grid(loss: Loss, t: float, s: float, part: float, z: float, q: float) -> None:
     y = target(loss, t)

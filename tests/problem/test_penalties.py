@@ -38,6 +38,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers import DCD, SDCA, Newton
 from support import csr, features, labels, matrix, named, others_nightly
+from support.own_penalty import GroupLasso
 
 
 class Heavier(NamedTuple):
@@ -155,6 +156,27 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
     assert whole.apart(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - product, abs=1e-12)
     if not isinstance(penalty, Lasso):
         assert whole.apart(whole.weights(v), v) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_penalty_of_blocks_is_that_of_the_features() -> None:
+    groups, random = np.array([0, 0, 1, 2, 2, 2]), np.random.default_rng(0)
+    penalty = GroupLasso(groups, 0.3)
+    for kind, charged in ((Regularized(1.5), 1.0), (Free(1.5), 0.0)):
+        whole, (w, v) = Regularizer(penalty, kind), random.normal(size=(2, 7))  # type: ignore[arg-type]
+        assert whole.value(w) == pytest.approx(penalty.value(w[:-1]) + charged * 0.5 * w[-1] ** 2)
+        assert whole.conjugate(v) == pytest.approx(penalty.conjugate(v[:-1]) + charged * 0.5 * v[-1] ** 2)
+        assert whole.weights(v) == pytest.approx([*penalty.weights(v[:-1]), v[-1]])
+        assert whole.apart(w, v) == pytest.approx(
+            whole.value(w) + whole.conjugate(v) - kind.penalised(w) @ kind.penalised(v)
+        )
+        assert whole.domain_scale(1e6 * v) == 1.0
+
+
+@pytest.mark.parametrize("penalty", [L2(), ElasticNet(0.4)], ids=str)
+def test_a_pull_to_weights_has_these_weights(penalty: Penalty) -> None:
+    w = np.array([0.0, 1.5, -2.0, 0.3, 0.0, -0.1])
+    whole = Regularizer(penalty, Regularized(1.0))
+    assert whole.weights(whole.pull_to(w)) == pytest.approx(w, abs=1e-15)
 
 
 @kernel

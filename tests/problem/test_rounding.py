@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,23 @@ from saddlesvm.problem.intercepts import INTERCEPTS
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
-from saddlesvm.problem.rounding import PointSizes, gamma, unbalance
+from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
+from saddlesvm.problem.rounding import (
+    UNIT,
+    Bounded,
+    LossSizes,
+    MarginErrors,
+    PointSizes,
+    RowSizes,
+    gamma,
+    loss_sizes,
+    paid_rounding,
+    unbalance,
+)
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import PACKAGED, csr, matrix, named, small_problem
+from support.own_penalty import GroupLasso
 
 CASES = 6
 
@@ -98,8 +112,47 @@ def test_a_dual_point_that_does_not_sum_to_zero_is_counted_as_shortened() -> Non
     assert unbalance(exact._replace(positive=0.0), 10) == pytest.approx(1.0, rel=0.02)
 
 
+@pytest.mark.parametrize("length", [0.01, 30.0])
+def test_a_loss_without_any_bound_grows_by_no_more_than_at_both_ends(length: float) -> None:
+    """``phi(z) = z^4`` of one row, whose margin is off by ``error ||x||`` at most."""
+    loss, error = LossSizes(np.inf, np.inf, 1.0, gamma(8.0)), 1e-3
+    rows, point = RowSizes(1.0, 2.0, 1.0, length, length**2, length), PointSizes(0.0, 0.0, 0.0, 0.0)
+    for z in (0.0, 0.1, -2.0):
+        above = paid_rounding(loss, z**4, rows, point, MarginErrors(error, 0.0, 0.0), lambda move, z=z: (z + move) ** 4)  # type: ignore[misc]
+        assert above >= max((z + move) ** 4 for move in (-error * length, error * length)) - z**4
+
+
+def test_the_slope_of_a_loss_is_the_larger_one_of_both_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bounds(self: Hinge, y: float, s: float) -> tuple[float, float]:
+        return (0.0, s) if y > 0.0 else (-3.0 * s, 0.0)
+
+    monkeypatch.setattr(Hinge, "bounds", bounds)
+    assert loss_sizes(Hinge(), 10.0).slope == 3.0
+
+
+def test_the_norm_of_a_long_block_is_bounded_as_a_sum() -> None:
+    """Of 65,536 squares, all but the first are lost as they are added one by one, a quarter of d units of the norm."""
+    d, size = 2**16, 100.0
+    x = np.full((1, d), size * 2.0**-27)
+    x[0, 0] = size
+    norm = Decimal(size) * (1 + (d - 1) * Decimal(2) ** -54).sqrt()
+    penalty = GroupLasso(np.zeros(d, dtype=np.intp), 99.992)
+    problem = make_problem(as_rows(x, 0.0), np.ones(1), Hinge(), C=1.0, intercept="none", penalty=penalty)  # type: ignore[arg-type]
+    found = evaluate(problem, Point(np.zeros(d + 1), np.ones(1)))
+    assert Decimal(found.certificate.dual) <= 1 - (norm - Decimal(penalty.l1)) ** 2 / 2
+
+
+def test_half_a_square_that_rounding_made_negative_counts_as_zero() -> None:
+    """Without errors in the values, rounding is that of adding up; half a square just below zero has no root."""
+    rows, loss = RowSizes(4.0, 0.0, 4.0, 0.0, 0.0, 0.0), LossSizes(1.0, np.inf, 16.0, gamma(16.0))
+    found = ValueSums(2.0, -1.0, 1.0, 1.0, rows, 1e-20)
+    sums = sums_of_values(loss, 0.5, found, (Bounded(0.0), Bounded(-1e-20)), Bounded(0.0), [])
+    assert 0.0 < sums.primal_rounding <= 20.0 * UNIT
+    assert 0.0 < sums.dual_rounding <= 40.0 * UNIT
+
+
 def test_facts_about_rounding() -> None:
-    assert gamma(4.0) == pytest.approx(4.0 * 2.0**-53) and gamma(2.0**53) == np.inf
+    assert gamma(4.0) == pytest.approx(4.0 * 2.0**-53, rel=1e-14, abs=0.0) and gamma(2.0**53) == np.inf
     X = matrix(20, 6, density=0.3)
     assert as_rows(X).longest_row == 6
     assert as_rows(csr(X)).longest_row == np.count_nonzero(X, axis=1).max()

@@ -41,28 +41,55 @@ def feasible(problem: Any, random: np.random.Generator) -> np.ndarray:
     return alpha * random.choice([0.0, 0.3, 1.0], size=alpha.size)
 
 
-def weighted(loss: Loss) -> Any:
-    """A problem over some rows with weights."""
+def weighted(loss: Loss, weights: bool = True) -> Any:
+    """A problem over some rows, with weights or without."""
     random = np.random.default_rng(5)
     members = np.flatnonzero(random.random(60) < 0.8)
-    return small_problem(loss, weights=random.random(60) + 0.1, members=members, intercept="free")
+    given = {"weights": random.random(60) + 0.1} if weights else {}
+    return small_problem(loss, members=members, intercept="free", **given)
 
 
 @losses
-def test_sums_over_rows(loss: Loss) -> None:
-    problem, random = weighted(loss), np.random.default_rng(1)
+@pytest.mark.parametrize("weights", [True, False])
+def test_sums_over_rows(loss: Loss, weights: bool) -> None:
+    problem, random = weighted(loss, weights), np.random.default_rng(1)
     terms, members, alpha = problem.pointwise, problem.members, feasible(problem, random)
     z = random.normal(size=members.size)
     assert methods_of(loss).value(loss, z, 1.0) == pytest.approx([loss.value(one, 1.0) for one in z], rel=1e-12)
     np.testing.assert_allclose(*both(sums.loss_sums, terms, members, z, 0.3, alpha), **CLOSE)
     np.testing.assert_allclose(*both(sums.conjugate_sum, terms, members, alpha, 0.7), **CLOSE)
     np.testing.assert_allclose(*both(sums.dual_of_margins, terms, members, z, 0.3, alpha, changed=4), **CLOSE)
-    np.testing.assert_allclose(*both(balance, terms, members, alpha, changed=2), **CLOSE)
+    for total in (-4.0, 0.0, 4.0):
+        np.testing.assert_allclose(*both(balance, terms, members, alpha, total, changed=2), **CLOSE)
     np.testing.assert_allclose(*both(cut, terms, members, 1.5 * alpha, changed=2), **CLOSE)
     np.testing.assert_allclose(*both(best_offset, terms, members, z, 0.1), rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(
         *both(kernels.bending_rows, terms, members, alpha, np.zeros(alpha.size), changed=3), **CLOSE
     )
+
+
+@losses
+def test_far_margins_and_variables_at_their_bounds_raise_no_warning(loss: Loss) -> None:
+    problem = weighted(loss)
+    terms, members, z = problem.pointwise, problem.members, np.linspace(-1e4, 1e4, problem.members.size)
+    alpha = np.zeros(problem.y.size)
+    with np.errstate(all="raise"):
+        assert np.isfinite(sums.loss_sums.twin(terms, members, z, 0.0, alpha)).all()  # type: ignore[attr-defined]
+        sums.dual_of_margins.twin(terms, members, z, 0.0, alpha)  # type: ignore[attr-defined]
+        assert np.isfinite(sums.conjugate_sum.twin(terms, members, alpha, 1.0))  # type: ignore[attr-defined]
+        balance.twin(terms, members, alpha)  # type: ignore[attr-defined]
+    assert alpha.sum() == pytest.approx(0.0, abs=1e-9 * np.abs(alpha).sum())
+
+
+@losses
+def test_sums_by_rows_are_sums_of_margins(loss: Loss) -> None:
+    problem, random = weighted(loss), np.random.default_rng(6)
+    alpha, w = feasible(problem, random), random.normal(size=problem.n_features + 1)
+    terms, members, pulled = problem.terms, problem.members, np.zeros(w.size)
+    kept = sums.loss_sums.compiled(problem.pointwise, members, sums.margins(problem, w), 0.0, alpha)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(sums.margin_sums(terms, members, w, alpha, np.empty(0)), kept, **CLOSE)
+    np.testing.assert_allclose(sums.margin_sums(terms, members, w, alpha, pulled), kept, **CLOSE)
+    np.testing.assert_allclose(problem.C * pulled, sums.dual_weights(problem, alpha), **CLOSE)
 
 
 @losses
@@ -132,7 +159,8 @@ def test_moved_shares() -> None:
 @pytest.mark.parametrize(
     ("indices", "indptr"),
     [([0, 2, 1], [0, 2, 3]), ([2, 0, 1], [0, 2, 3]), ([1, 1, 0], [0, 2, 3]), ([0, 3, 1], [0, 2, 3]),
-     ([0, 1, 1, 0], [0, 1, 1, 4]), ([0, 1], [0, 2, 1]), ([], [0, 0]), ([-1, 0], [0, 2]), ([0, 1], [1, 2])],
+     ([0, 1, 1, 0], [0, 1, 1, 4]), ([0, 1], [0, 2, 1]), ([0, 1], [0, 1, 3]), ([], [0, 0]),
+     ([-1, 0], [0, 2]), ([0, 1], [1, 2])],
 )  # fmt: skip
 def test_checks_of_indices(indices: list[int], indptr: list[int]) -> None:
     given = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)

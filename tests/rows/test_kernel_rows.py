@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from saddlesvm.rows import kernel_rows
 from saddlesvm.rows.kernel_rows import RowCache, row_source
-from saddlesvm.rows.kernels import Kernel, expand, resolve_gamma
+from saddlesvm.rows.kernels import Kernel, block_of, expand, resolve_gamma
 
 METRICS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
 
@@ -125,6 +125,28 @@ def test_expansion_is_the_kernel_matrix_times_coefficients(data, metric):
     sparse_X = sparse.csr_array(X)
     if metric != "laplacian":
         np.testing.assert_allclose(expand(kernel, sparse_X, sparse_X[:20], coefficients), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("step", [1, 2, 7])
+def test_a_block_of_a_matrix_has_the_chosen_rows_and_columns(step):
+    K = np.arange(400.0).reshape(20, 20)
+    for chosen in (np.arange(0, 20, step), np.array([0, 1, 2, 5, 6, 11, 17, 18]), np.array([3])):
+        np.testing.assert_array_equal(block_of(K, chosen), K[np.ix_(chosen, chosen)])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "definite"),
+    [
+        (Kernel("poly", 0.5, 2, 0.0), True), (Kernel("poly", 0.5, 2, -0.5), False),
+        (Kernel("poly", -0.5, 2, 1.0), False), (Kernel("poly", 0.5, 1.5, 1.0), False),
+        (Kernel("rbf", 0.5), True), (Kernel("rbf", -0.5), False), (Kernel("linear"), True), (Kernel("sigmoid"), False),
+    ],
+)  # fmt: skip
+def test_kernels_that_count_as_definite_have_no_negative_eigenvalue(kernel, definite):
+    assert kernel.definite == definite
+    if definite:
+        X = np.random.default_rng(0).normal(size=(12, 3))
+        assert np.linalg.eigvalsh(kernel(X, X))[0] >= -1e-12 * kernel(X, X).trace()
 
 
 def test_gamma_is_scikit_learns(data):

@@ -315,6 +315,32 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole
     assert fetched == [] or width == 0 or fetched == list(places[places.size - len(fetched) :])
 
 
+@pytest.mark.parametrize("d", [1, 40])
+def test_sparse_rows_are_fetched_whole_and_within_their_arrays(monkeypatch: Any, d: int) -> None:
+    n, fetched = 30, []
+
+    def note(array: np.ndarray, first: int, last: int) -> None:
+        assert 0 <= first <= last <= array.size
+        fetched.append((array.dtype.kind, int(first), int(last)))
+
+    X, order = as_rows(csr(np.ones((n, d))), 0.0), np.random.default_rng(0).permutation(n)
+    monkeypatch.setattr(prefetch, "prefetch_range_far", note)
+    monkeypatch.setattr(prefetch, "prefetch_item", lambda array, i: note(array, i, i + 1))
+    row_ahead = prefetch._pick_row_ahead(*(numba.typeof(one) for one in (X, order, 0, n)))
+    for p in range(n):
+        row_ahead(X, order, p, n)
+    for i in order[n // 2 :]:
+        assert {("f", i * d, (i + 1) * d), ("i", i * d, (i + 1) * d), ("i", i, i + 1)} <= set(fetched)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_rows_know_their_values(layout: str) -> None:
+    A = matrix(30, 7)
+    X = as_rows(A if layout == "dense" else csr(A))
+    assert X.n_values == 210
+    assert X.values_of(np.array([3, 8, 1])) == 7.0
+
+
 class Triplets(NamedTuple):
     """A third layout, without bodies of its own."""
 
