@@ -68,6 +68,14 @@ def as_array(X: Rows) -> np.ndarray:
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_another_virtual_feature_has_its_value(layout: str, place: str, tmp_path: Path) -> None:
+    X, w = matrix(layout), np.random.default_rng(1).normal(size=D + 1)
+    passes = passes_over(X, place, tmp_path)
+    assert passes.with_feature(2.5).margins(w) == pytest.approx(as_array(X._replace(bias=2.5)) @ w, rel=1e-12)
+    assert passes.margins(w) == pytest.approx(as_array(X) @ w, rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_margins_and_pulls_are_products_with_the_rows(layout: str, place: str, tmp_path: Path) -> None:
     X, random = matrix(layout), np.random.default_rng(1)
     passes = passes_over(X, place, tmp_path)

@@ -18,7 +18,7 @@ from saddlesvm.runtime.words import shown
 
 # Options that are parameters of the same name.
 OF_COMPARE = "solvers C lam repeats tol peers intercept positive certify_every kernel gamma degree coef0 trace"
-OF_WATCH = "solver loss C lam epochs rows seed positive"
+OF_WATCH = "solver loss C lam gamma epochs rows seed positive"
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -86,10 +86,7 @@ def watch(options: argparse.Namespace) -> int:
         intercept=options.intercept == "regularized",
         name=os.path.basename(options.data),
         command=command_line(),
-        **{
-            name: getattr(options, name)
-            for name in ("solver", "loss", "C", "lam", "gamma", "epochs", "rows", "seed", "positive")
-        },
+        **{name: getattr(options, name) for name in OF_WATCH.split()},
     )
     for one in seen.scene["runs"]:
         frames = one["frames"]

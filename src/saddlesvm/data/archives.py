@@ -264,6 +264,24 @@ def _fill(file: IO[bytes], room: memoryview) -> None:
         room = room[len(piece) :]
 
 
+def check_stated(header: Any, where: object, what: str, name: str, version: int) -> None:
+    """Check the name and the version of the format that a header states: `version` is the newest one that is read.
+
+    Raises
+    ------
+    DataError
+        It is of another format, or of a newer version; `what` says what is needed.
+    """
+    if not isinstance(header, dict) or header.get("format") != name:
+        raise DataError(f"{where}: is not a {what}: its header does not say {name!r}")
+    stated = header.get("version")
+    if type(stated) is not int or stated < 1:
+        raise DataError(f"{where}: is damaged: its version is {short(stated)}")
+    if stated > version:
+        allowed = f"this saddlesvm reads versions up to {version}; install a newer one"
+        raise DataError(f"{where}: is a {what} of version {short(stated)}; {allowed}")
+
+
 @contextmanager
 def open_archive(path: Path, **options: Any) -> Iterator[Archive]:
     """The :class:`Archive` in a file; its options."""
@@ -426,25 +444,17 @@ def _read_header(archive: Archive, where: str) -> dict[str, Any]:
     if _HEADER not in archive:
         raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
     header = archive.json(_HEADER)
-    if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
-        raise DataError(f"{where}: is not a saved saddlesvm model: its {_HEADER} does not say {FORMAT_NAME!r}")
-    version = header.get("version")
-    if type(version) is not int or version < 1:
-        raise DataError(f"{where}: is a damaged model file: its version is {short(version)}")
-    if version > FORMAT_VERSION:
-        allowed = f"this saddlesvm reads versions up to {FORMAT_VERSION}; install a newer one"
-        raise DataError(f"{where}: is a model of version {short(version)}; {allowed}")
-    names = header.get("arrays")
+    check_stated(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
+    names, there = header.get("arrays"), sorted(name for name in archive.names if name != _HEADER)
     named = isinstance(names, list) and all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
-    if not isinstance(names, list) or not named or not isinstance(header.get("kind"), str):
-        raise DataError(f"{where}: is a damaged model file: kind or arrays is missing from its {_HEADER}")
+    if not named or not isinstance(header.get("kind"), str):
+        raise ValueError(f"kind or arrays is missing from its {_HEADER}")
     if not isinstance(header.get("meta"), dict):
-        raise DataError(f"{where}: is a damaged model file: meta is missing from its {_HEADER}")
-    there = [name for name in archive.names if name != _HEADER]
-    if sorted(names) != sorted(there):
+        raise ValueError(f"meta is missing from its {_HEADER}")
+    if sorted(names) != there:
         odd = next(iter({*names} ^ {*there}), names[0])
-        raise DataError(f"{where}: is a damaged model file: {_HEADER} and its arrays differ, in {short(repr(odd))}")
+        raise ValueError(f"{_HEADER} and its arrays differ, in {short(repr(odd))}")
     for name in names:
         if archive.header(name).dtype.kind not in _KINDS:
-            raise DataError(f"{where}: is a damaged model file: its array {name!r} holds neither numbers nor text")
+            raise ValueError(f"its array {name!r} holds neither numbers nor text")
     return header

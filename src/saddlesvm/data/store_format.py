@@ -8,6 +8,7 @@ The files of a store while it is written: arrays that grow, and a folder that ap
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import shutil
@@ -20,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import dtype_to_descr
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
-from saddlesvm.data.archives import DAMAGE, parsed_json, read_header, short
+from saddlesvm.data.archives import DAMAGE, check_stated, parsed_json, read_header, short
 from saddlesvm.data.errors import BeingWritten, DataError, refuse_special, sync_folder
 from saddlesvm.rows.small_types import FLOATS, bfloat16, type_name
 
@@ -32,7 +33,6 @@ HEADER = "store.json"
 NOTE = "missing values"  # the field that tells what a conversion did with them
 PARTIAL = ".partial"
 
-_NPY_LENGTH = 128
 _MOST = 2**62  # rows or features: what the indices of any machine can count
 _INTEGERS = ("<i4", "<i8")
 BFLOAT16 = "bfloat16"
@@ -116,11 +116,12 @@ class ArrayFile:
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The first 128 bytes of a ``.npy`` file (version 1.0): the same length whatever the shape, to be written again."""
-    facts = f"{{'descr': {dtype_to_descr(dtype)!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
-    padding = _NPY_LENGTH - len(b"\x93NUMPY\x01\x00") - 2 - len(facts) - 1
-    text = facts + " " * padding + "\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("ascii")
+    """The beginning of a ``.npy`` file (version 1.0): of the same length whatever the first size is, which NumPy leaves
+    room for, so that it can be written again."""
+    file = io.BytesIO()
+    facts = {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    write_array_header_1_0(file, facts)
+    return file.getvalue()
 
 
 def read_store_header(folder: Path) -> dict[str, Any]:
@@ -148,15 +149,9 @@ def read_store_header(folder: Path) -> dict[str, Any]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, MemoryError) as error:
         raise DataError(f"{path}: is damaged: it is not JSON ({error})") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
-        raise DataError(f"{path}: is not the header of a store: it does not say {FORMAT_NAME!r}")
-    version = header.get("version")
-    if type(version) is not int or version < 1:
-        raise DataError(f"{path}: is damaged: the version is {version!r}")
-    if version > FORMAT_VERSION:
-        allowed = f"this saddlesvm reads versions up to {FORMAT_VERSION}; install a newer one"
-        raise DataError(f"{path}: is of a store of version {version}; {allowed}")
-    return header
+    check_stated(header, path, "header of a store", FORMAT_NAME, FORMAT_VERSION)
+    found: dict[str, Any] = header
+    return found
 
 
 def expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
@@ -169,51 +164,50 @@ def expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile
     """
     try:
         return _expected_arrays(header, folder)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
-        what = f"{error} is missing" if isinstance(error, KeyError) else "an entry is of the wrong kind"
-        raise DataError(f"{folder / HEADER}: is damaged: {what}") from None
+    except DataError as error:
+        raise DataError(f"{folder / HEADER}: {error}") from None
+    except KeyError as error:
+        raise DataError(f"{folder / HEADER}: is damaged: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        raise DataError(f"{folder / HEADER}: is damaged: an entry is of the wrong kind") from None
 
 
 def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
     layout, (n, d), n_values = header["layout"], header["shape"], header["n_values"]
     if not all(type(size) is int and 0 < size < _MOST for size in (n, d)) or type(n_values) is not int:
-        raise DataError(f"{folder / HEADER}: is damaged: the shape is {header['shape']!r} with {n_values!r} values")
+        raise DataError(f"is damaged: the shape is {header['shape']!r} with {n_values!r} values")
     shapes: dict[str, tuple[int, ...]]
     if layout == "dense":
         shapes = {"values": (n, d)}
     elif layout == "csr":
         shapes = {"values": (n_values,), "indices": (n_values,), "indptr": (n + 1,)}
     else:
-        raise DataError(f"{folder / HEADER}: the layout is {layout!r}; allowed are 'dense' and 'csr'")
+        raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
     if (header["labels"] is None) != ("labels" not in header["arrays"]):
-        raise DataError(f"{folder / HEADER}: is damaged: what it says of the labels contradicts itself")
+        raise DataError("is damaged: what it says of the labels contradicts itself")
     if header["labels"] is not None:
-        _check_labels(header["labels"], folder)
+        _check_labels(header["labels"])
         shapes["labels"] = (n,)
-    _check_names(header, d, folder)
-    _check_note(header.get(NOTE), d, folder)
+    _check_names(header, d)
+    _check_note(header.get(NOTE), d)
     if "weights" in header["arrays"]:
         shapes["weights"] = (n,)
     arrays = {name: _array_of(name, header["arrays"][name], shape, folder) for name, shape in shapes.items()}
     _check_numbers(header["row_norms"], "smallest", "largest")
     kept = arrays["values"].dtype
     if layout == "csr" and kept not in FLOATS:
-        raise DataError(
-            f"{folder / HEADER}: sparse rows are of type {header['dtype']!r}; allowed are float32 and float64"
-        )
+        raise DataError(f"sparse rows are of type {header['dtype']!r}; allowed are float32 and float64")
     if type_name(kept) != header["dtype"] or n_values < 0 or (layout == "dense" and n_values != n * d):
-        raise DataError(f"{folder / HEADER}: is damaged: dtype, shape and number of values contradict each other")
+        raise DataError("is damaged: dtype, shape and number of values contradict each other")
     return arrays
 
 
 def _array_of(name: str, said: dict[str, Any], shape: tuple[int, ...], folder: Path) -> ArrayFile:
     if tuple(said["shape"]) != shape:
-        raise DataError(f"{folder / HEADER}: is damaged: {name} has shape {said['shape']}; {list(shape)} is needed")
+        raise DataError(f"is damaged: {name} has shape {said['shape']}; {list(shape)} is needed")
     if said["dtype"] not in _ALLOWED[name]:
         allowed = ", ".join(_ALLOWED[name])
-        raise DataError(f"{folder / HEADER}: {name} is of type {said['dtype']!r}; allowed are {allowed}")
+        raise DataError(f"{name} is of type {said['dtype']!r}; allowed are {allowed}")
     dtype = bfloat16 if said["dtype"] == BFLOAT16 else np.dtype(said["dtype"])
     return ArrayFile(folder / f"{name}.npy", dtype, shape, int(said["crc32"], 16))
 
@@ -223,46 +217,46 @@ def code_of(dtype: np.dtype[Any]) -> str:
     return BFLOAT16 if dtype == bfloat16 else dtype.str
 
 
-def _check_labels(labels: dict[str, Any], folder: Path) -> None:
+def _check_labels(labels: dict[str, Any]) -> None:
     kind, classes, counts = labels["kind"], labels["classes"], labels["counts"]
     if kind not in ("numbers", "text"):
-        raise DataError(f"{folder / HEADER}: the kind of the labels is {kind!r}; allowed are 'numbers' and 'text'")
+        raise DataError(f"the kind of the labels is {kind!r}; allowed are 'numbers' and 'text'")
     wanted = (str,) if kind == "text" else (int, float)
     listed = isinstance(classes, list) and all(type(one) in wanted for one in classes)
     if listed and kind == "numbers" and not all(abs(one) <= sys.float_info.max for one in classes):
-        raise DataError(f"{folder / HEADER}: is damaged: a class is not finite")
+        raise DataError("is damaged: a class is not finite")
     counted = (
         isinstance(counts, list) and listed and len(counts) == len(classes) and all(type(n) is int for n in counts)
     )
     if not counted and (kind == "text" or classes is not None or counts is not None):
-        raise DataError(f"{folder / HEADER}: is damaged: the classes are not {kind} with a count each")
+        raise DataError(f"is damaged: the classes are not {kind} with a count each")
     if kind == "numbers":
         _check_numbers(labels, "smallest", "largest")
 
 
-def _check_names(header: dict[str, Any], width: int, folder: Path) -> None:
+def _check_names(header: dict[str, Any], width: int) -> None:
     """Names, and where the rows came from: they may be missing, and must not be something else."""
     names, sources = header.get("feature_names"), header.get("sources", [])
     if names is not None and (len(names) > width or not all(isinstance(name, str) for name in names)):
-        raise DataError(f"{folder / HEADER}: is damaged: feature_names must be at most {width} texts")
+        raise DataError(f"is damaged: feature_names must be at most {width} texts")
     if not isinstance(header.get("label_name"), (str, type(None))):
-        raise DataError(f"{folder / HEADER}: is damaged: label_name must be text")
+        raise DataError("is damaged: label_name must be text")
     if not isinstance(header.get("n_nonzero"), (int, type(None))):
-        raise DataError(f"{folder / HEADER}: is damaged: n_nonzero must be a number")
+        raise DataError("is damaged: n_nonzero must be a number")
     for source in sources:
         plain = isinstance(source["path"], str) and isinstance(source["format"], str)
         if not plain or any(type(source[name]) is not int for name in ("rows", "bytes")):
-            raise DataError(f"{folder / HEADER}: is damaged: a source is not described correctly")
+            raise DataError("is damaged: a source is not described correctly")
 
 
-def _check_note(noted: Any, width: int, folder: Path) -> None:
+def _check_note(noted: Any, width: int) -> None:
     """The note on missing values: it may be left out, and must not be something else."""
     if noted is None:
         return
     fine = isinstance(noted, dict) and noted.get("how") in ("drop", "mean") and type(noted.get("count")) is int
     values = noted.get("values") if fine else None
     if not isinstance(values, list) or len(values) not in (0, width):
-        raise DataError(f"{folder / HEADER}: is damaged: the field {NOTE!r} is not described correctly")
+        raise DataError(f"is damaged: the field {NOTE!r} is not described correctly")
     _check_numbers(dict(enumerate(values)), *range(len(values)))
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn import svm
 from sklearn.base import clone, is_classifier
 
 from saddlesvm.data import inputs
@@ -35,8 +36,6 @@ from saddlesvm.runtime.allowed import SCALING, check, one_of
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
-
-AT_NOTHING = {"squared_hinge": 2.0, "log": 0.5, "logistic": 0.5}  # size of the losses' slopes at a score of zero
 
 
 def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -157,22 +156,16 @@ def l1_min_c(
     >>> model.n_features_selected_
     1
     """
-    one_of("loss", loss, tuple(AT_NOTHING))
+    one_of("loss", loss, ("squared_hinge", "log", "logistic"))
     check("intercept_scaling", intercept_scaling, SCALING)
     design = inputs.as_design(X)
+    inputs.finite_norms(layouts.as_rows(design))
     classes, codes = encoded(check_labels(y, design.shape[0]))
     if classes.size < 2:
         raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
-    ahead = np.array([1]) if classes.size == 2 else np.arange(classes.size)
-    signs = np.where(codes == ahead[:, None], 1.0, -1.0)
-    pull = float(np.abs(inputs.as_floats(design).T @ signs.T).max())
-    if not np.isfinite(pull):
-        raise ValueError("Input X contains NaN or infinity, or values whose sums overflow")
-    if fit_intercept:
-        pull = max(pull, float(intercept_scaling * np.abs(signs.sum(axis=1)).max()))
-    if pull == 0.0:
-        raise ValueError("the gradient at zero vanishes, so no value of C gives any feature a weight: check X and y")
-    return 1.0 / (AT_NOTHING[loss] * pull)
+    options = {"fit_intercept": fit_intercept, "intercept_scaling": intercept_scaling}
+    called = "log" if loss == "logistic" else loss
+    return float(svm.l1_min_c(inputs.as_floats(design), codes, loss=called, **options))
 
 
 AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third

@@ -63,14 +63,9 @@ def tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
         The columns of :data:`COLUMNS` in their order and types, suboptimality filled in; `form` says whether objectives
         are those of the C or of the lambda form.
     """
-    frame = pd.DataFrame(rows)
-    for name, kind in COLUMNS.items():
-        blank: Any = {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind]
-        column = frame[name] if name in frame else pd.Series([blank] * len(frame), dtype=object)
-        if kind != NUMBER:  # not fillna: pandas 2.2 warns of what it will do differently
-            column = pd.Series([blank if lacking else one for one, lacking in zip(column, column.isna(), strict=True)])
-        frame[name] = column.astype(kind)
-    return with_suboptimality(frame[list(COLUMNS)])
+    blank: dict[str, Any] = {name: {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind] for name, kind in COLUMNS.items()}
+    frame = pd.DataFrame([blank | row for row in rows], columns=list(COLUMNS))
+    return with_suboptimality(frame.astype(COLUMNS))
 
 
 def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:

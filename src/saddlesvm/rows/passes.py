@@ -222,6 +222,12 @@ class FromFiles(Passes):
         """The mapped rows."""
         return self.reader.X
 
+    def with_feature(self, value: float) -> FromFiles:
+        """Passes over the same files, by a reader of their own, whose rows have a virtual feature of this value."""
+        old = self.reader
+        norms, X = np.empty_like(old.norms), old.X._replace(bias=value)
+        return FromFiles(BlockReader(X, old.edges, old.per_block, norms, old.judges), self.members)
+
     def norms(self) -> np.ndarray:
         """``||x_i||^2`` of all rows of the files, as far as they were read: shared, and filled by the first reading."""
         return self.reader.norms
