@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from saddlesvm.cli import main
-from saddlesvm.runtime.words import one_line, shown, unbroken
+from saddlesvm.runtime.shown import one_line, shown, unbroken
 
 HOSTILE = ("k\x1b]0;x\x07[/]", "é\u202e")
 COMMAND = [sys.executable, "-m", "saddlesvm"]

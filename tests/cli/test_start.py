@@ -25,7 +25,7 @@ from saddlesvm.problem.losses import ALIASES, LOSSES
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.kernels import KERNELS
-from saddlesvm.runtime import words
+from saddlesvm.runtime import option_names
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.solvers import SOLVERS
 
@@ -127,15 +127,15 @@ def test_the_words_are_those_that_are_registered():
     ):
         assert {traits_of(own[name]).task for name in names} == {type_}
     assert {*get_args(ClassificationLoss), *get_args(RegressionLoss)} == {*own, *ALIASES}
-    assert {*get_args(words.SolverName)} == {
+    assert {*get_args(option_names.SolverName)} == {
         name for name, kind in SOLVERS.items() if kind.__module__.startswith("saddlesvm.")
     }
-    assert {*get_args(words.KernelSolver)} == {*KERNEL_SOLVERS}
-    assert words.KERNEL_NAMES == KERNELS
-    assert {*words.INTERCEPTS} == {*get_args(words.Intercept)} == {*get_args(InterceptName)}
-    assert get_args(words.MultiClass) == splits.WAYS
-    assert get_args(words.ScoreShape) == splits.SHAPES
-    assert get_args(words.Calibration) == METHODS
+    assert {*get_args(option_names.KernelSolver)} == {*KERNEL_SOLVERS}
+    assert option_names.KERNEL_NAMES == KERNELS
+    assert {*option_names.INTERCEPTS} == {*get_args(option_names.Intercept)} == {*get_args(InterceptName)}
+    assert get_args(option_names.MultiClass) == splits.WAYS
+    assert get_args(option_names.ScoreShape) == splits.SHAPES
+    assert get_args(option_names.Calibration) == METHODS
 
 
 def test_every_command_has_its_function():

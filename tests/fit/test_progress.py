@@ -85,7 +85,7 @@ def test_a_notebook_shows_bar_and_curve_without_widgets(monkeypatch: pytest.Monk
     display = types.SimpleNamespace(HTML=str, display=lambda page, display_id=False: (pages.append(page), handle)[1])
     ipython = types.SimpleNamespace(get_ipython=ZMQInteractiveShell, display=display)
     monkeypatch.setitem(sys.modules, "IPython", ipython)  # type: ignore[arg-type]
-    monkeypatch.setattr("saddlesvm.runtime.clock.REDRAW", 0.0)
+    monkeypatch.setattr("saddlesvm.runtime.bar.REDRAW", 0.0)
     notes = load_bundled("heart")
     with pytest.warns(NotCertifiedWarning):
         LinearSVC(solver="sdca", tol=1e-2, max_iter=2000, verbose=1, random_state=0).fit(notes.X, notes.y)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 from saddlesvm.estimators import HOMES, register
 from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.words import CLUSTER_SOLVERS, LOSS_ALIASES, SOLVER_NAMES, Calibration
+from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, LOSS_ALIASES, SOLVER_NAMES, Calibration
 
 MOST_DIGITS = 24  # of a range of rows
 FOLDS = 5  # folds where several values of C are given, and no number of folds

@@ -30,7 +30,7 @@ from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, checked
 from saddlesvm.problem.losses import make_loss, traits_of
-from saddlesvm.runtime.words import CLUSTER_SOLVERS, SOLVER_NAMES
+from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, SOLVER_NAMES
 
 SHARED_OPTIONS = (
     "C", "lam", "loss", "solver", "tol", "gap", "max_iter", "max_time", "keep", "intercept_scaling", "n_jobs"

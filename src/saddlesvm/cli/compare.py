@@ -14,7 +14,7 @@ from saddlesvm.cli.reading import labels_of
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import check_names
 from saddlesvm.problem.losses import make_loss, split_losses, traits_of
-from saddlesvm.runtime.words import shown
+from saddlesvm.runtime.shown import shown
 
 # Options that are parameters of the same name.
 OF_COMPARE = "solvers C lam repeats tol peers intercept positive certify_every kernel gamma degree coef0 trace"

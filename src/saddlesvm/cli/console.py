@@ -11,7 +11,7 @@ import sys
 from importlib.util import find_spec
 
 from saddlesvm.data.errors import DataError, check_there, refuse_special
-from saddlesvm.runtime.words import one_line, shown, unbroken
+from saddlesvm.runtime.shown import one_line, shown, unbroken
 
 STANDARD_INPUT = "-"
 OUTPUT = "standard output"

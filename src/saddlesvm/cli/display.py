@@ -21,8 +21,8 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.rows.small_types import type_name
-from saddlesvm.runtime.clock import Bar
-from saddlesvm.runtime.words import shown
+from saddlesvm.runtime.bar import Bar
+from saddlesvm.runtime.shown import shown
 
 Facts = dict[str, dict[str, Any]]
 PATIENCE = 0.5  # seconds of work before a bar is drawn

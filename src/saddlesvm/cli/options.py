@@ -22,7 +22,7 @@ from saddlesvm.cli.arguments import (
 from saddlesvm.data.errors import BUNDLED
 from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
-from saddlesvm.runtime.words import (
+from saddlesvm.runtime.option_names import (
     DTYPES,
     INTERCEPTS,
     KEPT,

@@ -12,7 +12,8 @@ from saddlesvm.cli.console import print_error
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.runtime.clock import reporting_compilation
 from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.words import KERNEL_LOSSES, USUAL_LOSSES, one_line
+from saddlesvm.runtime.option_names import KERNEL_LOSSES, USUAL_LOSSES
+from saddlesvm.runtime.shown import one_line
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
-from saddlesvm.runtime.words import CLUSTER_SOLVERS
+from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
 from saddlesvm.solvers.register import parse_solver
 
 PASSES = 3.0  # over its rows that a partition does in a round, where nothing else is asked for

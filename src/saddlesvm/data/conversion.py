@@ -25,7 +25,7 @@ from saddlesvm.data.store_format import read_store_header, wait_for_writer
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import widened
-from saddlesvm.runtime.words import MISSING_VALUES
+from saddlesvm.runtime.option_names import MISSING_VALUES
 
 MEMORY = 256 << 20
 _BLOCKS_IN_MEMORY = 16  # copies of a block of rows in memory at once: text, parsed, sorted, written

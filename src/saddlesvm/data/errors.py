@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from saddlesvm.runtime.words import one_line
+from saddlesvm.runtime.shown import one_line
 
 WAYS_WITH_MISSING = "--missing drop, mean or median leaves such rows out or fills them in (in Python: missing='keep')"
 

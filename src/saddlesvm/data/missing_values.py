@@ -14,7 +14,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import NOTE
 from saddlesvm.data.table import Cells, Table
-from saddlesvm.runtime.words import MISSING_VALUES
+from saddlesvm.runtime.option_names import MISSING_VALUES
 
 
 @dataclasses.dataclass

@@ -32,7 +32,7 @@ from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
 from saddlesvm.runtime.lazy import PublicDir, internal
-from saddlesvm.runtime.words import Keep
+from saddlesvm.runtime.option_names import Keep
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 

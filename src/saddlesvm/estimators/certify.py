@@ -33,7 +33,7 @@ from saddlesvm.problem.problem import Problem, is_classification, resolve_C
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
-from saddlesvm.runtime.words import MultiClass, PenaltyName
+from saddlesvm.runtime.option_names import MultiClass, PenaltyName
 from saddlesvm.solvers.base import Budget, check_place
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD

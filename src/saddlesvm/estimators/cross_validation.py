@@ -27,7 +27,7 @@ from saddlesvm.estimators.path import check_Cs, check_model
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, check
-from saddlesvm.runtime.clock import Bar
+from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.threads import interruptible
 

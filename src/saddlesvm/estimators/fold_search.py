@@ -30,7 +30,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.clock import Bar
+from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import Schedule, results_of
 from saddlesvm.solvers.second_order.held_out import LeftOut
 

@@ -27,7 +27,7 @@ from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.runtime.allowed import one_of
-from saddlesvm.runtime.words import Intercept, ScoreShape
+from saddlesvm.runtime.option_names import Intercept, ScoreShape
 
 
 @register_estimator(

@@ -21,7 +21,7 @@ from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, Allowed
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.words import Calibration, MultiClass, PenaltyName, ScoreShape
+from saddlesvm.runtime.option_names import Calibration, MultiClass, PenaltyName, ScoreShape
 
 
 @register_estimator(

@@ -23,7 +23,7 @@ from saddlesvm.estimators import HOMES
 
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
-    from saddlesvm.runtime.words import (
+    from saddlesvm.runtime.option_names import (
         Calibration,
         ClusterSolver,
         DualOption,

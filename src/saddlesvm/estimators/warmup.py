@@ -26,7 +26,7 @@ from saddlesvm.rows.small_types import bfloat16
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.words import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
+from saddlesvm.runtime.option_names import DTYPES, LAYOUTS, USUAL_LAYOUTS, USUAL_LOSSES
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 
 only_own_kernels = Later("saddlesvm.runtime.compiler:only_own_kernels")

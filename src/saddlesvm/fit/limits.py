@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check
-from saddlesvm.runtime.words import Keep
+from saddlesvm.runtime.option_names import Keep
 
 
 @dataclass(frozen=True)

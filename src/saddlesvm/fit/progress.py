@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any
 
 from saddlesvm.fit.trace import Record
-from saddlesvm.runtime.clock import Bar, is_compiling
+from saddlesvm.runtime.bar import Bar
+from saddlesvm.runtime.clock import is_compiling
 
 EARLY = 0.05  # share of the way below which no time is told
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.runtime.words import shown
+from saddlesvm.runtime.shown import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from saddlesvm.data import DataError, read
 from saddlesvm.fit.trace import Record
-from saddlesvm.runtime.clock import Bar
+from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
 
 PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib", "plotly")

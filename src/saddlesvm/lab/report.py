@@ -20,7 +20,7 @@ from typing import Any
 from saddlesvm.data.errors import write_page
 from saddlesvm.lab.charts import Chart, Grid, save, specification
 from saddlesvm.lab.machine import machine_rows
-from saddlesvm.runtime.words import shown
+from saddlesvm.runtime.shown import shown
 
 BETWEEN = "#7c8691"  # a grey that stands out from white as much as from the page's night
 NUMBER = re.compile(r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?\s?(%|s|ms|µs)?")

@@ -14,7 +14,7 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.displays import GapDisplay, PathDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table
-from saddlesvm.runtime.words import shown
+from saddlesvm.runtime.shown import shown
 
 FEATURES = 15  # features a class
 ENOUGH = 2  # certificates that a line goes through, at least

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.compiled import mark_source, operation, python_class
-from saddlesvm.runtime.words import LOSS_ALIASES
+from saddlesvm.runtime.option_names import LOSS_ALIASES
 
 if TYPE_CHECKING:
     from numba.core import types

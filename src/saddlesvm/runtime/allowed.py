@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.runtime.words import KEPT
+from saddlesvm.runtime.option_names import KEPT
 
 WHOLE = (int, np.integer)
 NUMBER = (*WHOLE, float, np.floating)

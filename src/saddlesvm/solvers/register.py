@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from saddlesvm.runtime.words import CLUSTER_SOLVERS
+from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
 __all__ = ["SOLVERS", "make_solver", "parse_solver", "register_solver"]
