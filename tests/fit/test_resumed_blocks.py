@@ -39,27 +39,6 @@ def resumable(X: Any, y: np.ndarray, kept: int = 0) -> tuple[Problem, Limits]:
     return streamed(X, y, Hinge(), C=0.05, intercept="regularized", kept_bytes=kept), Limits(tol=1e-3)
 
 
-@pytest.mark.parametrize("kept", [0, 10**6])
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(kept: int, tmp_path: Path) -> None:
-    X = matrix(N, D).astype(np.float32)
-    file, y = mapped(X, tmp_path), labels(X, Hinge())
-    problem, limits = resumable(file, y, kept)
-    undisturbed = fit(problem, Blocks(), limits)
-    for stop_at in (1, 5, 8, 13) if not kept else (1, 4, 6):
-        path = tmp_path / f"run{stop_at}"
-        with pytest.raises(KeyboardInterrupt):
-            fit(
-                resumable(file, y, kept)[0],
-                Blocks(),
-                limits,
-                callbacks=[StopAt(stop_at)],
-                checkpoint=Checkpoint(path, 1e9, 1),
-            )
-        resumed = fit(resumable(file, y, kept)[0], Blocks(), limits, checkpoint=Checkpoint(path))
-        assert np.array_equal(resumed.coef, undisturbed.coef)
-        assert resumed.certificate == undisturbed.certificate
-
-
 def falsified(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> None:
     """Change the header and the arrays of a checkpoint."""
     with np.load(path) as stored:

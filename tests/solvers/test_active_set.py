@@ -10,7 +10,6 @@ import pytest
 
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
@@ -29,7 +28,7 @@ from saddlesvm.solvers.second_order.free_rows import Question, free_rows, width_
 from saddlesvm.solvers.second_order.newton import LEFT_OF_FALL
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
+from support.mapped import D, N, mapped, streamed
 
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -116,38 +115,6 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
                 assert bound >= best.primal - LEFT_OF_FALL * (before - best.primal) - 1e-8 * abs(best.primal)
 
 
-@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
-@pytest.mark.parametrize("C", [0.01, 1.0, 1e3])
-@pytest.mark.parametrize("loss", KINKED, ids=named)
-def test_every_kinked_loss_ends_at_the_optimum_in_memory(loss: Loss, C: float, intercept: Any, tmp_path: Path) -> None:
-    X = matrix(N, D)
-    y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
-    problem = narrow(mapped(X, tmp_path), y, loss, intercept=intercept, weights=s, C=C)
-    found = fit(problem, ActiveSetOnFiles(), Limits(tol=1e-6, max_epochs=60))
-    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=C)
-    assert found.outcome is Outcome.CERTIFIED
-    again = evaluate(plain, Point(np.append(found.coef, found.intercept), found.alpha)).certificate
-    assert again.relative_gap <= 1.01e-6
-    if C == 1.0:
-        best = fit(plain, DCD(), Limits(tol=1e-6))
-        assert close_enough(found, best)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_the_automatic_solver_ends_at_any_C(layout: str, dtype: Any, tmp_path: Path) -> None:
-    X = (matrix(N, D, density=0.8) * np.logspace(0, -2, D)).astype(dtype)
-    y = labels(X, Hinge())
-    file = mapped(X, tmp_path) if layout == "dense" else mapped_csr(X, tmp_path)
-    problem = narrow(file, y, Hinge(), intercept="regularized", C=1e3)
-    found = fit(problem, AutoOnFiles(), Limits(tol=1e-6, max_epochs=60))
-    assert found.outcome is Outcome.CERTIFIED
-    assert {NEWTON} <= found.phases.keys()
-    plain = make_problem(as_rows(X, 1.0), y, Hinge(), C=1e3, intercept="regularized")
-    w = np.append(found.coef, found.intercept)
-    assert evaluate(plain, Point(w, found.alpha)).certificate.relative_gap <= 1.01e-6
-
-
 def test_blocks_go_on_where_a_multitude_has_one_margin(tmp_path: Path) -> None:
     """Unequal classes that nothing tells apart: nearly all rows have the margin 1, by a constant feature."""
     X = np.random.default_rng(0).normal(scale=1e-3, size=(N, D))
@@ -162,18 +129,6 @@ def test_blocks_go_on_where_a_multitude_has_one_margin(tmp_path: Path) -> None:
     again = evaluate(plain, Point(np.append(found.coef, 0.0), found.alpha)).certificate
     assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
     assert found.certificate.relative_gap <= 1e-3
-
-
-@pytest.mark.parametrize("solver", [ActiveSetOnFiles(), AutoOnFiles()], ids=["active_set", "auto"])
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, tmp_path: Path) -> None:
-    X = matrix(N, D)
-    file, y = mapped(X, tmp_path), labels(X, Hinge())
-    limits = Limits(tol=1e-6, max_epochs=60)
-
-    def problem() -> Problem:
-        return narrow(file, y, Hinge(), C=30.0)
-
-    resumes_to_the_same_bits(problem, solver, limits, (1, 4, 8, 10), tmp_path)
 
 
 def test_what_it_does_not_take_is_refused(tmp_path: Path) -> None:

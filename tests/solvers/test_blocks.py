@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +12,17 @@ from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
+from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, Blocks
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.sweeps import reader_of
-from support import ALL_LOSSES, labels, matrix
+from support import labels, matrix
 from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
 
 INTERCEPTS = ("none", "regularized", "free")
-
-
-@pytest.mark.parametrize(("loss", "intercept"), [*zip(ALL_LOSSES, itertools.cycle(INTERCEPTS), strict=False)], ids=str)
-def test_every_loss_ends_at_the_optimum_in_memory(loss: Loss, intercept: Any, tmp_path: Path) -> None:
-    X = matrix(N, D)
-    y = labels(X, loss)
-    weights = np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
-    problem = streamed(mapped(X, tmp_path), y, loss, intercept=intercept, weights=weights, C=0.05)
-    found = fit(problem, Blocks(), Limits(tol=1e-4))
-    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=weights, C=0.05)
-    best = fit(plain, DCD(), Limits(tol=1e-6))
-    assert found.outcome is best.outcome is Outcome.CERTIFIED
-    assert close_enough(found, best)
-    assert found.certificate.dual <= best.certificate.primal
-    assert found.certificate.primal >= best.certificate.dual
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

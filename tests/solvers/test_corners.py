@@ -12,13 +12,11 @@ from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.over_passes import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
-from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
@@ -30,7 +28,7 @@ from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses
 from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, StopAt, mapped, streamed
+from support.mapped import D, N, mapped, streamed
 
 CORNERED = [loss for loss in ALL_LOSSES if is_smooth(loss) and not is_cornerless(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -118,24 +116,6 @@ def test_stores_and_partitions_end_at_the_optimum_of_memory(loss: Loss, kind: An
     assert solution.outcome is Outcome.CERTIFIED
     assert rounds.runs[0].corners
     assert best.dual <= solution.certificates[0].primal <= best.primal / (1.0 - 1.1e-6)
-
-
-@pytest.mark.usefixtures("from_the_first_step")
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(tmp_path: Path) -> None:
-    X = matrix(N, D)
-    file, y, limits = mapped(X, tmp_path), labels(X, SquaredHinge()), Limits(tol=1e-9, max_epochs=40)
-
-    def problem() -> Problem:
-        return streamed(file, y, SquaredHinge(), BLOCKS, C=30.0, kept_bytes=30_000)
-
-    undisturbed = fit(problem(), NewtonOnFiles(), limits)
-    for stop_at in (4, 7, 8):
-        path = tmp_path / f"run{stop_at}"
-        with pytest.raises(KeyboardInterrupt):
-            fit(problem(), NewtonOnFiles(), limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
-        resumed = fit(problem(), NewtonOnFiles(), limits, checkpoint=Checkpoint(path))
-        assert np.array_equal(resumed.coef, undisturbed.coef)
-        assert resumed.certificate == undisturbed.certificate
 
 
 def test_too_little_room_is_none() -> None:

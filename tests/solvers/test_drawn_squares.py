@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -22,7 +21,7 @@ from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask, RowStatistics
 from saddlesvm.solvers.sweeps import reader_of
 from support import labels, matrix, named
-from support.mapped import StopAt, mapped, streamed
+from support.mapped import mapped, streamed
 
 N, D = 6000, 35
 LOSSES = [SquaredHinge(), Logistic()]
@@ -125,15 +124,3 @@ def test_rows_are_drawn_while_the_optimum_is_far(tmp_path: Path) -> None:
         shares.append(state.method.share)
     assert shares[0] < shares[-1]
     assert shares == sorted(shares)
-
-
-def test_a_stopped_run_resumes_to_the_same_bits(tmp_path: Path) -> None:
-    X, loss, path, limits = matrix(N, D), Logistic(), tmp_path / "run", Limits(tol=1e-6, max_epochs=30)
-    y = labels(X, loss)
-    undisturbed = fit(on_files(X, y, loss, tmp_path, C=10.0), NewtonOnFiles(), limits)
-    with pytest.raises(KeyboardInterrupt):
-        problem = on_files(X, y, loss, tmp_path, C=10.0)
-        fit(problem, NewtonOnFiles(), limits, callbacks=[StopAt(11)], checkpoint=Checkpoint(path, 1e9, 1))
-    resumed = fit(on_files(X, y, loss, tmp_path, C=10.0), NewtonOnFiles(), limits, checkpoint=Checkpoint(path))
-    assert np.array_equal(resumed.coef, undisturbed.coef)
-    assert resumed.certificate == undisturbed.certificate

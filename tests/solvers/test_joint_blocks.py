@@ -119,22 +119,6 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     assert passes * X.nbytes <= reader_of(problem).bytes_read <= passes * X.nbytes + ahead
 
 
-@pytest.mark.parametrize("stop_at", [1, 6, 9, 17])
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(stop_at: int, tmp_path: Path) -> None:
-    X, y = classes()
-    file, limits = mapped(X, tmp_path), Limits(tol=1e-6)
-    undisturbed = fit(on_files(file, y, C=1.0), JointBlocks(), limits)
-    path = tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt):
-        fit(
-            on_files(file, y, C=1.0), JointBlocks(), limits, callbacks=[StopAt(stop_at)],
-            checkpoint=Checkpoint(path, 1e9, 1),
-        )  # fmt: skip
-    resumed = fit(on_files(file, y, C=1.0), JointBlocks(), limits, checkpoint=Checkpoint(path))
-    assert np.array_equal(resumed.coef, undisturbed.coef)
-    assert resumed.certificate == undisturbed.certificate
-
-
 def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
     X, y = classes()
     file, limits, path = mapped(X, tmp_path), Limits(tol=1e-6), tmp_path / "run"

@@ -109,21 +109,6 @@ def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     assert result.epochs * X.nbytes <= reader_of(problem).bytes_read <= result.epochs * X.nbytes + ahead
 
 
-@pytest.mark.parametrize("stop_at", [5, 8, 19, 33])
-def test_a_stopped_run_resumes_to_the_same_bits(stop_at: int, tmp_path: Path) -> None:
-    X, y = classes()
-    file, limits, path = mapped(X, tmp_path), Limits(tol=1e-8), tmp_path / "run"
-    undisturbed = fit(on_files(file, y), MultinomialOnFiles(), limits)
-    with pytest.raises(KeyboardInterrupt):
-        fit(
-            on_files(file, y), MultinomialOnFiles(), limits, callbacks=[StopAt(stop_at)],
-            checkpoint=Checkpoint(path, 1e9, 1),
-        )  # fmt: skip
-    resumed = fit(on_files(file, y), MultinomialOnFiles(), limits, checkpoint=Checkpoint(path))
-    assert np.array_equal(resumed.coef, undisturbed.coef)
-    assert resumed.certificate == undisturbed.certificate
-
-
 def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
     X, y = classes()
     file, path = mapped(X, tmp_path), tmp_path / "run"

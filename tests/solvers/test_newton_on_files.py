@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive, fit
 from saddlesvm.fit.outcome import Outcome
@@ -21,7 +20,6 @@ from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
-from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.driver import TRIALS
@@ -29,7 +27,7 @@ from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask
 from saddlesvm.solvers.sweeps import reader_of
 from support import ALL_LOSSES, csr, labels, matrix, named
-from support.mapped import D, N, close_enough, files, mapped, mapped_csr, resumes_to_the_same_bits, streamed
+from support.mapped import D, N, files, mapped, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -100,37 +98,6 @@ def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path:
     assert state.method.precise
 
 
-@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
-@pytest.mark.parametrize("loss", SMOOTH, ids=named)
-def test_every_smooth_loss_ends_at_the_optimum_in_memory(loss: Loss, intercept: Any, tmp_path: Path) -> None:
-    X = matrix(N, D)
-    y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
-    problem = many_blocks(mapped(X, tmp_path), y, loss, intercept=intercept, weights=s)
-    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-7, max_epochs=20))
-    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=problem.C)
-    best = fit(plain, DCD(), Limits(tol=1e-7))
-    assert found.outcome is best.outcome is Outcome.CERTIFIED
-    assert close_enough(found, best)
-    again = evaluate(plain, Point(np.append(found.coef, 0.0), found.alpha)).certificate
-    assert found.certificate.dual <= best.certificate.primal
-    assert again.dual >= found.certificate.dual - 1e-9 * abs(again.dual)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_the_automatic_solver_ends_at_any_C(layout: str, dtype: Any, tmp_path: Path) -> None:
-    X = (matrix(N, D, density=0.8) * np.logspace(0, -3, D)).astype(dtype)
-    y = labels(X, Logistic())
-    file = mapped(X, tmp_path) if layout == "dense" else mapped_csr(X, tmp_path)
-    problem = many_blocks(file, y, Logistic(), intercept="regularized", C=1e3)
-    found = fit(problem, AutoOnFiles(), Limits(tol=1e-6, max_epochs=30))
-    assert found.outcome is Outcome.CERTIFIED
-    assert {NEWTON} <= found.phases.keys()
-    plain = make_problem(as_rows(X, 1.0), y, Logistic(), C=1e3, intercept="regularized")
-    w = np.append(found.coef, found.intercept)
-    assert evaluate(plain, Point(w, found.alpha)).certificate.relative_gap <= 1e-6
-
-
 def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
     X = matrix(N, D)
     problem = many_blocks(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge())
@@ -177,22 +144,6 @@ def test_a_step_that_is_too_long_is_shortened(tmp_path: Path) -> None:
     y = np.where(X @ np.ones(D) > 0.0, 1.0, -1.0)
     problem = many_blocks(mapped(X, tmp_path), y, SquaredHinge(), C=1e4)
     assert fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=60)).outcome is Outcome.CERTIFIED
-
-
-@pytest.mark.parametrize("intercept", ["regularized", "free"])
-@pytest.mark.parametrize("solver", [NewtonOnFiles(), AutoOnFiles()], ids=["newton", "auto"])
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, intercept: Any, tmp_path: Path) -> None:
-    X = matrix(N, D) * np.logspace(0, -3, D)
-    file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
-
-    def problem() -> Problem:
-        return many_blocks(file, y, SquaredHinge(), C=1e3, intercept=intercept)
-
-    limits = Limits(tol=1e-6, max_epochs=40)
-    undisturbed, path = resumes_to_the_same_bits(problem, solver, limits, (1, 5, 8, 10), tmp_path)
-    ended = fit(problem(), solver, limits, checkpoint=Checkpoint(path))  # proven anew from the rows
-    assert ended.outcome is Outcome.CERTIFIED
-    assert np.array_equal(ended.coef, undisturbed.coef)
 
 
 def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.row_statistics import Ask
 from saddlesvm.solvers.sweeps import reader_of
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
-from support.mapped import D, N, StopAt, close_enough, mapped, mapped_csr, resumes_to_the_same_bits, streamed
+from support.mapped import D, N, StopAt, mapped, streamed
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -88,20 +88,6 @@ def test_conjugate_gradients_reach_the_solution_in_as_many_products_as_there_are
     assert inner.fall(gradient) >= 0.0
 
 
-@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
-@pytest.mark.parametrize("loss", SMOOTH, ids=named)
-def test_every_smooth_loss_ends_at_the_optimum_in_memory(loss: Loss, intercept: Any, tmp_path: Path) -> None:
-    X = matrix(N, D)
-    y, s = labels(X, loss), np.where(np.arange(N) % 5 == 0, 0.0, 1.0 + np.arange(N) % 3)
-    problem = on_files(mapped_csr(X, tmp_path), y, loss, intercept=intercept, weights=s)
-    found = fit(problem, WIDE, Limits(tol=1e-7, max_epochs=60))
-    plain = make_problem(as_rows(X, problem.scale), y, loss, intercept=intercept, weights=s, C=problem.C)
-    best = fit(plain, DCD(), Limits(tol=1e-7))
-    assert found.outcome is best.outcome is Outcome.CERTIFIED
-    assert close_enough(found, best)
-    assert found.certificate.dual <= best.certificate.primal
-
-
 def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
     X = matrix(N, D).astype(np.float32) * np.logspace(0, -2, D).astype(np.float32)
     y = labels(X, Logistic())
@@ -136,19 +122,6 @@ def test_rows_that_do_not_span_the_features_are_left_to_the_blocks(tmp_path: Pat
     problem = on_files(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge(), C=1e4)
     found = fit(problem, AutoOnFiles(1.0), Limits(tol=1e-6, max_epochs=12))
     assert found.phases.keys() == {DESCENT}
-
-
-@pytest.mark.parametrize("intercept", ["regularized", "free"])
-@pytest.mark.parametrize("solver", [WIDE, AutoOnFiles(1.0)], ids=["newton", "auto"])
-def test_a_run_stopped_after_any_block_resumes_to_the_same_bits(solver: Any, intercept: Any, tmp_path: Path) -> None:
-    X = matrix(N, D) * np.logspace(0, -3, D)
-    file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
-
-    def problem() -> Problem:
-        return on_files(file, y, SquaredHinge(), C=1e3, intercept=intercept)
-
-    limits = Limits(tol=1e-6, max_epochs=120)
-    resumes_to_the_same_bits(problem, solver, limits, (1, 7, 11, 15, 20), tmp_path)
 
 
 def test_with_another_memory_a_run_goes_on(tmp_path: Path) -> None:

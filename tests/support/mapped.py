@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 from saddlesvm import Store
-from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
@@ -89,22 +84,3 @@ class StopAt:
 
     def __call__(self, record: Any) -> None:
         """Nothing to do at a certificate."""
-
-
-def resumes_to_the_same_bits(
-    problem: Callable[[], Problem], solver: Any, limits: Limits, stops: Sequence[int], folder: Path
-) -> tuple[FitResult, Path]:
-    """Assert that a run stopped after so many blocks goes on from its checkpoint to the undisturbed run's model.
-
-    Returns the undisturbed run's result, and the last checkpoint.
-    """
-    undisturbed = fit(problem(), solver, limits)
-    assert undisturbed.outcome is Outcome.CERTIFIED
-    for stop_at in stops:
-        path = folder / f"run{stop_at}"
-        with pytest.raises(KeyboardInterrupt):
-            fit(problem(), solver, limits, callbacks=[StopAt(stop_at)], checkpoint=Checkpoint(path, 1e9, 1))
-        resumed = fit(problem(), solver, limits, checkpoint=Checkpoint(path))
-        assert np.array_equal(resumed.coef, undisturbed.coef)
-        assert resumed.certificate == undisturbed.certificate
-    return undisturbed, path
