@@ -109,8 +109,9 @@ def test_little_memory_is_enough(heart):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_many_rows_that_bend_are_left_to_the_finish_early(loss):
-    X = np.random.default_rng(0).normal(size=(20_000, 8)) * 10.0 ** np.arange(-2, 2).repeat(2)
-    y = np.where(X @ np.arange(1.0, 9.0) + 20.0 * np.random.default_rng(1).normal(size=20_000) > 0.0, 1, -1)
+    n, d = 4_000, 64  # too few rows per feature for samples
+    X = np.random.default_rng(0).normal(size=(n, d)) * 10.0 ** np.linspace(-2, 1, d)
+    y = np.where(X @ np.arange(1.0, d + 1.0) + 20.0 * d * np.random.default_rng(1).normal(size=n) > 0.0, 1, -1)
     model = LinearSVC(loss=loss, C=10.0, tol=1e-6, random_state=0).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED
     first = {"squared_hinge": "epoch 2:", "logistic": "epoch 0: beginning with Newton's method"}[loss]

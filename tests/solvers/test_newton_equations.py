@@ -10,7 +10,8 @@ import pytest
 from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import Rows, as_rows
-from saddlesvm.solvers.second_order import equations as newton_equations, factors
+from saddlesvm.solvers import costs
+from saddlesvm.solvers.second_order import factors
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY, SAMPLED, NewtonEquations
 from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
@@ -190,7 +191,7 @@ def test_products_alone_solve_newtons_equations_where_a_factor_is_dearer() -> No
 @pytest.fixture
 def cheap_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products with the matrix are reckoned cheap; factors are not."""
-    monkeypatch.setattr(newton_equations, "DENSE_COST", dict.fromkeys(newton_equations.DENSE_COST, 1e-12))
+    monkeypatch.setattr(costs, "DENSE_COST", 1e-13)
 
 
 @pytest.mark.usefixtures("cheap_products")

@@ -23,7 +23,7 @@ from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
 from saddlesvm.runtime.small import beside, with_other
 
-SEARCH_STEPS = 200
+SEARCH_STEPS = 200  # places that a search along a line looks at, at most: it ends by itself long before
 OFFSET_ROUNDING = 1e-15  # of an offset, relative to 1 or to itself
 SQUARED_AWAY = 1e-8  # relative size of a Newton step whose square is rounding
 SUM_ROUNDING = 1e-9  # relative error of a sum of dual variables that rounding explains

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.threads import worthwhile
 from saddlesvm.solvers.dcd import near_rows
 
-# Seconds per value and row visit; only ratios to other costs matter.
-DENSE_COST, SPARSE_COST = {np.dtype(np.float32): 2e-10, np.dtype(np.float64): 4e-10}, 2.5e-9
+# Seconds of a row visit, per byte of dense values (of the precision of w) and per sparse value; only ratios to other
+# costs matter.
+DENSE_COST, SPARSE_COST = 5e-11, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds per visit of a row on top; True: with exponentials
 CLASS_COST = 2.5e-8  # seconds that a visit takes for each class besides the values
 LEAD = 0.1  # share by which each further thread speeds passes over the rows up beyond what it does for the descent
@@ -25,8 +25,12 @@ def epoch_cost(problem: Problem) -> float:
 
 def values_cost(problem: Problem) -> float:
     """Seconds that one visit to every row, in their order, spends on the values."""
-    each = SPARSE_COST if problem.sparse else DENSE_COST[problem.dtype]
-    return problem.members.size * problem.values_per_row * each
+    return problem.members.size * problem.values_per_row * value_cost(problem.X)
+
+
+def value_cost(X: Rows) -> float:
+    """Seconds of a visit to a stored value."""
+    return SPARSE_COST if X.sparse else DENSE_COST * X.dtype.itemsize
 
 
 def rows_cost(problem: Problem) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.joint_losses import MaxHinge
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows.class_rows import add_row
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 # The running figures of a pass.
 METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
-THRESHOLD_STEPS = 200  # steps of the search for a threshold between two bounds, which ends by itself long before
 
 
 @inlined
@@ -60,7 +60,7 @@ def threshold_between(B: np.ndarray, count: int, own: int, A: float, s: float, l
     for q in range(1, count):
         left, right = min(left, B[q]), max(right, B[q])
     beta = right
-    for _ in range(THRESHOLD_STEPS):
+    for _ in range(SEARCH_STEPS):
         total, free = 0.0, 0
         for q in range(count):
             a = (beta - B[q]) / A

@@ -38,9 +38,8 @@ from saddlesvm.solvers.joint_steps import (
 
 NEAR = 0.25  # of the margin, by which a class that is listed at zero may be behind those with variables
 NEAR_CLASSES = 8  # so many of them, and as many again as have variables, are listed at most
-SPARE = 0.25  # share of its length by which the place of a list is longer
+SPARE = 0.25  # share of its length by which the place of a list is longer, and a packed pool than its lists
 FIRST_LENGTH = 24  # classes of a list, for which a new pool has room
-GROWN = 1.3  # times what its lists need, a packed pool has
 POOL_CLASSES = 16  # times all classes, which a pool has room for besides
 
 
@@ -285,7 +284,7 @@ class ListedState(Visits):
 
     def pack(self, least: int) -> None:
         """Move the lists to a new pool, one behind the other, with room for them to grow, and for so many classes."""
-        size = max(int(GROWN * int(self.counts.sum())), least) + POOL_CLASSES * self.n_classes
+        size = max(int((1.0 + SPARE) * int(self.counts.sum())), least) + POOL_CLASSES * self.n_classes
         classes, values = np.empty(size, self.classes.dtype), np.zeros(size)
         copy_lists(self.pool, self.starts, classes, values)
         self.rooms, self.used = self.counts.copy(), np.array([int(self.counts.sum())])

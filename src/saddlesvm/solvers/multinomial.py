@@ -39,7 +39,7 @@ from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED
 
 # Bytes that the probabilities of all rows may take: of many classes at most as many as the rows themselves. Beyond,
 # each product computes them anew, which takes half as long again.
-KEPT_BYTES, ALWAYS_KEPT = 2**30, 2**24
+KEPT_BYTES, ALWAYS_KEPT = 1e9, 1.6e7
 COARSE = 1e-3  # relative gap above which evaluations are in the precision of the data
 COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
 ENOUGH = 1e-4  # share of the predicted decrease that a step must reach

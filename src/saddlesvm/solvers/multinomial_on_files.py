@@ -6,8 +6,9 @@ a probability in proportion to ``s_i (0.1 + 1 - sum_k p_ik^2) ||x_i||``, so that
 certain, which hardly bend the objective. The weights of the sample's rows let them stand for all. Far from the optimum,
 the next sweep looks at the solution of the sample's own problem in memory, tilted so that its gradient here is that of
 all rows. Near to it, conjugate gradients solve the Newton equations of the sample, and what these miss of the true ones
-is corrected by the moves, and what they turned of the gradient, in the sweeps before (the update of BFGS in limited
-memory, with the sample's inverse in its middle). A step that leads to no lower objective is shortened.
+is corrected by the moves, and what they turned of the gradient, in the sweeps before
+(:mod:`saddlesvm.solvers.second_order.secants`, with the sample's inverse in its middle). A step that leads to no lower
+objective is shortened.
 
 From one sweep to the next the weights, gradients and moves are kept, and nothing of a row: there are no dual variables.
 
@@ -33,12 +34,11 @@ from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.multinomial import ENOUGH, SHORTEST, DescentState, objective_of
-from saddlesvm.solvers.second_order.conjugate import MOST_PRODUCTS, conjugate_gradients
-from saddlesvm.solvers.second_order.secants import MOST
+from saddlesvm.solvers.second_order.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
+from saddlesvm.solvers.second_order.secants import Secants
 from saddlesvm.solvers.sweeps import FILLED, KEPT_BYTES, Sweeps, SweepState, SweepWork
 
 CLASS_BYTES = 24  # bytes of a row of the sample for each class
-RESIDUAL = 0.05  # relative residual of the sample's equations
 FAR = 0.1  # relative gap above which a step leads to the solution of the sample's own problem
 SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
 LEFT, MOST_STEPS = 1e-3, 10  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
@@ -57,8 +57,8 @@ class MultinomialFilesState(SweepState, DescentState):
         The weights that this sweep evaluates.
     base, direction : ndarray of the same shape
         The weights that the step begins at, and its direction.
-    moves, turns : ndarray of shape (k, K * (d + 1))
-        Moves of the weights and what they changed of the gradient, the last ones.
+    secants : Secants
+        The last moves of the weights, and what they changed of the gradient.
     model : ndarray
         The weights that the last sweep evaluated; empty before the first one ends.
     sums : ndarray of shape (3,)
@@ -69,15 +69,14 @@ class MultinomialFilesState(SweepState, DescentState):
 
     base: np.ndarray = field(default_factory=nothing)
     direction: np.ndarray = field(default_factory=nothing)
-    moves: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
-    turns: np.ndarray = field(default_factory=nothing, metadata={"grows": 1})
+    secants: Secants = field(default_factory=Secants, metadata={"prefix": "secants_"})
     model: np.ndarray = growing()
     sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
     pull: np.ndarray = growing()
 
     def check_restored(self, problem: Any) -> None:
         super().check_restored(problem)
-        demand(self.moves.shape == self.turns.shape, "its moves have another number")
+        self.secants.check_restored(self.w.size)
         demand((self.model.size, self.pull.size) in ((0, 0), 2 * (self.w.size,)), "its model has another width")
 
 
@@ -100,8 +99,6 @@ class MultinomialOnFiles(Sweeps):
             base=np.zeros(W.size),
             gradient=np.zeros(W.size),
             direction=np.zeros(W.size),
-            moves=np.empty((0, W.size)),
-            turns=np.empty((0, W.size)),
             seed=seed,
             active=problem.members.size,
         )
@@ -151,7 +148,7 @@ class MultinomialOnFiles(Sweeps):
             self._shorten(state, primal, float(state.direction @ gradient))
             return
         if state.steps and state.length > 0.0:
-            _remember(state, state.w - state.base, gradient - state.gradient)
+            state.secants.learn(state.w - state.base, gradient - state.gradient)
         state.base, state.gradient, state.primal = state.w, gradient, primal
         state.steps += 1
         if state.estimate <= target or not sample:
@@ -164,7 +161,7 @@ class MultinomialOnFiles(Sweeps):
             else nothing()
         )
         if not direction.size or float(direction @ gradient) >= 0.0:
-            direction = _turned(sample, state)
+            direction = -state.secants.inverse(state.gradient, lambda v: _solved(sample, state.base, v))
         state.active, state.remark = taken, f"Newton step {state.steps}: a sample of {taken:,} rows"
         state.direction, state.length, state.slope = direction, 1.0, float(direction @ gradient)
         state.w = state.base + direction
@@ -178,7 +175,7 @@ class MultinomialOnFiles(Sweeps):
         state.length *= float(np.clip(_lowest(state, primal, slope), *SHORTER))
         if state.length < SHORTEST:
             state.length, state.primal = 0.0, np.inf
-            state.moves, state.turns = state.moves[:0], state.turns[:0]
+            state.secants = Secants()
         state.w = state.base + state.length * state.direction
 
     @staticmethod
@@ -208,13 +205,6 @@ def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple
     return primal, gradient.ravel()
 
 
-def _remember(state: MultinomialFilesState, move: np.ndarray, turn: np.ndarray) -> None:
-    """Keep a move along which the gradient has risen."""
-    if float(move @ turn) > 0.0:
-        state.moves = np.vstack([state.moves[-MOST + 1 :], move])
-        state.turns = np.vstack([state.turns[-MOST + 1 :], turn])
-
-
 def _lowest(state: MultinomialFilesState, primal: float, slope: float) -> float:
     """Where the cubic through objectives and slopes at both ends of a step is lowest, as a share of the step."""
     first, last = state.length * state.slope, state.length * slope
@@ -233,7 +223,7 @@ def _of_sample(sample: Sample, w: np.ndarray) -> tuple[float, np.ndarray]:
     return _at(sample[0], w, reduce(Response.plus, (piece.response(W) for piece in sample)))
 
 
-def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> np.ndarray:
+def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The sample's Newton equations at weights, solved by conjugate gradients."""
     one, W = sample[0], _layout(sample[0], w)
     kept = [np.empty((piece.y.size, piece.n_classes), dtype=np.float32) for piece in sample]
@@ -247,19 +237,7 @@ def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray, residual: float) -> 
             found += piece.bent(sought, W, p, piece.X.dtype).ravel()
         return found
 
-    return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), residual, MOST_PRODUCTS)[0]
-
-
-def _turned(sample: Sample, state: MultinomialFilesState) -> np.ndarray:
-    """The direction from the gradient: the two loops of BFGS in limited memory around the sample's inverse."""
-    q, shares = state.gradient.copy(), []
-    for move, turn in zip(state.moves[::-1], state.turns[::-1], strict=True):
-        shares.append(float(move @ q) / float(move @ turn))
-        q -= shares[-1] * turn
-    z = _solved(sample, state.base, q, RESIDUAL)
-    for move, turn, share in zip(state.moves, state.turns, reversed(shares), strict=True):
-        z += (share - float(turn @ z) / float(move @ turn)) * move
-    return -z
+    return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), MODEL_FORCING, MOST_PRODUCTS)[0]
 
 
 def _to_the_solution(sample: Sample, w: np.ndarray, true: np.ndarray) -> np.ndarray:
@@ -271,7 +249,7 @@ def _to_the_solution(sample: Sample, w: np.ndarray, true: np.ndarray) -> np.ndar
     for _ in range(MOST_STEPS):
         if float(gradient @ gradient) <= least or time_is_up():
             break
-        direction, length = -_solved(sample, w, gradient, RESIDUAL), 1.0
+        direction, length = -_solved(sample, w, gradient), 1.0
         slope, value = float(direction @ gradient), np.inf
         while length > SHORTEST and not value <= primal + ENOUGH * length * slope:
             tried = w + length * direction

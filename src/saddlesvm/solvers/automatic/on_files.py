@@ -25,7 +25,7 @@ from saddlesvm.solvers.automatic.choosing import BEND, Choosing, ChosenState, fa
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
-from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, PER_ROOT, SPANNING, TYPICAL_ITERATIONS
+from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, SPANNING, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles, room_for
@@ -203,7 +203,7 @@ def sweeps_left(gaps: np.ndarray, target: float) -> float:
 def products_expected(problem: Problem) -> float:
     """Sweeps of conjugate gradients for a step of Newton's method, roughly."""
     steep = problem.C * problem.loss.largest_curvature() * float(np.median(problem.norms[problem.members]))
-    return min(FIRST_ITERATIONS + PER_ROOT * math.sqrt(steep), TYPICAL_ITERATIONS)
+    return min(FIRST_ITERATIONS + math.sqrt(steep), TYPICAL_ITERATIONS)
 
 
 def _spans(problem: Problem, state: OnFilesState) -> bool:

@@ -24,14 +24,13 @@ from saddlesvm.solvers.columns.kernels import (
     violations,
 )
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
-from saddlesvm.solvers.second_order.conjugate import MOST_PRODUCTS, conjugate_gradients
+from saddlesvm.solvers.second_order.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
 PASSES = 20  # passes between two Newton steps on the support, which take as long with some 1,500 features
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
 TINY = 1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
-FORCING = 0.05  # relative residual of conjugate gradients
 MOST_COORDINATES = 4000  # of a matrix
 WORTH = 1500.0  # products of a matrix of sparse columns for each stored value: it then costs as much as 500 passes
 
@@ -160,7 +159,7 @@ class WorkingSet:
             return self.slopes(model.bend * self.moved(whole))[support] + model.own[support] * p
 
         start = np.zeros(support.size)
-        return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, FORCING, MOST_PRODUCTS)[0]
+        return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, MODEL_FORCING, MOST_PRODUCTS)[0]
 
     def _by_matrix(self, model: Model, tolerance: float) -> np.ndarray:
         assert self.gram is not None

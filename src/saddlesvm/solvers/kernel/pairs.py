@@ -29,7 +29,7 @@ from saddlesvm.solvers.kernel.ascent import TAU, Small
 NEVER = 1e300  # a slope that no step follows
 LAST: Any = np.int64(2**63 - 1)  # the largest whole number: no double comes after it
 NO_PAIR, NO_ROW = np.int64(-1), np.int64(-2)
-LOW_HALF = np.int64(2**32 - 1)
+LOW_HALF = np.int64(0xFFFFFFFF)
 
 single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 

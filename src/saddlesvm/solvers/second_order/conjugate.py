@@ -19,6 +19,7 @@ from saddlesvm.runtime.durable import Group, growing
 
 Map = Callable[[np.ndarray], np.ndarray]
 FORCING = 0.3  # residual of the equations at their end, relative to the gradient, in the preconditioner's norm
+MODEL_FORCING = 0.05  # relative residual of equations whose products read a sample, or a working set, in memory
 MOST_ITERATIONS = 500  # where products take no pass of their own
 MOST_PRODUCTS = 100  # passes for one step, at most
 

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.intercepts import Intercept
+from saddlesvm.problem.intercepts import SEARCH_STEPS, Intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, primal_of
 from saddlesvm.problem.regularizer import Regularizer
@@ -39,13 +39,14 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.solvers.base import Best, nothing
 
+FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``, or of the median size of the first margins
+MATRICES = 4.0  # matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal
 MOVE_RATIO = 0.1  # ratio of the gap's first term to its second at which the centre moves
 TOO_LONG = 40  # Newton steps at one centre after which q grows
 BACK = 4.0  # factor by which q then grows
 MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
-SEARCH_STEPS = 100  # places that a search along a line looks at, at most
 WIDEN = 10.0  # factor by which it extends its step at once, at most
 TRIALS = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))  # places on a line, where 1 is the point of the pass
 ENOUGH = 0.6  # share of the fall to the best place on the line with which the point of the pass is taken

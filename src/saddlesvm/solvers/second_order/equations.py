@@ -33,10 +33,10 @@ from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.costs import DENSE_COST, SPARSE_COST
+from saddlesvm.solvers.costs import value_cost
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, Map, conjugate_gradients
 from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
-from saddlesvm.solvers.second_order.first_point import ranks, some_of
+from saddlesvm.solvers.second_order.first_point import PER_FEATURE, ranks, some_of
 from saddlesvm.solvers.second_order.kernels import NEGLIGIBLE, hessian_diagonal, hessian_product
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, Threads, factor_cost, squares_cost
 from saddlesvm.solvers.second_order.secants import Secants
@@ -44,9 +44,8 @@ from saddlesvm.solvers.second_order.secants import Secants
 BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
 PLAIN_SHARE = 0.5  # share of a factor's cost that plain conjugate gradients may take before the factor is made
-PATIENCE = 10  # iterations of plain conjugate gradients that this share must allow, or they are not tried
 TYPICAL_ITERATIONS = 50  # iterations of conjugate gradients
-FIRST_ITERATIONS, PER_ROOT = 4.0, 1.0  # iterations expected: the least, and per root of the matrix' condition
+FIRST_ITERATIONS = 4.0  # iterations expected besides the root of the matrix' condition
 SPANNING = 0.8  # active rows per feature above which they nearly span the features: a factor over rows is badly
 # conditioned then, whatever its cost, and losses with corners in their derivative need no proximity
 NOTHING = 2e-5  # seconds: a factor over features that takes less is used without a look at other ways
@@ -55,7 +54,6 @@ DIGITS = 4.0  # log of the factor by which they reduce the error; each reduces i
 # Rows per feature of the smallest sample; growth of this number from one sample to the next; samples to choose from (as
 # many as there are where the last steps correct the factor, which then need not be made again).
 SAMPLE, LARGER, SAMPLES = 4.0, 2.0, 3
-PER_FEATURE = 12.0  # rows per feature of a sample, at least, whose factor does without products
 HEAVIEST = 2.0  # active rows, per row of a factor of the heaviest ones, up to which that factor helps
 PLAIN, SAMPLED = "conjugate gradients", "features, a sample of rows"
 
@@ -184,7 +182,7 @@ class NewtonEquations(Group):
 
     def _tries_plain(self, way: Way, active: np.ndarray) -> bool:
         """Whether plain conjugate gradients may be so much cheaper than the factor that they are tried before it."""
-        return not self.stiff and self._affordable(way, active) >= PATIENCE
+        return not self.stiff and self._affordable(way, active) > 0
 
     def _affordable(self, way: Way, active: np.ndarray) -> int:
         """Iterations of plain conjugate gradients that may precede the factor."""
@@ -235,7 +233,7 @@ class NewtonEquations(Group):
 
     def _or_plain(self, cost: float, count: int, condition: float) -> float:
         """The cost of a way, or that of plain conjugate gradients where it is likely to be less."""
-        iterations = min(FIRST_ITERATIONS + PER_ROOT * math.sqrt(condition), TYPICAL_ITERATIONS)
+        iterations = min(FIRST_ITERATIONS + math.sqrt(condition), TYPICAL_ITERATIONS)
         return cost if self.stiff else min(cost, iterations * self._product_cost(count))
 
     def cheapest(self, active: np.ndarray, bend: np.ndarray, *, learns: bool = False) -> Way:
@@ -283,9 +281,7 @@ class NewtonEquations(Group):
 
     def _product_cost(self, count: int) -> float:
         """Rough seconds of a product with the matrix of so many rows."""
-        X = self.problem.X
-        each = SPARSE_COST if X.sparse else DENSE_COST[X.dtype]
-        return count * self.problem.values_per_row * each
+        return count * self.problem.values_per_row * value_cost(self.problem.X)
 
     def products(self, active: np.ndarray, bend: np.ndarray) -> Map:
         """The function that multiplies with the matrix."""

@@ -37,8 +37,6 @@ from saddlesvm.solvers.second_order.linear_algebra import (
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: finding the changes would take longer
-REBUILD = 0.7  # the sum over rows is formed anew when more than this share of them changed
-SPARE = 1.25  # rows that the Gram matrix holds at most, per active row
 BORDER = 0.08  # rows that border a factor at most, per row of the factor
 
 
@@ -101,7 +99,7 @@ class FeatureFactor(Group):
                 moved, unit, exact = places[:count], one, few == 0
         assert moved is not None
         gone = self._gone(active)
-        if moved.size + gone.size > REBUILD * active.size:
+        if moved.size + gone.size > active.size:
             return anew
         rows, shares = np.concatenate([active[moved], gone]), np.concatenate([bend[moved] / unit, np.zeros(gone.size)])
         return Update(active, rows, shares, unit, False, exact)
@@ -176,7 +174,7 @@ class GramCache(Group):
         if not new.size:
             return
         old = self.pool
-        if old.size + new.size > SPARE * active.size:
+        if old.size + new.size > active.size:
             old = np.union1d(active[self.place[active] >= 0], keep[self.place[keep] >= 0])
         places = self.place[old]
         pool = np.concatenate([old, new])

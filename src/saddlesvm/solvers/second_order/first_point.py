@@ -18,18 +18,18 @@ import numpy as np
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights, margins
+from saddlesvm.solvers.second_order.driver import FIRST_PROXIMITY
 
-SHARE = 0.1  # of the median size of the first margins
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
 NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
-PER_FEATURE, LEAST_SHARE = 16, 1 / 32  # rows of the first sample, at least: rows per feature, and share of all rows
+# Rows of the first sample, at least: rows per feature (the last steps can then correct its factor), and share of all.
+PER_FEATURE, LEAST_SHARE = 16, 1 / 32
 GROWTH, ENOUGH = 3.0, 40  # rows of a sample per row of the one before; rows per feature at which no larger one follows
 MOST = 0.25  # share of the rows above which a sample saves too little
 RUN = 4  # neighbouring rows drawn together, so that memory is read in longer pieces
 STEEPEST = 30.0  # curvature ``C phi'' ||x_i||^2`` of the median row up to which a sample's C is raised
 TINY = np.finfo(float).tiny
-LEAST_WORK = 200_000  # stored values below which drawing a sample takes longer than the fit
 
 
 def evenly(problem: Problem) -> Point:
@@ -50,7 +50,7 @@ def some_of(members: np.ndarray) -> np.ndarray:
 def reach(problem: Problem, w: np.ndarray) -> float:
     """The first proximity: a share of the median size of the margins of w; positive."""
     few = problem.passes.among(some_of(problem.members)).margins(w)
-    return SHARE * float(np.median(np.abs(few))) or problem.C
+    return FIRST_PROXIMITY * float(np.median(np.abs(few))) or problem.C
 
 
 def is_nothing(problem: Problem, half_norm: float) -> bool:
@@ -65,10 +65,10 @@ def is_nothing(problem: Problem, half_norm: float) -> bool:
 def sample_shares(problem: Problem) -> tuple[float, ...]:
     """The shares of the rows that a problem's samples have, from the smallest to the largest sample.
 
-    There are none where the problem has too few rows for a sample, or next to no work.
+    There are none where the problem has too few rows for a sample, or is small.
     """
     n, features = problem.members.size, problem.n_features + 1
-    if n * problem.values_per_row < LEAST_WORK:
+    if problem.is_small:
         return ()
     shares: list[float] = []
     share = max(PER_FEATURE * features / n, LEAST_SHARE)

@@ -43,7 +43,15 @@ from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, conjugate_gradients
-from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, MOVE_RATIO, Standing, lowest_on_line
+from saddlesvm.solvers.second_order.driver import (
+    FIRST_PROXIMITY,
+    FORCING,
+    LINE_TOLERANCE,
+    MATRICES,
+    MOVE_RATIO,
+    Standing,
+    lowest_on_line,
+)
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -58,12 +66,10 @@ from saddlesvm.solvers.second_order.joint_kernels import (
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, factor_cost
 from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
-FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``: a few epochs of coordinate descent came before
 GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
 MOST_FORCING = 0.5  # largest relative residual of the Newton equations
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
-MATRICES = 2.0  # such matrices held at a time
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
 CALLS = 3e-4  # seconds of a Newton step that the calls take
 TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet

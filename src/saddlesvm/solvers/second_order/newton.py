@@ -78,7 +78,7 @@ SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses wi
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 MOST_STEPS, LEFT_OF_FALL = 400, 0.03  # of a run for another method: Newton steps; gap, relative to the fall so far
 ROUGH_LINE = 0.5  # LINE_TOLERANCE of steps that the next ones correct
-ROUGH_STEPS, ROUGH_FALL = 6, 0.2  # first sample: Newton steps at most; relative fall of the objective that ends them
+ROUGH_FALL = 0.2  # relative fall of the objective that ends the steps on the first sample
 
 
 def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
@@ -304,7 +304,7 @@ class Newton(SolverBase):
             state = solver.init(sample, seed, None if smaller is None else Point(smaller.best.w))
             state.rows_touched = 0 if smaller is None else smaller.rows_touched
             state.equations, equations.below = equations, share
-            steps, before = ROUGH_STEPS if smaller is None else 1, np.inf
+            steps, before = np.inf if smaller is None else 1, np.inf
             while state.steps < steps and state.best.primal < (1.0 - ROUGH_FALL) * before:
                 before = state.best.primal
                 state = solver.step(sample, state, Budget(sample.members.size))

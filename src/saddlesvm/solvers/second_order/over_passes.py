@@ -41,11 +41,10 @@ from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.corners import Model, Near, Step
-from saddlesvm.solvers.second_order.driver import ROUNDED, SIZES, TRIALS, OverPasses, Setting
+from saddlesvm.solvers.second_order.driver import MATRICES, ROUNDED, SIZES, TRIALS, OverPasses, Setting
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.row_statistics import LOSS_SUMS, Ask, RowStatistics, changes_alone
 
-MATRICES = 4.0  # matrices held for each problem: the sum, its change, its factor, and room to lift the diagonal
 FAR, NEAR, NEAR_GAP = 500.0, 8000.0, 0.9  # rows per feature whose squares do, and the relative gap that parts the two
 WIDE = 32  # features below which their matrix takes no time worth saving
 NEAR_FALL, SLOW = 1e-3, 0.1  # relative fall from which on steps fall by that factor, or the matrix of all rows is taken

@@ -33,6 +33,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.durable import Group, stored
+from saddlesvm.solvers.base import SAME_SLOPES
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products
 from saddlesvm.solvers.small.equations import inner, solved
 
@@ -42,7 +43,6 @@ MIDDLE = 0.5  # the same where a row may be on either side of its target; takes 
 CENTRED = 0.3  # product of a way and its slack at the beginning, relative to the mean one of a range and a slope
 MOST_STEPS = 60  # after which rounding has won
 WELL_AHEAD = 30.0  # quotient of the interior point's gap and of that at the bounds, where this may be small enough
-EQUAL = 1e-12  # relative difference below which two slopes are one
 
 
 class Box(Group):
@@ -82,7 +82,7 @@ class Box(Group):
             least, most = np.hstack([least, -axes]), np.hstack([most, axes])
             below, above, left, right = (np.hstack([one, 0.0 * axes]) for one in (below, above, left, right))
         both = (least < 0.0) & (most > 0.0)
-        straight = both & (np.abs(above - below) <= EQUAL * (1.0 + np.abs(above))) & (left == 0.0)
+        straight = both & (np.abs(above - below) <= SAME_SLOPES * (1.0 + np.abs(above))) & (left == 0.0)
         self.fixed = np.where(straight, least, 0.0)
         up, down = most > 0.0, (least < 0.0) & ~straight
         self.single = bool((up ^ down).all())
@@ -121,7 +121,7 @@ class Box(Group):
         self.w = solved(small.equations.factors(self.of_rows(weight)), rhs)
         slope = self.sigma * self.of_variables(products(self.w, small.Z.T)) + self.cost
         wide = slope * upper
-        mu = np.maximum(CENTRED * np.abs(wide).mean(axis=1, keepdims=True), EQUAL)
+        mu = np.maximum(CENTRED * np.abs(wide).mean(axis=1, keepdims=True), SAME_SLOPES)
         t = upper * (2.0 * mu / (wide + 2.0 * mu + np.hypot(wide, 2.0 * mu)))
         self.ways[:, 0], self.ways[:, 1] = t, t - upper
         self.slacks[:, 0], self.slacks[:, 1] = mu / self.ways[:, 0], mu / self.ways[:, 1]

@@ -17,9 +17,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.runtime.durable import Group, stored
-from saddlesvm.solvers.second_order.driver import SEARCH_STEPS, Bracket
+from saddlesvm.solvers.second_order.driver import Bracket
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products
 from saddlesvm.solvers.small.equations import inner, solved
 
