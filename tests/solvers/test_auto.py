@@ -137,7 +137,7 @@ def test_the_tighter_the_tolerance_the_sooner_a_sample_pays():
     random = np.random.default_rng(0)
     X = random.normal(size=(40_000, 10)) / np.sqrt(10.0)
     y = np.where(X @ np.cos(np.arange(10)) + 0.3 * random.normal(size=40_000) > 0.0, 1, -1)
-    first = {tol: LinearSVC(loss="squared_hinge", C=0.2, tol=tol).fit(X, y).phases_ for tol in (1e-1, 1e-8)}
+    first = {tol: LinearSVC(loss="squared_hinge", C=0.05, tol=tol).fit(X, y).phases_ for tol in (1e-1, 1e-8)}
     assert set(first[1e-1]) == {COORDINATES}
     assert set(first[1e-8]) == {FINISH}
 

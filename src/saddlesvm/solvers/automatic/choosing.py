@@ -34,10 +34,10 @@ STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.
 # The first choice, for smooth losses on many more rows than features, compares two predictions. For coordinate descent:
 # the least number of epochs, epochs per power of ten of the gap, and epochs per power of ten and unit of curvature.
 EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
-# For Newton's method begun on samples of the rows: the least number of steps and steps per power of ten of the gap;
-# epochs that the samples and the first look at all rows take; seconds of the calls. True: a loss whose derivative has
-# no corner. It needs one solution of the equations, and the steps are passes.
-FROM_SAMPLE, SAMPLING, SAMPLING_CALLS = (1.5, 0.35), {True: 2.0, False: 2.5}, 2e-3
+# For Newton's method begun on samples of the rows: the least number of steps, besides those per power of ten; epochs
+# that the samples and the first look at all rows take. A loss whose derivative has no corner needs one solution of the
+# equations, and its steps are passes.
+FROM_SAMPLE, SAMPLING = 1.5, 2.5
 BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
@@ -275,9 +275,9 @@ def sampled_epochs(problem: Problem, target: float, solving: float) -> float:
     """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `solving` is seconds of the
     equations of a step."""
     cornerless, passes = is_cornerless(problem.loss), passes_cost(problem)
-    steps = FROM_SAMPLE[0] + FROM_SAMPLE[1] * _powers_of_ten(target)
+    steps = FROM_SAMPLE + STEPS[Shape.SMOOTH][1] * _powers_of_ten(target)
     seconds = solving + steps * passes if cornerless else steps * (passes + solving)
-    return SAMPLING[cornerless] + (SAMPLING_CALLS + seconds) / epoch_cost(problem)
+    return SAMPLING + (CALLS + seconds) / epoch_cost(problem)
 
 
 def _powers_of_ten(target: float) -> float:

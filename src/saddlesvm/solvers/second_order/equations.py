@@ -44,6 +44,7 @@ from saddlesvm.solvers.second_order.secants import Secants
 BYTES = 36.0  # per place of the matrix over features: the sum, the matrix and its factor; those of a sample
 FREE_PENALTY = 1e-8  # R of a free intercept: positive, so that nothing is divided by zero where no row is active
 PLAIN_SHARE = 0.5  # share of a factor's cost that plain conjugate gradients may take before the factor is made
+PATIENCE = 10  # iterations of plain conjugate gradients that this share must allow, or they are not tried
 TYPICAL_ITERATIONS = 50  # iterations of conjugate gradients
 FIRST_ITERATIONS = 4.0  # iterations expected besides the root of the matrix' condition
 SPANNING = 0.8  # active rows per feature above which they nearly span the features: a factor over rows is badly
@@ -182,7 +183,7 @@ class NewtonEquations(Group):
 
     def _tries_plain(self, way: Way, active: np.ndarray) -> bool:
         """Whether plain conjugate gradients may be so much cheaper than the factor that they are tried before it."""
-        return not self.stiff and self._affordable(way, active) > 0
+        return not self.stiff and self._affordable(way, active) >= PATIENCE
 
     def _affordable(self, way: Way, active: np.ndarray) -> int:
         """Iterations of plain conjugate gradients that may precede the factor."""

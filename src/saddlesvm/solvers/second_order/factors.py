@@ -37,6 +37,7 @@ from saddlesvm.solvers.second_order.linear_algebra import (
 
 KEEP = 0.3  # relative change of a row's share below which a factor keeps the old one
 AT_ONCE = 300_000  # operations below which the sum over rows is formed anew: finding the changes would take longer
+REBUILD = 0.7  # the sum over rows is formed anew when more than this share of them changed
 BORDER = 0.08  # rows that border a factor at most, per row of the factor
 
 
@@ -99,7 +100,7 @@ class FeatureFactor(Group):
                 moved, unit, exact = places[:count], one, few == 0
         assert moved is not None
         gone = self._gone(active)
-        if moved.size + gone.size > active.size:
+        if moved.size + gone.size > REBUILD * active.size:
             return anew
         rows, shares = np.concatenate([active[moved], gone]), np.concatenate([bend[moved] / unit, np.zeros(gone.size)])
         return Update(active, rows, shares, unit, False, exact)
