@@ -65,7 +65,7 @@ class Equations:
         bends = self.C * bends
         if self.norms is None:
             return self.exact.factors(bends)
-        enough = (inner(bends, self.norms[None]) <= SINGLE_TRACE).tolist()
+        enough = [trace <= SINGLE_TRACE for trace in inner(bends, self.norms[None]).tolist()]
         if all(enough):
             return self.single.factors(bends)
         each = zip(bends[:, None], enough, strict=True)

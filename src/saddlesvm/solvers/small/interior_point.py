@@ -225,33 +225,24 @@ def renewed(box: Box) -> np.ndarray:
         slope += box.ridge * ways[:, 0]
         weight += box.ridge
     weight = 1.0 / weight
-    signed = sigma * weight
-    apart = small.C * products(box.alpha(ways[:, 0]), small.Z) - small.penalty * box.w
     factors = small.equations.factors(box.of_rows(weight))
-
-    def step(gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The changes of w, and of the variables, shape (K, 1, k), for what their slopes have to rise by."""
-        dw = solved(factors, apart + small.C * products(box.of_rows(signed * gain), small.Z))
-        return dw, (weight * gain - signed * box.of_variables(products(dw, small.Z.T)))[:, None]
-
-    relative = step(-slope)[1] / ways
+    slope *= weight  # from here on what the variables change by where w stays
+    rhs = small.C * products(box.alpha(ways[:, 0] - slope), small.Z) - small.penalty * box.w
+    weight *= sigma
+    relative = -(slope + weight * box.of_variables(products(solved(factors, rhs), small.Z.T)))[:, None] / ways
     first = pairs * relative
-    length, slack_length = reach(least_of(relative)), reach(-1.0 - largest_of(relative))
-    total, one, two = (
-        np.add.reduce(flat(pairs), axis=1),
-        inner(flat(pairs), flat(relative)),
-        inner(flat(first), flat(relative)),
-    )
-    rest = 1.0 - slack_length
-    left = rest * total + (rest * length - slack_length) * one - slack_length * length * two
-    mu = total / (2.0 * box.upper.shape[1]) * (left / total) ** 3
-    aim = (mu[:, None, None] + first * (1.0 + relative)) / ways
-    dw, dt = step(aim[:, 0] + aim[:, 1] - slope)
+    each = np.add.reduce(flat(pairs), axis=1), inner(flat(pairs), flat(relative)), inner(flat(first), flat(relative))
+    ends = np.minimum.reduce(flat(relative), axis=1), np.maximum.reduce(flat(relative), axis=1)
+    mu = [aimed(*one) / (2.0 * box.upper.shape[1]) for one in zip(*map(np.ndarray.tolist, each + ends), strict=True)]
+    aim = (np.array(mu)[:, None, None] + first * (1.0 + relative)) / ways
+    risen = weight * (aim[:, 0] + aim[:, 1])
+    dw = solved(factors, rhs + small.C * products(box.of_rows(risen), small.Z))
+    dt = (sigma * risen - slope - weight * box.of_variables(products(dw, small.Z.T)))[:, None]
     dslacks = aim - slacks - quotients * dt
-    length = np.minimum(1.0, INSIDE * reach(np.minimum(least_of(dt / ways), least_of(dslacks / slacks))))
-    box.w = box.w + length[:, None] * dw
-    length = length[:, None, None]
-    box.ways, box.slacks = ways + length * dt, slacks + length * dslacks
+    least = np.minimum.reduce(flat(np.minimum(dt / ways, dslacks / slacks)), axis=1)
+    length = np.array([min(1.0, INSIDE * reach(one)) for one in least.tolist()])[:, None]
+    box.w = box.w + length * dw
+    box.ways, box.slacks = ways + length[:, None] * dt, slacks + length[:, None] * dslacks
     return small.C * inner(flat(box.slacks), flat(box.ways))
 
 
@@ -260,23 +251,26 @@ def flat(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), -1)
 
 
-def least_of(values: np.ndarray) -> np.ndarray:
-    """The least value of each run."""
-    found: np.ndarray = np.minimum.reduce(flat(values), axis=1)
-    return found
-
-
-def largest_of(values: np.ndarray) -> np.ndarray:
-    """The largest value of each run."""
-    found: np.ndarray = np.maximum.reduce(flat(values), axis=1)
-    return found
-
-
-def reach(least: np.ndarray) -> np.ndarray:
+def reach(least: float) -> float:
     """The largest multiple, a little more than 1 at most, of a change that leaves all values of a run non-negative
     (before the last bit), for the least quotient of a change and its value."""
-    multiple: np.ndarray = 1.0 / np.maximum(-least, INSIDE)
-    return multiple
+    return 1.0 / max(-least, INSIDE)
+
+
+def aimed(total: float, one: float, two: float, least: float, largest: float) -> float:
+    """The sum that the products of the ways and their slacks are to have after a step.
+
+    Parameters
+    ----------
+    total, one, two : float
+        The sums of the products, and of the products with the first and the second power of the ways' relative changes.
+    least, largest : float
+        Of these changes; the slacks' are -1 less them.
+    """
+    length, slack_length = reach(least), reach(-1.0 - largest)
+    rest = 1.0 - slack_length
+    left = (rest * total + (rest * length - slack_length) * one - slack_length * length * two) / (total or 1.0)
+    return total * left * left * left
 
 
 def ends(small: Small, box: Box, relative_gap: float, most: int) -> Together:
