@@ -1,10 +1,5 @@
-"""``saddlesvm audit``: rows that are probably mislabelled, what rows and groups do, contradictions, separability.
-
-``saddlesvm prove``, ``saddlesvm verify`` and ``saddlesvm forget``.
-
-``saddlesvm path``: a model and a proof for every C between two ends, or for a grid of C where weights may be zero.
-
-The functions that run it.
+"""The commands that say more of a model than a fit does: ``saddlesvm audit``, ``path``, ``prove``, ``verify`` and
+``forget``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The estimator that the options of a command ask for, and the C that ``train`` chooses by cross-validation.
-
-``saddlesvm train DATA --dask local:4`` or ``--dask tcp://host:port``: the fit of a command on a cluster.
+"""The estimator that the options of a command ask for, the C that ``train`` chooses by cross-validation, and fits on a
+cluster (``--dask local:4`` or ``--dask tcp://host:port``).
 """
 
 from __future__ import annotations

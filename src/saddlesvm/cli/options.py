@@ -9,16 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, get_args
 
 from saddlesvm.cli import arguments as kinds
-from saddlesvm.cli.arguments import (
-    CLASSIFICATION_LOSSES,
-    LOSSES,
-    OWN_ESTIMATOR,
-    OWN_LOSS,
-    REGRESSION_LOSSES,
-    estimator_text,
-    loss_argument,
-    solver_text,
-)  # fmt: skip
 from saddlesvm.data.errors import BUNDLED
 from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
@@ -37,7 +27,8 @@ from saddlesvm.runtime.option_names import (
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
 YES: Option = {"action": "store_true"}
-USUAL_FIRST = (f"{USUAL_LOSSES[0]} (default)", *(one for one in CLASSIFICATION_LOSSES if one != USUAL_LOSSES[0]))
+OF_TARGETS = ", ".join(kinds.REGRESSION_LOSSES)
+USUAL_FIRST = (f"{USUAL_LOSSES[0]} (default)", *(one for one in kinds.CLASSIFICATION_LOSSES if one != USUAL_LOSSES[0]))
 
 
 def option(text: str, **how: Any) -> Option:
@@ -89,8 +80,8 @@ OPTIONS: dict[str, Option] = {
     "groups": option("a text file with the name of each row's group, one a line", metavar="PATH"),
     # the problem
     "loss": option(
-        f"{', '.join(USUAL_FIRST)}; for targets: {', '.join(REGRESSION_LOSSES)} (pinball:tau=0.9); or MODULE:CLASS",
-        type=loss_argument,
+        f"{', '.join(USUAL_FIRST)}; for targets: {OF_TARGETS} (pinball:tau=0.9); or MODULE:CLASS",
+        type=kinds.loss_argument,
     ),
     "C": option("weight of the losses: 1, several (0.1,1,10), or auto", type=kinds.strength),
     "lam": option("lambda = 1 / (C n) instead of C", type=float),
@@ -121,7 +112,7 @@ OPTIONS: dict[str, Option] = {
     "estimator": option(
         "the kind of model, instead of the one for the loss: LinearSVC, LinearSVR, KernelSVC, SVC, NuSVC, "
         "SVR, NuSVR, OneClassSVM, or MODULE:CLASS of your own",
-        type=estimator_text,
+        type=kinds.estimator_text,
     ),
     # kernels
     "kernel": option("kernel of --estimator SVC, SVR, ...; rbf by default", metavar="NAME", choices=KERNEL_NAMES),
@@ -148,7 +139,7 @@ OPTIONS: dict[str, Option] = {
     "solver": option(
         "auto (default), dcd, sdca, pegasos, newton, columns or blocks, with options "
         "(pegasos:batch_size=64,output=average), or MODULE:CLASS of your own",
-        type=solver_text,
+        type=kinds.solver_text,
     ),
     "tol": option("relative duality gap to prove; 1e-4 by default", type=float, metavar="GAP"),
     "gap": option(
@@ -247,8 +238,8 @@ READING = f"{OF_FILES} columns cache"
 FIT = "loss estimator solver tol max_iter max_time intercept intercept_scaling n_jobs seed json"
 ENDS: Option = {"type": kinds.two_ends, "metavar": "LOW,HIGH"}
 OWN = {  # of a saved model that may be of classes of the user's own
-    "estimator": option(f"for a model of your own estimator: {OWN_ESTIMATOR}"),
-    "loss": option(f"for a model with your own loss: {OWN_LOSS}"),
+    "estimator": option(f"for a model of your own estimator: {kinds.OWN_ESTIMATOR}"),
+    "loss": option(f"for a model with your own loss: {kinds.OWN_LOSS}"),
     "MODEL": option("a saved model"),
 }
 OF_PROOFS = {"MODEL": option("a saved linear model"), "DATA": option("the data that it was trained on")}
@@ -423,7 +414,7 @@ COMMANDS = {
             "peers": option("sklearn,sgd,liblinear,cyanure,... or all", default="", metavar="PEERS"),
             "C": option("one or several, with commas: 0.1,1,10 (default 1)", type=kinds.numbers),
             "lam": option("one or several, with commas, in place of C", type=kinds.numbers),
-            "loss": option(f"with commas: {', '.join(LOSSES)}, MODULE:CLASS", type=str),
+            "loss": option(f"with commas: {', '.join(kinds.LOSSES)}, MODULE:CLASS", type=str),
             "repeats": option("runs with the seeds 0, 1, ... (default {default})", type=int, default=1),
             "test": option("data to measure the test error on"),
             "max_time": option("seconds for each run (default {default})", default=10.0),
@@ -470,7 +461,7 @@ COMMANDS = {
             "against": option("the one beside it (default {default}); none for one alone", default="dcd"),
             "C": option("instead of lambda", type=float),
             "lam": option("default 0.05"),
-            "loss": option(f"{', '.join(CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
+            "loss": option(f"{', '.join(kinds.CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
             "intercept": {"choices": ("none", "regularized"), "default": "regularized"},
             "gamma": option(
                 "of the Gaussian kernel of kernel solvers: scale (default), auto or a number",

@@ -1,7 +1,4 @@
-"""``saddlesvm convert``, and ``saddlesvm info`` for stores.
-
-The uses of a saved model: ``saddlesvm predict``, ``saddlesvm certify`` and ``saddlesvm info``.
-"""
+"""The uses of saved models and stores: ``saddlesvm predict``, ``certify``, ``info`` and ``convert``."""
 
 from __future__ import annotations
 

@@ -11,18 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from saddlesvm.cli import NOT_CERTIFIED, OK
-from saddlesvm.cli.asked import (
-    check_asked,
-    check_choice,
-    cross_validated,
-    estimator_kind,
-    fit_on_cluster,
-    held_out,
-    make_estimator,
-    stores_to_learn_from,
-    task_of,
-)
+from saddlesvm.cli import NOT_CERTIFIED, OK, asked
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, done, in_words, quality, show, support, worth
 from saddlesvm.cli.reading import check_classes, kernel_values, label_taken, labels_of, read_table, scaled, scaler_of
@@ -47,16 +36,16 @@ QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up t
 
 def train(options: argparse.Namespace) -> int:
     """``saddlesvm train``: read, fit, test, save, and print the results."""
-    task, entry = task_of(options), estimator_kind(options)
-    check_choice(options)
+    task, entry = asked.task_of(options), asked.estimator_kind(options)
+    asked.check_choice(options)
     check_until_proven(options, entry)
-    check_asked(options, entry)
+    asked.check_asked(options, entry)
     check_scaling(options)
     if options.dask and isinstance(options.data, list):
         return train_where_stores_are(options, task)
     whole, (table, apart, test), filling, missing_values, scaler = read_parts(options, task, entry.task)
     y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
-    model: Any = make_estimator(options, y)
+    model: Any = asked.make_estimator(options, y)
     check_formats(options, model, None if entry.task != "classification" else np.unique(y))
     facts: Facts = {"read": described(whole) | missing_values | {"labels": label_taken(table, options.label)}}
     if whole.columns is not None:
@@ -66,11 +55,11 @@ def train(options: argparse.Namespace) -> int:
     if test is not None:
         facts["read for testing"] = described(test)
     if options.dask:
-        model, done_there = fit_on_cluster(model, (table.X, y, table.sample_weight), options)
+        model, done_there = asked.fit_on_cluster(model, (table.X, y, table.sample_weight), options)
         facts |= done_there
     else:
         if options.cv is not None:
-            model, facts["cross-validation"] = cross_validated(model, options, table, y)
+            model, facts["cross-validation"] = asked.cross_validated(model, options, table, y)
         else:
             model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
@@ -146,7 +135,7 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
     whole, apart = table, None
     if options.validation is not None:
         labels_of(table)
-        table, apart = held_out(table, options.validation, options.seed, kind == "classification", pairwise)
+        table, apart = asked.held_out(table, options.validation, options.seed, kind == "classification", pairwise)
     if table.encoder is not None:
         return encoded_parts(options, whole, table, apart, task)
     filling = Filling.of_table(options.missing, table)
@@ -182,16 +171,18 @@ def read_test(options: argparse.Namespace, table: Table, filling: Filling, task:
 
 def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int:
     """``saddlesvm train STORES --dask ...``: the workers read the stores, and no row passes through here."""
-    stores = stores_to_learn_from(options.data)
+    stores = asked.stores_to_learn_from(options.data)
     first, n = stores[0], sum(len(store) for store in stores)
     y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
     test = read_table(options, options.test, first.shape[1], task, first.zero_based) if options.test else None
-    model: Any = make_estimator(options, y)
+    model: Any = asked.make_estimator(options, y)
     check_formats(options, model, None if task == "regression" else np.unique(y))
     facts: Facts = {"read": {"stores": len(stores), "rows": n, "features": first.shape[1]}}
     if test is not None:
         facts["read for testing"] = described(test)
-    model, done_there = fit_on_cluster(model, ([os.path.abspath(store.path) for store in stores], None, None), options)
+    model, done_there = asked.fit_on_cluster(
+        model, ([os.path.abspath(store.path) for store in stores], None, None), options
+    )
     facts |= done_there
     facts["quality"] = worth(model, model.certificate_) | support(model)
     if test is not None:

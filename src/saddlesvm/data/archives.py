@@ -4,9 +4,8 @@ Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`
 such a file (number, names, sizes and packing of the members), then the header of each array, whose shape must explain
 its size to the byte. Only then it makes an array, and fills it piece by piece.
 
-Saved models: a zip file of plain arrays and one JSON header; nothing in it is ever executed.
-
-The file holds ``model.json`` and one ``NAME.npy`` for each array, so `numpy.load` opens it too. The header is::
+A saved model holds ``model.json`` and one ``NAME.npy`` for each array, so `numpy.load` opens it too. Nothing in it is
+ever executed. The header is::
 
     {
         "format": "saddlesvm-model",

@@ -1,6 +1,6 @@
-"""NumPy `.npz` archives: dense X and y, a saved CSR matrix and y, or images and their labels.
+"""NumPy's `.npz` archives (dense X and y, a saved CSR matrix and y, or images and their labels) and `.npy` arrays.
 
-MNIST-style idx files: a magic number, the sizes, then the values; images and labels in two files.
+MNIST-style idx files have a magic number, the sizes, then the values; images and labels are two files.
 """
 
 from __future__ import annotations

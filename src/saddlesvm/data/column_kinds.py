@@ -1,6 +1,6 @@
 """Columns with names, of any type: what a table of numbers, words, dates and texts is before its encoding.
 
-The kind of a table's column: a number, a category, a text, a date, a list of numbers, or nothing to learn from.
+A column's kind is a number, a category, a text, a date, a list of numbers, or nothing to learn from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Inputs accepted as rows besides arrays, and the column to name where they are not numbers.
 
-Slices are those of data sets of h5py and zarr. Rows that are dicts become sparse by scikit-learn's vectorizer.
-
-Labels, targets and weights of the rows, in one column or in several: checked before any work.
+Slices are those of data sets of h5py and zarr. Rows that are dicts become sparse by scikit-learn's vectorizer. Labels,
+targets and weights of the rows, in one column or in several, are checked before any work.
 """
 
 from __future__ import annotations

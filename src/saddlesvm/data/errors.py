@@ -1,6 +1,6 @@
 """The one exception of this package's readers and writers, and refusals before anything is read.
 
-Writing a file all at once: a reader sees the old file or the whole new one, never a part.
+A file is written all at once: a reader sees the old file or the whole new one, never a part.
 """
 
 from __future__ import annotations

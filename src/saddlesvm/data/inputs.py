@@ -1,6 +1,6 @@
-"""Stores as sources of rows: to put parts of a data set together, into a store or for one fit.
+"""The one place where data are converted and checked: bad input raises its error here, before any work.
 
-The one place where data are converted and checked: bad input raises its error here, before any work.
+Several stores are parts of one data set, put together into a store or for one fit.
 
 float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy,
 and so do dense float16, bfloat16, int8, uint8 and bool, and mapped whole numbers of any size that ``memory`` is for.

@@ -1,6 +1,6 @@
-"""Arrow data in memory, with pyarrow where it is installed: tables, and numbers without a copy.
+"""Arrow data, with pyarrow where it is installed: tables and columns in memory, and Parquet and Feather files.
 
-Parquet and Feather files of numbers, and of lists of numbers, read with pyarrow where it is installed.
+Numbers, and lists of numbers, are taken without a copy where that can be.
 """
 
 from __future__ import annotations

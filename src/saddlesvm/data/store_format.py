@@ -1,9 +1,8 @@
 """The format of a store: its files, the contents of its header, and the checks on both.
 
 A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs; the
-writer and the reader of this package both use this file.
-
-The files of a store while it is written: arrays that grow, and a folder that appears when it is whole.
+writer and the reader of this package both use this file. While a store is written, its arrays grow, and the folder
+appears when it is whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The result of every reader: one labelled table, checked, in the layout that the solvers use without a copy.
 
-Labels that arrive in pieces: their type and the number of classes are known only after the last row.
+Labels may arrive in pieces: their type and the number of classes are known only after the last row.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """A certified path: a model and a proof for every C between two ends, from a handful of fits.
 
-The checkpoint of a certified path: its fits so far in one file of plain arrays.
-
-A path that goes on from it begins each fit that the file holds at the stored weights and dual variables, and certifies
-it anew: nothing in the file is believed. So the wanted gap, the ends and the limits may differ from those of the path
-that wrote it.
+A checkpoint holds the fits so far in one file of plain arrays. A path that goes on from it begins each fit that the
+file holds at the stored weights and dual variables, and certifies it anew: nothing in the file is believed. So the
+wanted gap, the ends and the limits may differ from those of the path that wrote it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The fit of LinearSVC and LinearSVR: from rows and labels as a user gives them to a certified model.
-
-LinearSVR: a drop-in replacement for scikit-learn's, with a proven bound on its distance from the optimum.
-"""
+"""The fit of LinearSVC and LinearSVR, from rows and labels as a user gives them to a certified model; and LinearSVR."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Kernel machines written as LIBSVM text models, and read from them.
+"""Files of models: LIBSVM's text models of kernel machines; and checks of this package's own.
 
-Checks that the arrays and numbers in a saved model form a model, before any of them is used.
-
-A model file may come from anyone. The checks compare its contents with what this package writes: closed lists of names,
-types, shapes that fit each other, finite numbers, indices in range.
+A model file may come from anyone. Before any of its arrays and numbers is used, the checks compare its contents with
+what this package writes: closed lists of names, types, shapes that fit each other, finite numbers, indices in range.
 """
 
 from __future__ import annotations

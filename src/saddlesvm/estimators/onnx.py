@@ -1,6 +1,6 @@
-"""The nodes of ONNX models, written as arithmetic, and the graphs of the encoders of tables.
+"""ONNX models of fitted estimators, alone or in a pipeline, by skl2onnx; ``pip install 'saddlesvm[onnx]'``.
 
-ONNX models of fitted estimators, alone or in a pipeline, by skl2onnx; ``pip install 'saddlesvm[onnx]'``.
+A model's graph is written as arithmetic on nodes; the encoder of a table has a graph, too.
 
 Importing this module, or :mod:`saddlesvm.onnx`, makes the estimators known to ``skl2onnx.to_onnx``. The graphs compute
 in float64, as the estimators do, and give their scores in the type of the input.

@@ -1,8 +1,7 @@
-"""``C_max``: the largest C of an estimator at which no feature has a weight; ``l1_min_c``, as scikit-learn has it.
+"""Grids of C: the C at which the first feature gets a weight, and fits side by side.
 
-The fits of a grid of C in several threads: each starts from its neighbour's point, and the neighbour continues.
-
-A fit that begins at a neighbour's point gains little from the last digits of that point. So a fit hands its point to
+The fits of a grid of C run in several threads: each starts from its neighbour's point, and the neighbour continues. A
+fit that begins at a neighbour's point gains little from the last digits of that point. So a fit hands its point to
 the next C as soon as the solver's own estimate of the relative gap has done half of the powers of ten to the one asked
 for, and goes on while the next one begins. Multipliers of a piecewise linear loss, of which the point must tell those
 at their bounds, are handed over after four fifths. The data fix the moment of the handing over, so the models do

@@ -1,7 +1,4 @@
-"""Columns of texts: TF-IDF of words or of characters, and hashed words.
-
-Columns of dates: the date as a number, the month, the day of the week, and the hour.
-"""
+"""Columns of texts: TF-IDF of words or of characters, and hashed words; and columns of dates, by their parts."""
 
 from __future__ import annotations
 

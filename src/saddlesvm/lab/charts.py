@@ -1,9 +1,7 @@
 """Descriptions of charts, which matplotlib draws for files and notebooks, and plotly.js in a report.
 
-A description is plain data. Colours are Okabe and Ito's, which colour-blind people can distinguish; dashes and markers
-repeat what the colour says, so that a chart also works in grey.
-
-A chart's description as the JSON that plotly.js draws.
+A description is plain data, and gives the JSON that plotly.js draws. Colours are Okabe and Ito's, which colour-blind
+people can distinguish; dashes and markers repeat what the colour says, so that a chart also works in grey.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The origin of a report (machine, versions, command), and the progress of the lab on a terminal.
+"""The origin of a report (machine, versions, command), the progress of the lab on a terminal, and its data.
 
-The sources of the experiments' data: a given folder, the cache folder, or OpenML through scikit-learn.
+Data of experiments are taken from a given folder, from the cache folder, or from OpenML through scikit-learn.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The solvers to compare, given by name, as objects or as text with options, and their labels in tables.
+"""The runs of a comparison: the solvers, given by name, as objects or as text with options; and the plan.
 
-The plan of a comparison, and its cells: a solver or a peer on one problem with one seed, as rows of the trace.
+A cell of the plan is a solver or a peer on one problem with one seed. It gives rows of the trace.
 """
 
 from __future__ import annotations

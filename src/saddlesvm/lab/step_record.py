@@ -1,7 +1,4 @@
-"""Rows in the plane, and the problem that the solvers of a step view work on.
-
-Run a solver one visit at a time, and record the effect of each visit.
-"""
+"""Records of linear solvers, one visit at a time: rows in the plane, the problem over them, and each visit's effect."""
 
 from __future__ import annotations
 

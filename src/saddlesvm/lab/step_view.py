@@ -1,8 +1,7 @@
-"""Record kernel solvers one visit at a time: Pegasos by its counts, dual ascent by its variables.
+"""The step view: two solvers, recorded one visit at a time, and the page that plays them.
 
-Record Crammer and Singer's machine one row's block of variables at a time.
-
-Record two solvers and write the page that plays them.
+Kernel Pegasos is recorded by its counts, dual ascent by its variables, and Crammer and Singer's machine one row's block
+of variables at a time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The cases of each algorithm: small data, options, the solvers' random numbers in plain Python, and their answers.
+"""Tools for readers who write the algorithms themselves: the solvers' random draws, and a check against the solvers.
 
-Tools for readers who write the algorithms themselves: the solvers' random draws, and a check against the solvers.
-
-The pages in ``docs/study`` derive each algorithm and give it in plain NumPy; ``check`` replays such a function, or a
-reader's own, against the compiled solver with the same draws.
+The pages in ``docs/study`` derive each algorithm and give it in plain NumPy. ``check`` replays such a function, or a
+reader's own, against the compiled solver with the same draws, on the small data of each algorithm's cases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one trace format of the lab: a table, a row a certificate, in memory and as Parquet or CSV; and a callback.
 
-Charts of a tidy trace: the median over the repeats, with the quartiles as a band.
+Charts of a trace show the median over the repeats, with the quartiles as a band.
 """
 
 from __future__ import annotations
