@@ -314,7 +314,7 @@ def certificate_at(
     """
     sums = at.sums(alpha, pull) if sums is None else sums
     problem, kind, (facts, sizes, errors, move, around) = at.problem, at.problem.intercept, at.bounds(alpha, sums)
-    errors = errors._replace(of_rows=errors.of_rows + drift)
+    errors = errors._replace(of_rows=errors.of_rows + drift) if drift else errors
     found = summed(facts, sums, sizes, at.scored, pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, found):
         near = pulled_by_short_sums(problem, alpha)

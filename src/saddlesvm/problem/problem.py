@@ -259,6 +259,11 @@ class Problem:
         return self.X.n_values
 
     @property
+    def row_bytes(self) -> float:
+        """Mean number of bytes of a row."""
+        return self.X.nbytes / self.y.size
+
+    @property
     def dtype(self) -> np.dtype:
         """Precision of weights that go with the rows: float32 or float64."""
         return self.X.dtype

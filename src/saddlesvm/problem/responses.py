@@ -10,7 +10,7 @@ only second order terms). What rounding then leaves of the sum is a move, whose 
 
 from __future__ import annotations
 
-from functools import partial, singledispatch
+from functools import cached_property, partial, singledispatch
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -154,7 +154,7 @@ class Margins:
         self.z = margins(self.problem, self.scored) if self.z is None else self.z
         return self.z
 
-    @property
+    @cached_property
     def centred(self) -> tuple[Pointwise, float]:
         """The terms of the losses and the offset of the margins, which is subtracted from the labels of a regression.
 

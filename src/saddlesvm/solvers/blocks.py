@@ -295,7 +295,7 @@ class Blocks(OverFiles):
 
     def _room(self, problem: Any) -> int:
         """The number of rows that may be kept."""
-        return int(problem.rooms.kept_bytes / (KEPT_BYTES + problem.X.nbytes / problem.y.size))
+        return int(problem.rooms.kept_bytes / (KEPT_BYTES + problem.row_bytes))
 
     def _keep(self, problem: Any, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray) -> None:
         """Keep the rows of a block that are worth it, while there is room for them."""

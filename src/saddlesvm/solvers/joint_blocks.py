@@ -97,7 +97,7 @@ class JointBlocks(Blocks):
 
     def _paid(self, local: JointProblem, state: JointBlocksState, block: RowBlock) -> float:
         """The losses of a block's rows at the judged weights, whose distances are noted."""
-        W = state.judged.reshape(local.X.weights_shape(local.n_classes))
+        W = local.laid_out(state.judged)
         paid, apart = 0.0, np.empty(block.size)
         with blas_for(0.0):
             for part, own, weights in local.blocks(np.float64):
@@ -139,7 +139,7 @@ class JointBlocks(Blocks):
 
     def _descend(self, local: JointProblem, state: BlocksState, alpha: np.ndarray, another: Another) -> None:
         precise = local.X.dtype == np.float64 or state.estimate < FINE_GAP
-        W = state.w.reshape(local.X.weights_shape(local.n_classes))
+        W = local.laid_out(state.w)
         moving, former = (W, alpha) if precise else (W.astype(np.float32), alpha.copy())
         inner = AscentState.begun(local, alpha, moving, draw(state.random, SEEDS))
         size = local.members.size * local.n_classes
@@ -155,7 +155,7 @@ class JointBlocks(Blocks):
             W -= local.C * change
 
     def _room(self, problem: JointProblem) -> int:
-        each = problem.X.nbytes / problem.y.size + CLASS_BYTES * problem.n_classes
+        each = problem.row_bytes + CLASS_BYTES * problem.n_classes
         return int(problem.rooms.kept_bytes / (KEPT_BYTES + each))
 
     def _worth_keeping(
@@ -191,7 +191,7 @@ class JointBlocks(Blocks):
 
     def _finish(self, problem: Any, state: BlocksState, local: JointProblem, alpha: np.ndarray, enough: float) -> None:
         """Newton's method for the kept rows; their variables are taken over where they prove more."""
-        W = local.X.by_class(state.w.reshape(local.X.weights_shape(local.n_classes)))
+        W = local.each_class(state.w)
         own = np.arange(alpha.shape[0]), local.codes
         before = dual_of(problem.C, -float(alpha[own].sum()), problem.regularizer.conjugate(W))
         finish = JointFinish(local, alpha, fixed=W - dual_weights(local, alpha), memory=self.memory)

@@ -119,9 +119,9 @@ class MultinomialOnFiles(Sweeps):
             work.found = None, []
         before, sample = work.found
         kept = np.empty((local.y.size, problem.n_classes), dtype=np.float32)
-        found = local.response(_layout(local, state.w), kept)
+        found = local.response(local.laid_out(state.w), kept)
         work.found = found if before is None else before.plus(found), sample
-        each = problem.X.nbytes / problem.y.size + KEPT_BYTES + CLASS_BYTES * problem.n_classes
+        each = problem.row_bytes + KEPT_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.rooms.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
         unsure = (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)
@@ -195,13 +195,9 @@ class MultinomialOnFiles(Sweeps):
         return Point(streamed.each_class(state.model), proven=self._certified(streamed, state))
 
 
-def _layout(problem: MultinomialProblem, flat: np.ndarray) -> np.ndarray:
-    return flat.reshape(problem.X.weights_shape(problem.n_classes))
-
-
 def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
     """Objective and gradient at weights, by what the rows respond."""
-    primal, gradient = objective_of(problem, _layout(problem, flat), found)
+    primal, gradient = objective_of(problem, problem.laid_out(flat), found)
     return primal, gradient.ravel()
 
 
@@ -219,19 +215,19 @@ def _lowest(state: MultinomialFilesState, primal: float, slope: float) -> float:
 
 def _of_sample(sample: Sample, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Objective and gradient of the problem over a sample."""
-    W = _layout(sample[0], w)
+    W = sample[0].laid_out(w)
     return _at(sample[0], w, reduce(Response.plus, (piece.response(W) for piece in sample)))
 
 
 def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The sample's Newton equations at weights, solved by conjugate gradients."""
-    one, W = sample[0], _layout(sample[0], w)
+    one, W = sample[0], sample[0].laid_out(w)
     kept = [np.empty((piece.y.size, piece.n_classes), dtype=np.float32) for piece in sample]
     for piece, p in zip(sample, kept, strict=True):
         piece.response(W, p)
 
     def bent(v: np.ndarray) -> np.ndarray:
-        sought = _layout(one, v)
+        sought = one.laid_out(v)
         found = one.charged(sought).ravel()
         for piece, p in zip(sample, kept, strict=True):
             found += piece.bent(sought, W, p, piece.X.dtype).ravel()

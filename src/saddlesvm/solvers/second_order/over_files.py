@@ -250,7 +250,7 @@ def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
 
 def room_for(problem: Problem) -> int:
     """Rows that the active-set method may take along."""
-    return max(int(problem.rooms.kept_bytes / (_row_bytes(problem) + corners.WORK_BYTES)), 1)
+    return max(int(problem.rooms.kept_bytes / (problem.row_bytes + corners.WORK_BYTES)), 1)
 
 
 def corner_room(problem: Problem) -> float:
@@ -258,10 +258,5 @@ def corner_room(problem: Problem) -> float:
     if is_cornerless(problem.loss):
         return 0.0
     count, width = problem.members.size, problem.n_features + 1
-    a_row = _row_bytes(problem) + 2 * 8 * width + corners.WORK_BYTES
+    a_row = problem.row_bytes + 2 * 8 * width + corners.WORK_BYTES
     return corners.share_of(count, width, problem.rooms.kept_bytes / a_row)
-
-
-def _row_bytes(problem: Problem) -> float:
-    """Bytes of the values of a row."""
-    return problem.X.nbytes / problem.y.size
