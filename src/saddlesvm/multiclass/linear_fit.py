@@ -19,7 +19,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
-from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, takes
+from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share, takes
 from saddlesvm.multiclass.splits import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, csr_of, threads_each
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
@@ -279,7 +279,8 @@ class LinearFits(Fits):
         self.side_by_side = self.rows.in_files and count > 1 and self.may_share and isinstance(self.solver, OverFiles)
         self.together = 1
         self.shared: SharedStart | None = None
-        if self.may_start_together and count > 1 and self.rows.place is None:
+        plain = self.may_start_together and count > 1 and self.rows.place is None
+        if plain and may_share(self.rows.X, count, self.jobs):
             first = self.rows.problem(self.problems[0], self.loss, self.options)
             auto = self.solver if isinstance(self.solver, Auto) else None
             newton = auto is not None and by_newton(first)

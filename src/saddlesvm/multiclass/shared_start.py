@@ -228,12 +228,17 @@ def by_newton(problem: Problem) -> bool:
     return plain and is_cornerless(problem.loss) and has_array_methods(problem.loss)
 
 
+def may_share(X: Rows, problems: int, jobs: int) -> bool:
+    """Whether there are enough problems, and enough values, for sharing to pay."""
+    return problems >= FEWEST * jobs and X.n_values * problems >= LEAST_VALUES
+
+
 def block_size(X: Rows, problems: int, jobs: int, newton: bool = False) -> int:
     """The number of problems in one block; 1 where sharing does not pay.
 
     Those that Newton's method solves are as many as keep their variables below the size of the rows.
     """
-    if problems < FEWEST * jobs or X.n_values * problems < LEAST_VALUES:
+    if not may_share(X, problems, jobs):
         return 1
     cached: Any = LARGEST_BLOCK if X.sparse else WEIGHTS // (X.n_features + 1)
     most = min(max(FEWEST, cached), LARGEST_BLOCK)

@@ -12,7 +12,6 @@ Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -111,21 +110,20 @@ def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
     linear, quadratic = inner(penalised, at.u), inner(penalised, direction)
     begin = linear - small.C * inner(at.a, dz)
     lines = list(map(Bracket, begin.tolist()))
-    tau = np.fromiter(map(attrgetter("tau"), lines), np.float64)
-    if not tau.all():
-        direction, dz = (np.where(tau[:, None] > 0.0, one, 0.0) for one in (direction, dz))
-    squares = dz * dz
+    places = [line.tau for line in lines]
+    if 0.0 in places:
+        falls = np.array(places)[:, None] > 0.0
+        direction, dz = (np.where(falls, one, 0.0) for one in (direction, dz))
     for _ in range(SEARCH_STEPS):
+        tau = np.array(places)
         there = response(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
-        slopes = (linear + tau * quadratic - small.C * inner(there.a, dz)).tolist()
-        rises = (quadratic + small.C * inner(there.bend, squares)).tolist()
-        following = tau.copy()
-        for k, line in enumerate(lines):
-            if line.going:
-                following[k] = line.follow(slopes[k], rises[k])
-        if (following == tau).all():
+        slopes = linear + tau * quadratic - small.C * inner(there.a, dz)
+        rises = quadratic + small.C * inner(there.bend * dz, dz)
+        each = zip(lines, slopes.tolist(), rises.tolist(), strict=True)
+        following = [line.follow(slope, rise) if line.going else line.tau for line, slope, rise in each]
+        if following == places:
             break
-        tau = following
+        places = following
     return there
 
 
