@@ -22,21 +22,15 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from support import distance_bound, labels, matrix
-from support.mapped import D, N, StopAt, close_enough, large_store, mapped, streamed
+from support.mapped import D, N, StopAt, large_store, mapped, streamed
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return large_store(tmp_path_factory.mktemp("stores"))
-
-
-def resumable(X: Any, y: np.ndarray, kept: int = 0) -> tuple[Problem, Limits]:
-    """A problem of some sweeps."""
-    return streamed(X, y, Hinge(), C=0.05, intercept="regularized", kept_bytes=kept), Limits(tol=1e-3)
 
 
 def falsified(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> None:
@@ -85,19 +79,6 @@ def test_what_a_falsified_checkpoint_claims_is_not_believed(solver: Any, more: f
     assert result.certificate.dual <= true.certificate.dual + true.certificate.rounding + allowed
     if result.outcome is Outcome.CERTIFIED:
         assert true.certificate.relative_gap <= 1.1e-6
-
-
-def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
-    X = matrix(N, D)
-    file, y = mapped(X, tmp_path), labels(X, Hinge())
-    problem, limits = resumable(file, y)
-    with pytest.raises(KeyboardInterrupt):
-        fit(problem, Blocks(), limits, callbacks=[StopAt(11)], checkpoint=Checkpoint(tmp_path / "run", 1e9, 1))
-    other = MemoryPlan(2**30, np.array([0, 130, 260, N]), 1, False)
-    anew = streamed(file, y, Hinge(), plan=other, C=0.05, intercept="regularized")
-    resumed = fit(anew, Blocks(), limits, checkpoint=Checkpoint(tmp_path / "run"))
-    assert resumed.outcome is Outcome.CERTIFIED
-    assert close_enough(resumed, fit(resumable(file, y)[0], Blocks(), limits))
 
 
 TRAIN = """

@@ -57,16 +57,6 @@ def test_what_a_sweep_proves_is_true(tmp_path: Path) -> None:
     assert np.allclose(state.w, dual_weights(plain, state.alpha), rtol=1e-12, atol=1e-14)
 
 
-def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
-    X = matrix(N, D)
-    problem = streamed(mapped(X, tmp_path), labels(X, Hinge()), Hinge())
-    result = fit(problem, Blocks(), Limits(tol=1e-3))
-    ahead = reader_of(problem).per_block * np.diff(reader_of(problem).edges).max() * X.itemsize * D
-    reader_of(problem).close()
-    passes = result.epochs + 1  # the last one proves the bound
-    assert passes * X.nbytes <= reader_of(problem).bytes_read <= passes * X.nbytes + ahead
-
-
 def test_a_fit_is_repeatable_bit_for_bit(tmp_path: Path) -> None:
     X = matrix(N, D)
     file, y = mapped(X, tmp_path), labels(X, Hinge())

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -21,14 +20,14 @@ from saddlesvm.problem.problem import Rooms
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
+from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.sweeps import reader_of
 from support import others_nightly
 from support.classes import blobs
-from support.mapped import StopAt, close_enough, files, mapped, mapped_csr
+from support.mapped import close_enough, files, mapped, mapped_csr
 
 K, N = 5, 600
 ROOM = 200  # kept rows that there is room for: 10 features make some 50 rows lie between their bounds
@@ -107,27 +106,6 @@ def test_any_C_is_certified_in_few_sweeps(tmp_path: Path) -> None:
         assert found.epochs <= most
         best = fit(in_memory(X, y, C=C), CrammerSinger(), Limits(tol=1e-7))
         assert close_enough(found, best)
-
-
-def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
-    X, y = classes()
-    problem = on_files(mapped(X, tmp_path), y)
-    result = fit(problem, JointBlocks(), Limits(tol=1e-4))
-    ahead = reader_of(problem).per_block * np.diff(reader_of(problem).edges).max() * X.itemsize * X.shape[1]
-    reader_of(problem).close()
-    passes = result.epochs + 1  # the last one proves the bound
-    assert passes * X.nbytes <= reader_of(problem).bytes_read <= passes * X.nbytes + ahead
-
-
-def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
-    X, y = classes()
-    file, limits, path = mapped(X, tmp_path), Limits(tol=1e-6), tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt):
-        fit(on_files(file, y), JointBlocks(), limits, callbacks=[StopAt(11)], checkpoint=Checkpoint(path, 1e9, 1))
-    plan = MemoryPlan(2**30, np.array([0, 130, 260, N]), 1, False)
-    resumed = fit(on_files(file, y, plan=plan), JointBlocks(), limits, checkpoint=Checkpoint(path))
-    assert resumed.outcome is Outcome.CERTIFIED
-    assert close_enough(resumed, fit(in_memory(X, y), CrammerSinger(), limits))
 
 
 def test_a_fit_that_ends_at_once_is_no_worse_than_zero(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Outcome
@@ -18,14 +17,14 @@ from saddlesvm.problem.multinomial import MultinomialProblem, make_multinomial_p
 from saddlesvm.problem.problem import Rooms
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
+from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
 from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of
 from support import distance_bound
 from support.classes import blobs
-from support.mapped import StopAt, files, mapped, mapped_csr
+from support.mapped import files, mapped, mapped_csr
 
 K, N, D = 4, 2400, 6
 A_ROW = 4 * D + KEPT_BYTES + CLASS_BYTES * K
@@ -98,29 +97,6 @@ def test_any_C_is_certified_in_few_sweeps(share: float, C: float, tmp_path: Path
     assert found.outcome is Outcome.CERTIFIED
     assert found.epochs <= 30
     assert near(found, fit(in_memory(X, y, C=C), Multinomial(), Limits(tol=1e-8)))
-
-
-def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
-    X, y = classes()
-    problem = on_files(mapped(X, tmp_path), y)
-    result = fit(problem, MultinomialOnFiles(), Limits(tol=1e-6))
-    ahead = reader_of(problem).per_block * np.diff(reader_of(problem).edges).max() * X.itemsize * D
-    reader_of(problem).close()
-    assert result.epochs * X.nbytes <= reader_of(problem).bytes_read <= result.epochs * X.nbytes + ahead
-
-
-def test_a_run_resumes_with_other_blocks(tmp_path: Path) -> None:
-    X, y = classes()
-    file, path = mapped(X, tmp_path), tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt):
-        fit(
-            on_files(file, y), MultinomialOnFiles(), Limits(tol=1e-8), callbacks=[StopAt(20)],
-            checkpoint=Checkpoint(path, 1e9, 1),
-        )  # fmt: skip
-    plan = MemoryPlan(2**30, np.array([0, 530, 1260, N]), 1, False)
-    resumed = fit(on_files(file, y, plan=plan), MultinomialOnFiles(), Limits(tol=1e-8), checkpoint=Checkpoint(path))
-    assert resumed.outcome is Outcome.CERTIFIED
-    assert near(resumed, fit(in_memory(X, y), Multinomial(), Limits(tol=1e-8)))
 
 
 def test_a_start_far_out_is_no_worse_than_zero(tmp_path: Path) -> None:

@@ -98,15 +98,6 @@ def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path:
     assert state.method.precise
 
 
-def test_a_sweep_reads_every_row_once(tmp_path: Path) -> None:
-    X = matrix(N, D)
-    problem = many_blocks(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge())
-    result = fit(problem, NewtonOnFiles(), Limits(tol=1e-6))
-    reader_of(problem).close()
-    ahead = 130 * X.itemsize * D
-    assert result.epochs * X.nbytes <= reader_of(problem).bytes_read <= result.epochs * X.nbytes + ahead
-
-
 def test_a_free_intercept_is_proven_by_one_more_sweep(tmp_path: Path) -> None:
     X = matrix(N, D)
     problem = many_blocks(mapped(X, tmp_path), labels(X, Logistic()), Logistic(), C=1e3, intercept="free")
