@@ -1,6 +1,4 @@
-"""The starting point of a problem whose neighbour, with the same rows and another C, is already solved, or of one for
-which weights are given.
-"""
+"""The starting point of a problem: from the solution of one with the same rows and another C, or from given weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The fits of all sub-problems of a model: in turn, in threads, or side by side."""
+"""The fits of all sub-problems of a model: in turn, in threads, or side by side.
+
+A sub-problem that the time limit leaves no room to begin gets the model without weights: its best intercept and its
+certificate take two sums of row weights, and no pass over the rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The sub-problems of a linear model: rows in memory or in files, solved alone or together, with or without a start."""
+"""The fits of a linear model's sub-problems: over rows in memory, in files or elsewhere, in turn or side by side.
+
+:class:`FitRows` holds what the sub-problems share, wherever the rows are; over files :class:`ClassSweep` reads each
+block once for all of them. A fit begins at zero, at a former fit or a given point
+(:mod:`saddlesvm.multiclass.splits`), or where a block of classes ended (:mod:`saddlesvm.multiclass.shared_start`).
+"""
 
 from __future__ import annotations
 

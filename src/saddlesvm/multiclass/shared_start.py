@@ -6,10 +6,9 @@ of each class then starts from the point that its block reached, and proves its 
 would begin with Newton's method on samples of the rows, the block ends after as much work as that takes, and the
 classes that are far from done then begin with it.
 
-Many small problems over the same rows: solved and certified together, in NumPy.
-
-A problem of some hundred rows takes the solver less time than Python takes to pose it, to call NumPy for each of its
-steps and to certify it. Here all classes take their steps together, and the sums of their certificates are those of
+Small problems over the same rows are solved and certified together, in NumPy (:class:`SmallClasses`). A problem of some
+hundred rows takes the solver less time than Python takes to pose it, to call NumPy for each of its steps and to certify
+it. There all classes take their steps together, and the sums of their certificates are those of
 arrays with a row for each. The formulas are those of a single fit. A class that this does not certify, because rounding
 or a hard problem is in the way, is left to the fit of its own that it would otherwise have had.
 """

@@ -1,6 +1,6 @@
-"""The ways to turn many classes into problems, and the problems' scores into one score per class.
+"""The ways to train many classes: their sub-problems, the loss and the solver of each way, in memory and over files.
 
-Where the fits of sub-problems begin: at a former fit, or at weights or dual variables that the user gives.
+It also has the points where fits of sub-problems begin: a former fit, or weights or dual variables that the user gives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The types of rows: dense and CSR, each with a virtual constant feature.
 
-Rows say about themselves what other code needs to know of them, so that no other code asks which type they are. Where a
-text is for rows with column indices, or for arrays, :attr:`sparse` tells them apart.
+Rows say about themselves what other code needs to know of them, so that no other code asks which type they are. Code
+for rows with column indices alone, or for arrays alone, asks :attr:`sparse`.
 """
 
 from __future__ import annotations

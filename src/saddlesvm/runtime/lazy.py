@@ -1,6 +1,6 @@
 """Packages that import what they offer when it is used, and functions that import theirs when they are called.
 
-Methods that other modules of the package call and users do not: kept out of the reference and of ``dir``.
+It also marks methods that other modules of the package call and users do not: the reference and ``dir`` omit them.
 """
 
 from __future__ import annotations

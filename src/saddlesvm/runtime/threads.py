@@ -1,12 +1,12 @@
-"""Threads: when they save time, and how they end (kernels release the GIL, so plain Python threads suffice).
+"""Threads: when they save time, and how they end; and what Ctrl-C means during a fit.
 
-Ctrl-C during a fit: whoever called the fit decides what it means.
+Kernels release the GIL, so plain Python threads suffice.
 
-A fit that a person called ends with the best model so far. The handler of the signal only sets an event; the loop reads
-it between two steps, so that the state stays consistent. A fit that a program called as one of many (a grid search, a
-pipeline, an ensemble, a process of a pool) must not return a model that is half trained, because the program would use
-it like any other: there Ctrl-C raises KeyboardInterrupt, as in all of Python. The names of the packages in the stack of
-callers tell which of the two a fit is.
+Whoever called a fit decides what Ctrl-C means. A fit that a person called ends with the best model so far. The handler
+of the signal only sets an event; the loop reads it between two steps, so that the state stays consistent. A fit that a
+program called as one of many (a grid search, a pipeline, an ensemble, a process of a pool) must not return a model that
+is half trained, because the program would use it like any other: there Ctrl-C raises KeyboardInterrupt, as in all of
+Python. The names of the packages in the stack of callers tell which of the two a fit is.
 """
 
 from __future__ import annotations
