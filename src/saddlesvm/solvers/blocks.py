@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,13 +40,13 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, stacked_rows
-from saddlesvm.rows.layouts import Rows, add_rows
-from saddlesvm.runtime.durable import Group, Workspace, demand, growing
+from saddlesvm.rows.layouts import add_rows
+from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
-from saddlesvm.solvers.sweeps import KEPT_BYTES, OverFiles, SweepState, reader_of
+from saddlesvm.solvers.sweeps import KEPT_BYTES, KeptRows, OverFiles, SweepState, reader_of
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
 MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
@@ -75,26 +76,6 @@ class Judgement(Group):
     def primal(self, problem: Problem) -> float:
         """The objective of the model, in the C form."""
         return primal_of(problem.C, self.primal_paid, problem.regularizer.value(self.model))
-
-
-@dataclass
-class KeptRows(Workspace):
-    """The values of the rows kept in this sweep, block by block; a resumed run reads them again.
-
-    Attributes
-    ----------
-    pieces : list of Dense or CSR
-    count : int
-        Rows of all pieces.
-    """
-
-    pieces: list[Rows] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, piece: Rows) -> None:
-        """Keep some more."""
-        self.pieces.append(piece)
-        self.count += piece.n_rows
 
 
 @dataclass
@@ -264,7 +245,7 @@ class Blocks(OverFiles):
         """Add a block's losses at the judged weights to the sums, and improve its dual variables."""
         local, alpha = problem.of_block(block), block.gather(state.alpha)
         state.paid += self._paid(local, state, block)
-        self._improve(local, state, alpha)
+        self._descend(local, state, alpha, partial(self._another, state))
         block.scatter(alpha, state.alpha)
         state.conjugates += self._conjugates(local, alpha)
         self._keep(problem, state, block, local, alpha)
@@ -305,10 +286,6 @@ class Blocks(OverFiles):
             state.values.add(block.X.taken(kept))
             numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
             state.kept = np.concatenate([state.kept, numbers[kept]])
-
-    def _improve(self, local: Problem, state: BlocksState, alpha: np.ndarray) -> None:
-        """Passes of coordinate descent over one block, whose dual variables are `alpha`."""
-        self._descend(local, state, alpha, lambda gains, visits, active: self._another(state, gains, visits, active))
 
     def _improve_kept(self, problem: Problem, state: BlocksState) -> None:
         """Passes of coordinate descent over the rows kept in this sweep, with all others fixed."""

@@ -16,6 +16,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import BlockReader
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State
@@ -50,6 +51,26 @@ class SweepWork(Workspace):
         spare = problem.rooms.spare
         self.found, self.alpha = found, np.zeros(problem.y.size) if spare is None else spare
         self.carried = CarriedDuals(problem, carried) if carried is not None and carried.any() else None
+
+
+@dataclass
+class KeptRows(Workspace):
+    """The values of the rows kept in this sweep, block by block; a resumed run reads them again.
+
+    Attributes
+    ----------
+    pieces : list of Dense or CSR
+    count : int
+        Rows of all pieces.
+    """
+
+    pieces: list[Rows] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, piece: Rows) -> None:
+        """Keep some more."""
+        self.pieces.append(piece)
+        self.count += piece.n_rows
 
 
 @dataclass

@@ -46,14 +46,8 @@ from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import epoch_cost, lead
 from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.first_point import sample_shares
-from saddlesvm.solvers.second_order.newton import (
-    Newton,
-    NewtonState,
-    bending,
-    learns_from_steps,
-    needs_no_proximity,
-)
+from saddlesvm.solvers.second_order.first_point import bending, learns_from_steps, needs_no_proximity, sample_shares
+from saddlesvm.solvers.second_order.newton import Newton, NewtonState
 from saddlesvm.solvers.small.dense import SmallSolver, fits
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton

@@ -22,11 +22,10 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import Group, demand, growing, part_of
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import epoch_cost, lead, values_cost
-from saddlesvm.solvers.second_order.newton import coordinate_curvature
+from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 
-# Cost of a Newton step: passes over the data, seconds per row on top (for any loss), seconds per step on top; these are
-# those of a prediction, too.
-PASSES, TERMS, CALLS = 1.3, 1e-8, 1e-4
+# Seconds of a Newton step besides a pass over the data: per row (for any loss), and per step; those of a prediction, too.
+TERMS, CALLS = 1e-8, 1e-4
 AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
 NEXT_PREDICTION = 1.25  # factor from the epoch of one later prediction to the epoch of the next
 # Newton steps: the least number, and the steps per power of ten that the gap falls by.
@@ -303,7 +302,7 @@ def prediction_cost(problem: Problem) -> float:
 
 def passes_cost(problem: Problem) -> float:
     """Rough seconds of a Newton step without its equations."""
-    return PASSES * values_cost(problem) / lead(problem) + TERMS * problem.members.size + CALLS
+    return values_cost(problem) / lead(problem) + TERMS * problem.members.size + CALLS
 
 
 def fall_rate(gaps: np.ndarray) -> float | None:

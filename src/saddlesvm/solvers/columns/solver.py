@@ -43,6 +43,7 @@ from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, Standing
+from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
@@ -52,7 +53,6 @@ from saddlesvm.solvers.second_order.kernels import (
     search,
     smoothed_terms,
 )
-from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
 LEAST = 100  # features of a working set, at least
 GROWTH = 2.0  # features of a working set, per feature with a weight

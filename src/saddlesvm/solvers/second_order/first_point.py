@@ -16,9 +16,11 @@ import dataclasses
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.solvers.second_order.driver import FIRST_PROXIMITY
+from saddlesvm.solvers.second_order.kernels import bending_rows
 
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken
 NOTHING = 1e-10  # squared norm of w, relative to what its terms could add up to, that counts as zero
@@ -28,6 +30,7 @@ PER_FEATURE, LEAST_SHARE = 16, 1 / 32
 GROWTH, ENOUGH = 3.0, 40  # rows of a sample per row of the one before; rows per feature at which no larger one follows
 MOST = 0.25  # share of the rows above which a sample saves too little
 RUN = 4  # neighbouring rows drawn together, so that memory is read in longer pieces
+SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
 STEEPEST = 30.0  # curvature ``C phi'' ||x_i||^2`` of the median row up to which a sample's C is raised
 TINY = np.finfo(float).tiny
 
@@ -45,6 +48,61 @@ def evenly(problem: Problem) -> Point:
 def some_of(members: np.ndarray) -> np.ndarray:
     """Evenly spaced members, enough for a median."""
     return members[:: max(1, members.size // TYPICAL_ROWS)]
+
+
+def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
+    """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
+
+    Where the derivative has corners, the number of bending rows changes from step to step: there must be more than
+    `per_feature` of them per feature.
+    """
+    if not is_smooth(problem.loss) or is_cornerless(problem.loss):
+        return is_smooth(problem.loss)
+    return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
+
+
+def learns_from_steps(problem: Problem) -> bool:
+    """Whether the last steps may correct the factor of a sample: where the Hessian changes smoothly, and a product with
+    it takes as long as an evaluation. Sparse rows have cheap exact factors."""
+    return is_cornerless(problem.loss) and not problem.sparse
+
+
+def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """1 for the members that bend at a dual point, else 0, shape (n_all,).
+
+    At the dual point zero all members count as bending, as they do there if the loss is smooth.
+    """
+    mask = np.zeros(problem.y.size)
+    if alpha.any():
+        bending_rows(problem.pointwise, problem.members, alpha, mask)
+    else:
+        mask[problem.members] = 1.0
+    return mask
+
+
+def coordinate_curvature(problem: Problem) -> float:
+    """The median curvature of a coordinate step, ``C ||x_i||^2``; of many rows it takes evenly spaced ones."""
+    norms = problem.norms[some_of(problem.members)]
+    norms = norms[norms > 0.0]
+    return problem.C * float(np.median(norms)) if norms.size else problem.C
+
+
+def first_proximity(problem: Problem, alpha: np.ndarray, w: np.ndarray, share: float | None) -> float:
+    """The proximity to begin with at a point, with the option `proximity` of Newton's method as the `share`.
+
+    Raises
+    ------
+    ValueError
+        The share is zero, and the loss piecewise linear.
+    """
+    kinked = not is_smooth(problem.loss)
+    if share is None:
+        share = 1.0 if kinked else 0.0 if needs_no_proximity(problem, alpha) else SMALL
+    if share == 0.0 and kinked:
+        raise ValueError(f"proximity must be positive for the piecewise linear loss {loss_name(problem.loss)}")
+    if share == 0.0:
+        return 0.0
+    return share * (coordinate_curvature(problem) if problem.intercept.homogeneous else reach(problem, w))
 
 
 def reach(problem: Problem, w: np.ndarray) -> float:

@@ -52,6 +52,7 @@ from saddlesvm.solvers.second_order.driver import (
     Standing,
     lowest_on_line,
 )
+from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
     SUMS,
@@ -64,10 +65,8 @@ from saddlesvm.solvers.second_order.joint_kernels import (
     slope_along,
 )
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, factor_cost
-from saddlesvm.solvers.second_order.newton import coordinate_curvature
 
 GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
-MOST_FORCING = 0.5  # largest relative residual of the Newton equations
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
@@ -229,7 +228,7 @@ class JointFinish(Standing, State):
                 lambda v: inverse(v.reshape(shape)).ravel(),
                 rhs,
                 np.zeros_like(rhs),
-                float(np.clip(enough, FORCING, MOST_FORCING)),
+                max(enough, FORCING),
                 MOST_ITERATIONS,
             )
         self.cost += self.iterations * product

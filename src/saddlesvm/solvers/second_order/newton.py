@@ -39,7 +39,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
+from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
@@ -53,19 +53,20 @@ from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, Stand
 from saddlesvm.solvers.second_order.equations import PLAIN, SPANNING, NewtonEquations
 from saddlesvm.solvers.second_order.first_point import (
     NOTHING_TO_FIND,
+    SMALL,
+    coordinate_curvature,
     evenly,
+    first_proximity,
     is_nothing,
-    reach,
+    learns_from_steps,
     sample_of,
     sample_shares,
-    some_of,
-)
+)  # fmt: skip
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,
     SmoothedTerms,
     answers_at,
-    bending_rows,
     respond_to_weights,
     search,
     smoothed_terms,
@@ -74,48 +75,9 @@ from saddlesvm.solvers.second_order.kernels import (
 GROWTH = ((0, 3.0), (3, 5.0), (8, 3.0), (20, 2.0))  # Newton steps at a centre, at most: divisor of q when it moves
 SLOW_GROWTH = ((0, 1.5), (3, 2.0), (8, 1.5))  # the same while conjugate gradients alone solve the equations: each
 # step is dear there, and gets dearer as q shrinks (sparse text, 200,000 x 50,000, C = 100: see docs/measurements)
-SMALL = 0.01  # proximity, in units of the median ``C ||x_i||^2``, for losses with corners in their derivative
 CANCELLED = 1e-6  # relative change of the margins below which their difference is too coarse
 MOST_STEPS, LEFT_OF_FALL = 400, 0.03  # of a run for another method: Newton steps; gap, relative to the fall so far
-ROUGH_LINE = 0.5  # LINE_TOLERANCE of steps that the next ones correct
-ROUGH_FALL = 0.2  # relative fall of the objective that ends the steps on the first sample
-
-
-def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:
-    """Whether Newton's method needs no proximal term: for smooth losses whose bending rows span the features.
-
-    Where the derivative has corners, the number of bending rows changes from step to step: there must be more than
-    `per_feature` of them per feature.
-    """
-    if not is_smooth(problem.loss) or is_cornerless(problem.loss):
-        return is_smooth(problem.loss)
-    return float(bending(problem, alpha).sum()) > per_feature * problem.n_features
-
-
-def learns_from_steps(problem: Problem) -> bool:
-    """Whether the last steps may correct the factor of a sample: where the Hessian changes smoothly, and a product with
-    it takes as long as an evaluation. Sparse rows have cheap exact factors."""
-    return is_cornerless(problem.loss) and not problem.sparse
-
-
-def bending(problem: Problem, alpha: np.ndarray) -> np.ndarray:
-    """1 for the members that bend at a dual point, else 0, shape (n_all,).
-
-    At the dual point zero all members count as bending, as they do there if the loss is smooth.
-    """
-    mask = np.zeros(problem.y.size)
-    if alpha.any():
-        bending_rows(problem.pointwise, problem.members, alpha, mask)
-    else:
-        mask[problem.members] = 1.0
-    return mask
-
-
-def coordinate_curvature(problem: Problem) -> float:
-    """The median curvature of a coordinate step, ``C ||x_i||^2``; of many rows it takes evenly spaced ones."""
-    norms = problem.norms[some_of(problem.members)]
-    norms = norms[norms > 0.0]
-    return problem.C * float(np.median(norms)) if norms.size else problem.C
+ROUGH_LINE, ROUGH_FALL = 0.5, 0.2  # LINE_TOLERANCE of steps that others correct; fall that ends the first sample's
 
 
 class Response(NamedTuple):
@@ -237,7 +199,7 @@ class Newton(SolverBase):
         alpha = start_alpha(problem, start)
         given = start is not None and start.w is not None
         w = np.array(start.w, dtype=np.float64) if given else dual_weights(problem, alpha)  # type: ignore[union-attr]
-        q = self._first_proximity(problem, alpha, w)
+        q = first_proximity(problem, alpha, w, self.proximity)
         state = NewtonState(
             w=w,
             rows_touched=touched,
@@ -322,18 +284,6 @@ class Newton(SolverBase):
         if state.equations is not None:
             state.equations.renew()
         return state
-
-    def _first_proximity(self, problem: Problem, alpha: np.ndarray, w: np.ndarray) -> float:
-        kinked = not is_smooth(problem.loss)
-        if self.proximity is None:
-            share = 1.0 if kinked else 0.0 if needs_no_proximity(problem, alpha) else SMALL
-        else:
-            share = self.proximity
-            if share == 0.0 and kinked:
-                raise ValueError(f"proximity must be positive for the piecewise linear loss {loss_name(problem.loss)}")
-        if share == 0.0:
-            return 0.0
-        return share * (coordinate_curvature(problem) if problem.intercept.homogeneous else reach(problem, w))
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """Do one Newton step, and move the centre as far as the step allows."""
