@@ -13,6 +13,7 @@ from saddlesvm.solvers.dcd import near_rows
 # costs matter.
 DENSE_COST, SPARSE_COST = 5e-11, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds per visit of a row on top; True: with exponentials
+CALLS = 1e-4  # seconds that the calls of a Newton step, or of a prediction, take
 CLASS_COST = 2.5e-8  # seconds that a visit takes for each class besides the values
 LEAD = 0.1  # share by which each further thread speeds passes over the rows up beyond what it does for the descent
 FAR_COST = 3e-8  # seconds per visit on top, for a row out of order that is no longer in the cache

@@ -27,7 +27,6 @@ from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.automatic.choosing import (
     BEND,
-    CALLS,
     NEXT_PREDICTION,
     Choosing,
     ChosenState,
@@ -44,7 +43,7 @@ from saddlesvm.solvers.automatic.choosing import (
 )
 from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.columns.solver import Columns
-from saddlesvm.solvers.costs import epoch_cost, lead
+from saddlesvm.solvers.costs import CALLS, epoch_cost, lead
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.first_point import bending, learns_from_steps, needs_no_proximity, sample_shares
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState

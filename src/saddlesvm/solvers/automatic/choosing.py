@@ -21,11 +21,10 @@ from saddlesvm.problem.loss import Loss, Shape, is_cornerless, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import Group, demand, growing, part_of
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.costs import epoch_cost, lead, values_cost
+from saddlesvm.solvers.costs import CALLS, epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 
-# Seconds of a Newton step besides a pass over the data: per row (for any loss), and per step; those of a prediction, too.
-TERMS, CALLS = 1e-8, 1e-4
+TERMS = 1e-8  # seconds of a Newton step, besides a pass over the data and its calls, for each row and any loss
 AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
 NEXT_PREDICTION = 1.25  # factor from the epoch of one later prediction to the epoch of the next
 # Newton steps: the least number, and the steps per power of ten that the gap falls by.

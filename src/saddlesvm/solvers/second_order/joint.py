@@ -40,7 +40,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.costs import values_cost
+from saddlesvm.solvers.costs import CALLS, values_cost
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, Inverse, factors_cost, factors_fit
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, conjugate_gradients
 from saddlesvm.solvers.second_order.driver import (
@@ -52,6 +52,7 @@ from saddlesvm.solvers.second_order.driver import (
     Standing,
     lowest_on_line,
 )
+from saddlesvm.solvers.second_order.equations import TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 from saddlesvm.solvers.second_order.joint_kernels import (
     LINE,
@@ -70,8 +71,6 @@ GROWTH = ((0, 3.0), (5, 2.0), (20, 1.5))  # Newton steps at a centre, at most: d
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
 MOST_UNKNOWNS = 1500  # classes times features up to which the matrix itself is factored
 BLOCK_COST = 3e-9  # seconds that finding a row's threshold takes for each class
-CALLS = 3e-4  # seconds of a Newton step that the calls take
-TYPICAL_ITERATIONS = 30.0  # of conjugate gradients in a step, where nothing is known yet
 EVALUATIONS_OF_A_STEP = 4.0  # times that a Newton step finds the thresholds of all rows
 MOST_BLOCKS = 20_000_000  # rows times classes up to which their scores and variables are kept in memory
 STEPS = (6.0, 9.0)  # Newton steps: the least number, and for each power of ten that the gap falls by
