@@ -206,7 +206,8 @@ def fit(cell: Cell, found: dict[str, Any], folder: Path, scratch: Path) -> Fitte
     except Exception as error:
         return Fitted([], [], [], f"{type(error).__name__}: {error}")
     if cell.machine in KERNELS:
-        coef, intercept = np.atleast_2d(model.dual_coef_), np.ravel(model.intercept_)
+        coef, intercept = model.dual_coef_, np.ravel(model.intercept_)
+        coef = coef.toarray() if sparse.issparse(coef) else np.atleast_2d(coef)  # as the rows are
         rows = [np.append(coef.ravel(), intercept)]
     else:
         coef = np.atleast_2d(model.coef_)
