@@ -27,7 +27,20 @@ from .tally import Tally
 
 TESTS = Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent / "src" / "saddlesvm"
-ROOMS = ("runtime", "rows", "problem", "data", "solvers", "fit", "multiclass", "answers", "estimators", "cli", "lab")
+ROOMS = (
+    "runtime",
+    "rows",
+    "problem",
+    "data",
+    "solvers",
+    "fit",
+    "multiclass",
+    "cluster",
+    "answers",
+    "estimators",
+    "cli",
+    "lab",
+)
 GRACE = 60.0  # seconds for pytest to end and write what it has seen
 WORST = 12  # files that are named, in the order of their branches not taken
 

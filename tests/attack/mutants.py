@@ -110,6 +110,7 @@ OPERATORS = (
     r"|ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul)"
     r"|ReplaceComparisonOperator_(Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
 )
+KEPT = 250  # letters of a change by which records know it
 LONGEST = 2.5  # seconds of the processor for a test; those that take longer without any change are left out
 FEW = 2  # tests that may fail without any change, such as one that measures memory
 SLOW = 5.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
@@ -448,6 +449,8 @@ def main() -> int:
         found = list(mutants(file))
         if given.survivors:
             found = survivors(found, RECORDS)
+            if not found:
+                continue
         found = random.Random(given.seed).sample(found, min(given.count or len(found), len(found)))
         if not given.only_record:
             before = outcomes_kept(given.kept)
@@ -461,19 +464,19 @@ def main() -> int:
     if given.record or given.only_record:
         page = import_module(f"{__package__}.page")  # it loads the package, of which mutants need a fresh one
         for tally in tallies:
-            page.keep(page.record_of(tally, given.seed, 0, 0.0), RECORDS)
+            page.keep(page.record_of(tally, given.seed, 0, 0.0) | {"again": given.survivors}, RECORDS)
     return int(any(tally.failures for tally in tallies))
 
 
 def survivors(found: list[tuple[Mutant, str]], records: Path) -> list[tuple[Mutant, str]]:
     """The mutants that survived in a recorded run, wherever their lines are now."""
     lost = {
-        (failure.partition(".py:")[0], failure.partition(": ")[2])
+        (failure.partition(".py:")[0], failure.partition(": ")[2][:KEPT])
         for record in map(json.loads, records.read_text("utf-8").splitlines())
         if record["campaign"] == "mutants"
         for failure in record["failures"]
     }
-    return [pair for pair in found if (pair[0].file, change_of(pair[0])) in lost]
+    return [pair for pair in found if (pair[0].file, change_of(pair[0])[:KEPT]) in lost]
 
 
 def change_of(mutant: Mutant) -> str:

@@ -233,11 +233,15 @@ def counted(records: list[dict[str, Any]], *campaigns: str) -> str:
 
 
 def mutants(records: list[dict[str, Any]]) -> str:
-    """A line for each file, of its last campaign, and one for each mutant that survived it."""
-    last = {key.split()[1]: one for one in records if one["campaign"] == "mutants" for key in one["outcomes"]}
+    """A line for each file, of its last campaign and what became of its survivors since; one for each that is left."""
+    own = [one for one in records if one["campaign"] == "mutants"]
+    drawn, again = (
+        {key.split()[1]: one for one in own if one.get("again", False) == which for key in one["outcomes"]}
+        for which in (False, True)
+    )
     lines = []
-    for file, record in sorted(last.items()):
-        count = Counter({key.removeprefix(f"of {file} "): number for key, number in record["outcomes"].items()})
+    for file, record in sorted(drawn.items()):
+        count = count_of(file, record)
         noticed = count["killed"] + count["hung"]
         share = 100.0 * noticed / max(noticed + count["survived"], 1)
         lines.append(
@@ -246,8 +250,21 @@ def mutants(records: list[dict[str, Any]]) -> str:
             f"{count['survived']:,} survived, {count['excused']:,} excused, {count['not run']:,} not run: "
             f"{share:.1f} % of those that were run and are not excused."
         )
+        if file in again and own.index(again[file]) > own.index(record):
+            record = again[file]
+            count = count_of(file, record)
+            lines.append(
+                f"  - survivors of all runs whose lines still stand, run again at commit {record['commit']}: "
+                f"{count['killed'] + count['hung']:,} noticed by a test, {count['excused']:,} excused, "
+                f"{count['survived']:,} survived"
+            )
         lines += [f"  - survived: `{failure.partition(': ')[2]}`" for failure in record["failures"]]
     return "\n".join(lines) or "Not run yet."
+
+
+def count_of(file: str, record: dict[str, Any]) -> Counter[str]:
+    """How many mutants of a file came to each outcome."""
+    return Counter({key.removeprefix(f"of {file} "): number for key, number in record["outcomes"].items()})
 
 
 def kernels(records: list[dict[str, Any]]) -> str:
