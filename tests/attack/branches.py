@@ -41,7 +41,7 @@ ROOMS = (
     "cli",
     "lab",
 )
-GRACE = 60.0  # seconds for pytest to end and write what it has seen
+GRACE = 240.0  # seconds for pytest to end, after the compilation that may be on, and write what it has seen
 WORST = 12  # files that are named, in the order of their branches not taken
 
 
@@ -117,6 +117,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="for the tests of a room")
     parser.add_argument("--record", action="store_true", help="keep what came out, for docs/what-held.md")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, and so would tests
     for room in given.rooms or ROOMS:
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:

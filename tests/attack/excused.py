@@ -202,6 +202,9 @@ EXCUSED: dict[tuple[str, str, str], str] = {
         "a penalty whose curvature depends on the pull holds a square, so that the intercept has half a square": [
             ("regularizer", LAST.format("1"), LAST.format(" 2"))
         ],
+        "there is one sum left": [
+            ("short_sums", "return sums[0], units", "return sums[ -1], units"),
+        ],
         "there is one column here": [
             ("rows/files", DENSE_ROOM.format("0"), DENSE_ROOM.format(" -1")),
         ],

@@ -15,7 +15,7 @@ from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, SharedFactor
+from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, SharedFactor, make_inverse
 from support import distance_bound
 from support.classes import blobs
 
@@ -136,6 +136,17 @@ def test_approximate_inverses_are_symmetric_and_positive(kind, layout):
     assert np.vdot(u, inverse(v)) == pytest.approx(np.vdot(v, inverse(u)), rel=1e-9)
     assert np.vdot(u, inverse(u)) > 0.0
     np.testing.assert_allclose(inverse(u).sum(axis=classes), 0.0, atol=1e-12)
+
+
+def test_factors_of_many_classes_of_few_rows_take_no_more_memory_than_the_fit():
+    """4 rows a class: factors of all classes would take 13 times as many numbers as the rows and the probabilities."""
+    random = np.random.default_rng(0)
+    for n, k, kind in ((400, 100, SharedFactor), (4000, 3, ClassFactors)):
+        X, y = random.normal(size=(n, 120)), np.arange(n) % k
+        problem = make_multinomial_problem(as_rows(X, 1.0), y, k, Logistic(), C=1.0, intercept="regularized")
+        W, kept = np.zeros((k, 121)), np.empty((n, k), dtype=np.float32)
+        problem.response(W, kept)
+        assert type(make_inverse(problem, W, kept, random)) is kind
 
 
 def test_what_does_not_go_together_is_said():

@@ -49,10 +49,11 @@ def test_the_bound_holds(layout, n):
 @pytest.mark.parametrize("n", [1, 30, 601])
 def test_published_weights_are_the_exact_ones_but_for_their_rounding(layout, n):
     random = np.random.default_rng(n)
-    X = random.normal(size=(n, 2)) * np.array([1.0, 1e3])
-    a = random.normal(size=n) * 10.0 ** random.uniform(-8, 0, n)
-    a[0] = -1.0
-    members = np.arange(0, n, 2)
+    X = np.repeat(random.normal(size=(n, 2)) * np.array([1.0, 1e6]), 2, axis=0)[:n]
+    X *= 1.0 + 1e-4 * random.normal(size=X.shape)  # neighbours nearly cancel each other
+    a = np.resize([-0.5, 0.5], n) * (1.0 + 1e-4 * random.normal(size=n))
+    a[0] = -0.5
+    members = np.delete(np.arange(n), np.arange(2, n, 7))
     given = as_rows(sparse.csr_matrix(X) if layout == "csr" else X, 1.0)
     problem = make_problem(given, np.ones(n), SquaredHinge(), C=2.0, members=members, intercept="regularized")
     w, away = expanded(problem, a)
