@@ -192,7 +192,7 @@ def test_one_vs_rest_in_threads_is_the_same():
 def test_dual_coef_gives_coef(blobs):
     X, y = blobs
     model = LinearSVC(tol=1e-6, fit_intercept=False, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.dual_coef_ @ X, model.coef_, rtol=1e-9)
+    assert np.linalg.norm(model.dual_coef_ @ X - model.coef_) <= distance_allowed(model)
 
 
 @pytest.mark.parametrize("solver", ["auto", "dcd", "newton", "pegasos"])

@@ -175,7 +175,7 @@ def choose_C(
         Bad data or options.
     """
     X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-    if getattr(model, "multi_class", "ovr") != "ovr":
+    if model.multi_class != "ovr":
         raise ValueError(f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others")
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
@@ -215,7 +215,7 @@ def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
     """The folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named)[1])
-    if getattr(model, "probability", False):
+    if model.probability:
         raise ValueError(
             f"probability={model.probability!r} leaves rows out one by one, and groups are left out whole: leave "
             "groups out, or set probability=False"

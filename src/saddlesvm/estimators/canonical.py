@@ -35,7 +35,7 @@ def check_canonical(model: Any) -> None:
         return
     if made_automatic(model.C) is not None:
         raise ValueError(f"canonical rounds the optimum for one value of C: give a number as C; got C={model.C!r}")
-    if getattr(model, "probability", False):
+    if model.probability:
         raise ValueError(f"canonical does not round curves: set probability=False; got {model.probability!r}")
 
 

@@ -83,8 +83,8 @@ def remaining_of(model: Any, data: Data, ended: bool) -> Remaining | None:
     These are models whose options ask for the course of a fit, or for more than weights; and problems whose constants
     depend on the number of rows, or whose dual variables have a given sum.
     """
-    constant = model.lam is None and getattr(model, "class_weight", None) is None
-    if not (constant and getattr(model, "multi_class", "ovr") in SPLITS and _asks_for_weights(model)):
+    constant = model.lam is None and model.class_weight is None
+    if not (constant and model.multi_class in SPLITS and _asks_for_weights(model)):
         return None
     ends: list[End] = model.ends_of_fits() if ended else []
     problems = [one.problem for one in ends] or problems_of(model, data)
@@ -106,7 +106,7 @@ def _asks_for_weights(model: Any) -> bool:
     """Whether the options of a model ask for its weights alone, and not for more, or for the course of a fit."""
     asked = (model.max_iter, model.max_time, model.checkpoint, model.callbacks or None)
     plain = all(one is None for one in asked) and model.keep == "best" and model.gap == 0.0
-    plain = plain and not getattr(model, "probability", False) and made_automatic(model.C) is None
+    plain = plain and not model.probability and made_automatic(model.C) is None
     return plain and isinstance(model._made_solver(), Auto)
 
 
@@ -298,13 +298,13 @@ def _round(model: Any) -> None:
 def _start(model: Any, data: Data, kept: np.ndarray | slice, added: int) -> dict[str, Any]:
     """The start of the fit: the multipliers of the rows that stay, where their bounds are as they were, or the
     weights; nothing where the problem has another shape."""
-    split = getattr(model, "multi_class", "ovr")
+    split = model.multi_class
     classes = getattr(model, "classes_", None)
     whole = has_columns(data.y) or classes is None or encoded(np.asarray(data.y))[0].size == classes.size
     if split not in (*SPLITS, "multinomial") or not whole:
         return {}
     weights = {"coef_init": np.atleast_2d(model.coef_), "intercept_init": np.atleast_1d(model.intercept_)}
-    duals, same = getattr(model, "dual_coef_", None), model.lam is None and not getattr(model, "class_weight", None)
+    duals, same = getattr(model, "dual_coef_", None), model.lam is None and not model.class_weight
     wanted = same and split in SPLITS and _have_duals(model)
     if not (wanted and holds_square(model._penalty().penalty) and model._made_solver().begins_at_duals):
         return weights

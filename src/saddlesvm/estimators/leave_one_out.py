@@ -56,12 +56,12 @@ class OwnRows:
     def __init__(self, model: LinearModel, X: Any, y: Any, sample_weight: Any, purpose: str) -> None:
         check_is_fitted(model)
         X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-        self.several = bool(getattr(model, "multilabel_", False))
+        self.several = model.multilabel_
         if not self.several:
             refuse_columns(y, purpose)
         self.model, self.design = model, inputs.as_design(X)
         n = self.design.shape[0]
-        if getattr(model, "multi_class", "ovr") != "ovr":
+        if model.multi_class != "ovr":
             raise ValueError(f"{purpose} needs multi_class='ovr'; this model has {model.multi_class!r}")
         if not model._penalty().penalty.identity():
             raise ValueError(f"{purpose} needs penalty='l2'; this model has {model.penalty!r}")

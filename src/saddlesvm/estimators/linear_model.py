@@ -67,7 +67,7 @@ def strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> To
     classes = model.classes_.tolist()
     if len(W) == 1:
         return {classes[0]: largest(-W[0], columns[0]), classes[1]: largest(W[0], columns[0])}
-    if getattr(model, "multi_class", "ovr") == "ovo":
+    if model.multi_class == "ovo":
         found: Top = {}
         for w, values, (a, b) in zip(W, columns, combinations(classes, 2), strict=True):
             found[a, b], found[b, a] = largest(-w, values), largest(w, values)
@@ -92,6 +92,11 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
 
     training_problems: Callable[[Any, Any, int], Training]
     takes_places: ClassVar[bool] = True  # rows may be in a place of their own
+    # what a model has whose estimator offers no such option
+    multi_class: str = "ovr"
+    class_weight: Any = None
+    probability: Any = False
+    multilabel_: Any = False
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
@@ -361,8 +366,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         if self.goes_by_blocks(X, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
-            split = getattr(self, "multi_class", "ovr")
-            own_weights = getattr(self, "class_weight", None) is not None and splits.has_factors(split, len(problems))
+            split = self.multi_class
+            own_weights = self.class_weight is not None and splits.has_factors(split, len(problems))
             solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2, own_weights)
             given = open_rows(
                 X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
@@ -374,7 +379,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         former = start or vars(self).pop("_begin_at", None) or (self.former_fit() if self.warm_start else None)
         asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
         alone = asked or self.warm_start or former is not None or self.keep == "last" or self.gap > 0.0
-        first_steps = self.solver in ("auto", "dcd") and getattr(self, "multi_class", "") == "ovr"
+        first_steps = self.solver in ("auto", "dcd") and hasattr(self, "classes_") and self.multi_class == "ovr"
         return LinearFits(
             problems=problems,
             solver=solver,
@@ -415,7 +420,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
 
     def _missing_for_blocks(self, solver: Any) -> str:
         """What the options would have to be for rows to be read block by block; empty where they are."""
-        split, penalty = getattr(self, "multi_class", "ovr"), self._penalty().penalty
+        split, penalty = self.multi_class, self._penalty().penalty
         if split in splits.JOINT:
             return ""
         newton = isinstance(solver, Newton)

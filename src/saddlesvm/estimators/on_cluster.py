@@ -92,7 +92,7 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
     """
     from saddlesvm.cluster import fits, rounds, sources, splits
 
-    (loss, solver, memory), multi_class = checked(model), getattr(model, "multi_class", "ovr")
+    (loss, solver, memory), multi_class = checked(model), model.multi_class
     blocks, client = sources.part_tasks(X, y, sample_weight), fits.client_in_force()
     labels = None
     if is_classifier(model):
@@ -141,7 +141,7 @@ def checked(model: Any) -> tuple[Loss, Any, int]:
     """
     from saddlesvm.cluster.methods import cluster_solver
 
-    multi_class = getattr(model, "multi_class", "ovr")
+    multi_class = model.multi_class
     if model.C is not None and not isinstance(model.C, NUMBER):
         raise ValueError(f"C={model.C!r} works on one machine only: on a cluster, LinearSVCCV chooses C")
     for name, (usual, instead) in FOR_ONE_MACHINE.items():

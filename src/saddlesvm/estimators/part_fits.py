@@ -63,7 +63,7 @@ class PartFits:
         self.template, self.X, self.y, self.weights, self.chosen = template, X, y, weights, chosen
         self.model: Any = clone(template).set_params(warm_start=True, C=1.0, probability=False)
         self.model.n_features_in_ = X.shape[1]
-        self.calibrates = bool(getattr(template, "probability", False)) and template.probability
+        self.calibrates = template.probability
         known = y if chosen is None else y[chosen]
         self.model.classes_ = encoded(known)[0]
         if self.model.classes_.size < 2:

@@ -99,7 +99,7 @@ def check_sparse(model: LinearModel) -> None:
             "C_max needs penalty='l1', or 'elasticnet' with l1_ratio above 0, which set weights to zero; got "
             f"{model.penalty!r}{with_ratio}"
         )
-    if getattr(model, "multi_class", "ovr") in splits.JOINT:
+    if model.multi_class in splits.JOINT:
         raise ValueError(f"C_max needs multi_class='ovr' or 'ovo'; got {model.multi_class!r}")
 
 
@@ -288,7 +288,7 @@ def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
     X, y, _ = inputs.parts_of(X, y, None)
     if np.ndim(y) != 1:
         return 1
-    if is_classifier(model) and (np.unique(y).size > 2 or getattr(model, "multi_class", "ovr") in splits.JOINT):
+    if is_classifier(model) and (np.unique(y).size > 2 or model.multi_class in splits.JOINT):
         return 1
     design = inputs.as_design(X)
     if model.goes_by_blocks(design):

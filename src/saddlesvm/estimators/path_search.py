@@ -174,7 +174,7 @@ class PathSearch:
         model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
         stored = None if self.file is None else self.file.at(float(C))
         left = self._seconds_left()
-        if getattr(model, "probability", False):
+        if model.probability:
             model.set_params(probability=False)  # the curves are for a model that was chosen
         callbacks = [Stopper(self.template.callbacks or (), stop)]
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
@@ -285,7 +285,7 @@ def certified_path(
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.warm_start:
         raise ValueError("a certified path makes many fits, each started from its neighbours: leave warm_start out")
-    if getattr(template, "multi_class", "ovr") in splits.JOINT:
+    if template.multi_class in splits.JOINT:
         raise ValueError(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
             "takes it"

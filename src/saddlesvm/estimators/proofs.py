@@ -100,19 +100,20 @@ def labels_of(y: Any, text: bool) -> list[Any]:
 
 
 def _refuse(model: Any, y: Any) -> None:
-    split = getattr(model, "multi_class", "ovr")
+    split = model.multi_class
     if split not in (*SPLITS, "multinomial"):
         raise ValueError(
             f"there are no proof files for multi_class={split!r}: fit with 'ovr', 'ovo' or 'multinomial', or certify "
             "this model with saddlesvm.certify or `saddlesvm certify`"
         )
-    if getattr(model, "multilabel_", False) or has_columns(y):
+    if model.multilabel_ or has_columns(y):
         raise ValueError("there are no proof files for several columns of labels: fit and prove one column at a time")
 
 
 def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
     """The problem in the words of the checker."""
-    split, classes = getattr(model, "multi_class", "targets"), getattr(model, "classes_", None)
+    classes = getattr(model, "classes_", None)
+    split = "targets" if classes is None else model.multi_class
     name = AS_TUBE.get(loss_name(loss), loss_name(loss))
     name = "multinomial" if split == "multinomial" else name
     if name not in ("multinomial", *checker.LABELS, *checker.TARGETS):

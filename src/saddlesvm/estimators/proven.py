@@ -326,7 +326,7 @@ class ProvesLabels(ProvesAnswers):
     def _agrees(self, found: Proof, X: Any) -> np.ndarray:
         """Whether the model's labels are proven to be the optimum's."""
         model: Any = self
-        if getattr(model, "probability", False):
+        if model.probability:
             raise ValueError(
                 "probability=True takes labels from calibrated curves, which have no proof: use "
                 "decision_bounds(X), or a model without it"
