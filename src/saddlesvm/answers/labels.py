@@ -173,7 +173,13 @@ class Verdicts:
 def mean_of(errors: np.ndarray, weights: np.ndarray) -> float:
     """The mean of the rows' errors, shape (n,), correctly rounded sums; of the rows with positive weight."""
     some = weights > 0.0
-    return math.fsum(weights[some] * errors[some]) / math.fsum(weights[some])
+    return _sum_of(weights[some] * errors[some]) / _sum_of(weights[some])
+
+
+def _sum_of(values: np.ndarray) -> float:
+    """The correctly rounded sum of some numbers that are not negative; whole ones add up exactly in any order."""
+    total = float(values.sum())
+    return total if total < 2.0**53 and (values == np.floor(values)).all() else math.fsum(values)
 
 
 def label_verdicts(low: np.ndarray, high: np.ndarray, labels: np.ndarray) -> Verdicts:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotri
@@ -31,14 +32,18 @@ from scipy.linalg.lapack import dpotri
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
+from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
-from saddlesvm.solvers.second_order.equations import MOST_ITERATIONS, NewtonEquations, penalty_of
+from saddlesvm.solvers.second_order.equations import MOST_ITERATIONS, penalty_of
+from saddlesvm.solvers.second_order.kernels import hessian_diagonal
 from saddlesvm.solvers.second_order.linear_algebra import add_outer, blocks, cholesky, widened
 
 FACTORED = 2_500  # features up to which H is factored
-SAMPLED = 32  # rows whose t is computed, where features are too many for a factor
+SAMPLED, PROBES = 8, 8  # rows whose t is computed, where features are too many for a factor, and random sums of rows
+KNOWN = 0.02  # standard error of the sample's mean of t / ||x||^2, relative to it, above which sums are solved for
+FEW = 0.5  # share of the rows below which those that bend are copied for the products
 SOLVED = 1e-2  # share of t that the solution of the equations may miss: the square of that of their residual
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
@@ -123,16 +128,54 @@ def _leverages(problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int
         H = curvature_matrix(problem, bend, inside, penalty_of(problem))
         t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
         return t, 0.0
-    sample = np.sort(np.random.default_rng(seed).permutation(wanted)[:SAMPLED])
-    equations, solved = NewtonEquations(problem, 0.0), np.empty(sample.size)
-    products, divided = equations.products(inside, bend), equations.diagonal(inside, bend)
-    for k, row in enumerate(widened(problem.X, sample, np.ones(sample.size))):
-        found, *_ = conjugate_gradients(products, divided, row, np.zeros_like(row), math.sqrt(SOLVED), MOST_ITERATIONS)
-        solved[k] = row @ found
+    wanted = wanted[problem.norms[wanted] > 0.0]
+    if not wanted.size:
+        return t, 0.0
+    random = np.random.default_rng(seed)
+    sample = random.permutation(wanted)[:SAMPLED]
+    forms = partial(_forms_by_products, problem, bend, inside)
+    solved = forms(widened(problem.X, sample, np.ones(sample.size)))
     quotients = solved / problem.norms[sample]
-    t[wanted] = np.median(quotients) * problem.norms[wanted]
+    typical, spread = float(np.mean(quotients)), float(np.std(quotients) / max(np.mean(quotients), 1e-300))
+    if spread > KNOWN * math.sqrt(sample.size):
+        typical = float(forms(_probes(problem, wanted, random)).mean()) / wanted.size
+    t[wanted] = typical * problem.norms[wanted]
     t[sample] = solved
-    return t, float(np.std(quotients) / max(np.mean(quotients), 1e-300))
+    return t, spread
+
+
+def _probes(problem: Problem, wanted: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Sums of the wanted rows at unit length with random signs, shape (PROBES, d + 1).
+
+    The mean of ``v' H^-1 v`` over them is an estimate of the sum of ``t_i / ||x_i||^2`` without bias (Hutchinson 1990).
+    """
+    X, signs = problem.X, np.zeros((problem.y.size, PROBES))
+    signs[wanted] = random.choice([-1.0, 1.0], (wanted.size, PROBES)) / np.sqrt(problem.norms[wanted, None])
+    sums = np.zeros(X.weights_shape(PROBES))
+    for block in class_blocks(X, PROBES, np.float64):
+        block.add(signs[block.rows], sums)
+    return X.by_class(sums)
+
+
+def _forms_by_products(problem: Problem, bend: np.ndarray, inside: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """``v' H^-1 v`` of a few vectors, shape (k, d + 1), by conjugate gradients whose products are for all of them."""
+    X, penalty, count = problem.X, penalty_of(problem), len(given)
+    diagonal = penalty.copy()
+    hessian_diagonal(X, inside, bend, diagonal)
+    rhs = np.ascontiguousarray(X.by_class(given))
+    penalties, diagonals = (np.ascontiguousarray(X.by_class(np.tile(one, (count, 1)))) for one in (penalty, diagonal))
+    if inside.size < FEW * bend.size:
+        X, bend = X.taken(inside), bend[inside]
+
+    def product(V: np.ndarray) -> np.ndarray:
+        out = penalties * V
+        for block in class_blocks(X, count, np.float64):
+            block.add(bend[block.rows, None] * block.scores(V), out)
+        return out
+
+    start, precision = np.zeros_like(rhs), math.sqrt(SOLVED)
+    found, *_ = conjugate_gradients(product, lambda r: r / diagonals, rhs, start, precision, MOST_ITERATIONS)
+    return np.einsum("ij,ij->i", X.by_class(found), given)
 
 
 def curvature_matrix(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray) -> np.ndarray:
