@@ -18,7 +18,6 @@ from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows import class_rows
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_steps import threshold
 from support import csr, distance_bound
@@ -60,15 +59,6 @@ def test_the_threshold_makes_the_block_sum_to_zero(seed):
     wide = 1e3 + abs(B).max() * count + A * s * count
     found = threshold(B, count, own, A, s, np.empty(count))
     assert found == pytest.approx(brentq(total, -wide, wide, xtol=1e-13), rel=1e-9, abs=1e-9)
-
-
-def test_a_visit_leaves_the_row_without_a_share_of_the_gap():
-    X, y = blobs(n=8, k=4, seed=3)
-    for members in (np.array([i]) for i in range(8)):
-        problem = joint(X, y, members=members, k=4, C=2.0)
-        state = CrammerSinger().step(problem, CrammerSinger().init(problem, 0), Budget(1))
-        certificate = evaluate(problem, CrammerSinger().solution(problem, state)).certificate
-        assert abs(certificate.gap) <= 1e-12 * certificate.primal
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,7 +13,7 @@ from saddlesvm.cli import main
 from saddlesvm.estimators.persistence import load
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import TopKHinge
+from saddlesvm.problem.joint_losses import BEST_RIVAL, TopKHinge
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
@@ -40,17 +40,19 @@ def test_the_threshold_makes_a_block_between_its_bounds_sum_to_zero(seed):
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_a_visit_leaves_the_row_without_a_share_of_the_gap():
+@pytest.mark.parametrize("machine", [BEST_RIVAL, *map(TopKHinge, (1, 2, 3, 6))], ids=str)
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_visit_leaves_the_row_without_a_share_of_the_gap(machine, intercept, empty):
     X, y = blobs(n=8, k=4, seed=3)
-    X[0] = 0.0
-    for k in (1, 2, 3, 6):
-        for row in range(8):
-            problem = make_joint_problem(
-                as_rows(X, 0.0), y, 4, Hinge(), TopKHinge(k), C=2.0, members=np.array([row]), intercept="none"
-            )
-            state = CrammerSinger().step(problem, CrammerSinger().init(problem, 0), Budget(1))
-            certificate = evaluate(problem, CrammerSinger().solution(problem, state)).certificate
-            assert abs(certificate.gap) <= 1e-12 * certificate.primal
+    X[0] *= not empty
+    design = as_rows(X, 0.0 if intercept == "none" else 1.0)
+    for row in range(8):
+        given = {"C": 2.0, "members": np.array([row]), "intercept": intercept}
+        problem = make_joint_problem(design, y, 4, Hinge(), machine, **given)
+        state = CrammerSinger().step(problem, CrammerSinger().init(problem, 0), Budget(1))
+        certificate = evaluate(problem, CrammerSinger().solution(problem, state)).certificate
+        assert abs(certificate.gap) <= 1e-12 * certificate.primal
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])

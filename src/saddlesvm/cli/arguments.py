@@ -32,6 +32,11 @@ FOLDS = 5  # folds where several values of C are given, and no number of folds
 Value = TypeVar("Value")
 
 
+def flag(name: str) -> str:
+    """The spelling of an option on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
 def reader(needed: str, fine: Callable[[Any], bool] = lambda _: True) -> Callable[[Any], Callable[[str], Any]]:
     """Let a reader of a text raise argparse's error, which says what is `needed`, where it cannot read the text or what
     it returns is not `fine`."""

@@ -19,7 +19,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 
-from saddlesvm.cli.arguments import FOLDS
+from saddlesvm.cli.arguments import FOLDS, flag
 from saddlesvm.cli.reading import check_stores_asked
 from saddlesvm.data import DataError, Store, Table
 from saddlesvm.data.readers import stores_of
@@ -88,7 +88,7 @@ def estimator_kind(options: argparse.Namespace) -> register.Entry:
                 what = f"--{entry.asked_by} {getattr(options, entry.asked_by)}"
             others = [one.name for one in register.known() if name in one.options and name not in LOSS_OPTIONS]
             advice = f"; it is an option of {', '.join(others)} (--estimator)" if others else ""
-            raise ValueError(f"--{name.replace('_', '-')} does not work with {what}{advice}")
+            raise ValueError(f"{flag(name)} does not work with {what}{advice}")
     return entry
 
 
@@ -315,11 +315,6 @@ def stores_to_learn_from(paths: list[str]) -> list[Store]:
     return stores
 
 
-def option(name: str) -> str:
-    """The spelling of an option on the command line."""
-    return f"--{name.replace('_', '-')}"
-
-
 def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
     """Check ``--dask`` and the options that do not work with it, before any work.
 
@@ -337,7 +332,7 @@ def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
         raise DataError(f"--dask: {entry.name} has no fit on a cluster")
     for name, instead in REFUSED.items():
         if getattr(options, name) is not None:
-            raise DataError(f"{option(name)} does not work with --dask: {instead}")
+            raise DataError(f"{flag(name)} does not work with --dask: {instead}")
     if str(options.solver or "auto").partition(":")[0] not in CLUSTER_SOLVERS:
         raise DataError(f"--solver {options.solver} does not work with --dask; {', '.join(CLUSTER_SOLVERS)} do")
     if isinstance(options.C, str):

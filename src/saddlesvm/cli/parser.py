@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from saddlesvm import __version__
 from saddlesvm.cli import USAGE_ERROR, arguments as kinds
-from saddlesvm.cli.arguments import known_estimators, made_known
+from saddlesvm.cli.arguments import flag, known_estimators, made_known
 from saddlesvm.cli.console import check_outputs, check_sources, give_up_output, print_error, ready_output, why_unwritten
 from saddlesvm.cli.options import COMMANDS, COMMON, FLAGS, GROUPS, OPTIONS, Command, Option, with_default
 from saddlesvm.data.errors import DataError
@@ -116,11 +116,6 @@ def add_options_of_estimators(parser: Parser) -> None:
                 default, declared = one.defaults.get(name), OPTIONS.get(name, {})
                 how: Option = {"type": type_of(default), "help": one.texts.get(name)} | declared
                 parser.add_argument(flag(name), dest=name, **how | {"help": with_default(str(how["help"]), default)})
-
-
-def flag(name: str) -> str:
-    """The spelling of an option on the command line."""
-    return f"--{name.replace('_', '-')}"
 
 
 def type_of(default: Any) -> Any:

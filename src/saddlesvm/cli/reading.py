@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
+from saddlesvm.cli.arguments import flag
 from saddlesvm.cli.console import STANDARD_INPUT
 from saddlesvm.cli.display import progress_bar
 from saddlesvm.cli.tabular import LABEL, needs_encoder, read_encoded, read_tabular, refuse
@@ -109,7 +110,7 @@ def check_stores_asked(options: argparse.Namespace, stores: list[str], **further
     """Raise DataError for options of reading files, and `further` ones, where the data are several stores."""
     for name, default in (OF_FILES | further).items():
         if getattr(options, name, default) != default:
-            raise DataError(f"--{name.replace('_', '-')} is for files; {shorten(stores)} are stores")
+            raise DataError(f"{flag(name)} is for files; {shorten(stores)} are stores")
 
 
 def labels_of(table: Table) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.cli.arguments import flag
 from saddlesvm.cli.display import progress_bar
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import located
@@ -215,6 +216,6 @@ def refuse(options: argparse.Namespace, source: str, asked: Sequence[str]) -> No
     """Raise DataError for options that do not fit a table of columns of words."""
     for name in asked:
         if getattr(options, name, None):
-            raise DataError(f"{source}: --{name.replace('_', '-')} does not work with columns of words, texts or dates")
+            raise DataError(f"{source}: {flag(name)} does not work with columns of words, texts or dates")
     if options.scale != 1.0:
         raise DataError(f"{source}: --scale does not work with columns of words; numbers are scaled by their spread")
