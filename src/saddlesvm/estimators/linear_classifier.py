@@ -28,7 +28,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem, each_label, one_vs_res
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.joint_losses import softmax
-from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows import layouts as rows
@@ -239,9 +239,6 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
         """The indicator matrix of the labels with positive scores, of the kind that was fitted, int64."""
         found = (scores > 0).astype(np.int64)
         return sparse.csr_array(found) if self.indicator_ == "sparse" else found
-
-    def _made_loss(self) -> Any:
-        return make_loss(self.loss, width=self.width, task="classification")
 
     @available_if(_is_pegasos)
     @all_or_nothing

@@ -17,6 +17,7 @@ from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_est
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, Allowed
@@ -236,6 +237,9 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
             self._learn_labels(y)
             return posed
         return self._classes_posed(self._encode(y, n), sample_weight)
+
+    def _made_loss(self) -> Any:
+        return make_loss(self.loss, width=self.width, task="classification")
 
     def _classes_posed(self, codes: np.ndarray, sample_weight: Any) -> Training:
         """The sub-problems of rows with these class numbers."""

@@ -42,8 +42,6 @@ from saddlesvm.solvers.base import Best, nothing
 FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``, or of the median size of the first margins
 MATRICES = 4.0  # matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal
 MOVE_RATIO = 0.1  # ratio of the gap's first term to its second at which the centre moves
-TOO_LONG = 40  # Newton steps at one centre after which q grows
-BACK = 4.0  # factor by which q then grows
 MOST_MOVES = 20  # moves of the centre between two Newton steps, at most
 FORCING = 0.1  # relative residual of the Newton equations; the line search and the next step make up for the rest
 LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
@@ -90,6 +88,8 @@ class Bracket:
     def follow(self, residual: float, rise: float) -> float:
         """The next place by the first and the second derivative at this one; the same where the search ends."""
         size, tau = abs(residual), self.tau
+        if not self.going:
+            return tau
         if size <= self.enough and (residual <= 0.0 or rise > 0.0):
             self.going = False
             return tau
@@ -178,7 +178,7 @@ class Standing(Group):
         ratio: float = MOVE_RATIO,
         most: int = MOST_MOVES,
     ) -> None:
-        """Move the centre and shrink the proximity as long as the point is good enough, or let the proximity grow.
+        """Move the centre and shrink the proximity as long as the point is good enough.
 
         Parameters
         ----------
@@ -198,13 +198,10 @@ class Standing(Group):
             if self.q == 0.0 or self.best.relative_gap <= target or time_is_up():
                 return
             stepped = self.inner > 0
-            if self.stuck or self.residual <= ratio * self.left:
-                self.centre[:] = self.alpha
-                self.q = max(self.q / next((factor for steps, factor in growth if self.inner <= steps), 1.0), least)
-            elif self.inner >= TOO_LONG:
-                self.q *= BACK
-            else:
+            if not (self.stuck or self.residual <= ratio * self.left):
                 return
+            self.centre[:] = self.alpha
+            self.q = max(self.q / next((factor for steps, factor in growth if self.inner <= steps), 1.0), least)
             self.inner, self.stuck = 0, False
             evaluate(stepped)
 

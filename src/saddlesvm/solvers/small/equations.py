@@ -65,8 +65,8 @@ class Equations:
         bends = self.C * bends
         if self.norms is None:
             return self.exact.factors(bends)
-        enough = [trace <= SINGLE_TRACE for trace in inner(bends, self.norms[None]).tolist()]
-        if all(enough):
+        enough = inner(bends, self.norms[None]) <= SINGLE_TRACE
+        if enough.all():
             return self.single.factors(bends)
         each = zip(bends[:, None], enough, strict=True)
         return [(self.single if fine else self.exact).factors(one)[0] for one, fine in each]
@@ -88,7 +88,7 @@ class Precision:
         else:
             matrices = np.array([self._half(bend) for bend in bends])
         matrices.reshape(len(bends), -1)[:, :: self.penalty.size + 1] += self.penalty
-        return [self._factor_of(matrix) for matrix in matrices]
+        return list(map(self._factor_of, matrices))
 
     def _half(self, bend: np.ndarray) -> np.ndarray:
         """``Z' diag(bend) Z``, of which BLAS computes half."""

@@ -12,6 +12,7 @@ Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast so
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -110,7 +111,7 @@ def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
     linear, quadratic = inner(penalised, at.u), inner(penalised, direction)
     begin = linear - small.C * inner(at.a, dz)
     lines = list(map(Bracket, begin.tolist()))
-    places = [line.tau for line in lines]
+    places = list(map(attrgetter("tau"), lines))
     if 0.0 in places:
         falls = np.array(places)[:, None] > 0.0
         direction, dz = (np.where(falls, one, 0.0) for one in (direction, dz))
@@ -119,8 +120,7 @@ def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
         there = response(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
         slopes = linear + tau * quadratic - small.C * inner(there.a, dz)
         rises = quadratic + small.C * inner(there.bend * dz, dz)
-        each = zip(lines, slopes.tolist(), rises.tolist(), strict=True)
-        following = [line.follow(slope, rise) if line.going else line.tau for line, slope, rise in each]
+        following = list(map(Bracket.follow, lines, slopes.tolist(), rises.tolist()))
         if following == places:
             break
         places = following
