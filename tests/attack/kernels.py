@@ -34,7 +34,7 @@ from .tally import Tally
 TESTS = Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent / "src" / "saddlesvm"
 DECORATORS = {"kernel", "allocating_kernel", "searching_kernel", "allocating_search", "inlined", "inlined_search"}
-CHOSEN = ("rows", "problem", "solvers", "multiclass", "data/test_libsvm_text.py", "laws/test_certified.py")
+CHOSEN = ("data/test_libsvm_text.py", "rows", "problem", "multiclass", "solvers", "laws/test_certified.py")
 SECONDS = 2.0  # of processor time for each test as plain Python
 CASES = 3  # of each test
 Place = tuple[str, int]  # a file, and the line of a function's first decorator

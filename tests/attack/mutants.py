@@ -62,6 +62,7 @@ JOINT = tuple(
 )
 LOSSES = ("tests/problem/test_losses.py", "tests/problem/test_small_twins.py")
 OF_ROOMS = {"problem": ("tests/problem",), "rows": ("tests/rows", "tests/problem/test_small_twins.py")}
+REFUSED = "test_rows_of_a_type_that_is_not_registered_are_refused_in_words"
 CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than those of its room
     "certificate": TESTS,
     "responses": TESTS,
@@ -81,7 +82,7 @@ CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than t
     "nu": ("tests/estimators/test_svm.py", "tests/laws/test_one_class_claims.py", KERNELS[0]),
     "path_bounds": ("tests/estimators/test_certified_path.py", "tests/estimators/test_path_bounds.py"),
     "rescaling": (*TESTS, "tests/fit/test_improved.py", "tests/fit/test_heavy_starts.py"),
-    "rows/matrix": (*OF_ROOMS["rows"], "tests/laws/test_own_rows.py"),
+    "rows/matrix": (*OF_ROOMS["rows"], f"tests/laws/test_own_rows.py::{REFUSED}"),
     "fingerprint": ("tests/fit/test_checkpoint.py",),
     "on_files": ("tests/rows/test_passes.py", "tests/solvers/test_newton_on_files.py"),
 }
