@@ -16,6 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from .excused import EXCUSED
 from .hunt import Findings
 from .seeds import PATTERNS
 from .tally import Tally
@@ -258,8 +259,14 @@ def mutants(records: list[dict[str, Any]]) -> str:
                 f"{count['killed'] + count['hung']:,} noticed by a test, {count['excused']:,} excused, "
                 f"{count['survived']:,} survived"
             )
-        lines += [f"  - survived: `{failure.partition(': ')[2]}`" for failure in record["failures"]]
+        lines += [f"  - {became(failure)}: `{failure.partition(': ')[2]}`" for failure in record["failures"]]
     return "\n".join(lines) or "Not run yet."
+
+
+def became(failure: str) -> str:
+    """Whether a mutant that survived has an excuse by now."""
+    before, _, after = failure.partition(": ")[2].partition(" => ")
+    return "excused since" if (failure.partition(".py:")[0], before, after) in EXCUSED else "survived"
 
 
 def count_of(file: str, record: dict[str, Any]) -> Counter[str]:
@@ -380,9 +387,10 @@ as both certificates prove (with other penalties and with lambda, its objective)
 MUTANTS = """One operator, number, comparison or condition of the source is changed, and the tests of its room run
 without compilation until one fails. A mutant that no test notices survives. It is killed by a new test, or excused:
 `tests/attack/excused.py` names each excused mutant, with the reason why no test can notice it.
-`python -m tests.attack.mutants certificate` runs the campaign. Of the certificate all mutants were run; of the other
-files of problem/ and of rows/, some were drawn (the seed and the commit are below). Tests that take more than 2.5
-seconds without compilation are left out, so that a mutant below may be one that only they notice."""
+`python -m tests.attack.mutants certificate` runs the campaign, and `--survivors` runs those again that any recorded run
+has left. Of the certificate, as it was at the commit below, all mutants were run; of the other files of problem/ and of
+rows/, some were drawn (the seed and the commit are below), and of files that are not listed, none. Tests that take
+more than 2.5 seconds without compilation are left out, so that a mutant below may be one that only they notice."""
 KERNELS = """Up to three cases of each test of rows, problems, solvers and ways to handle many classes run with every
 kernel as plain Python (`NUMBA_DISABLE_JIT=1`), and with checked bounds (`NUMBA_BOUNDSCHECK=1`), for some
 minutes each (the night's run takes eight): first one case of each test, then the others. As plain Python, a
