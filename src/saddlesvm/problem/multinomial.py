@@ -104,6 +104,11 @@ class MultinomialProblem(JointProblem):
         return LossSizes(1.0, math.inf, additions, gamma(additions + self.n_classes + SOFTMAX_UNITS))
 
     @cached_property
+    def columns(self) -> rows.Rows:
+        """The columns of sparse rows in memory, as rows: sums over the rows are twice as fast by columns."""
+        return rows.as_rows(self.X.matrix.T.tocsr())
+
+    @cached_property
     def class_sums(self) -> ClassSums:
         """Sums over the rows of each class, by a pass of its own."""
         return reduce(ClassSums.plus, self.passes.each(lambda part: self.of_part(part)._class_sums()))
@@ -206,10 +211,18 @@ class MultinomialProblem(JointProblem):
         """
         sought = np.ascontiguousarray(directions, dtype=dtype)
         found = np.zeros(directions.shape, dtype=dtype)
+        by_columns = self.X.sparse and kept.shape[0] > 0
+        all_turned = np.empty(kept.shape if by_columns else (0, 0), dtype=dtype)
         for block, p, weights in self.probabilities(W, kept, dtype):
             turned = block.scores(sought)
             bend(turned, p, weights)
-            block.add(turned, found)
+            if by_columns:
+                all_turned[block.rows] = turned
+            else:
+                block.add(turned, found)
+        if by_columns:
+            found[:-1] = ClassBlock(self.columns, slice(0, self.n_features), np.dtype(dtype)).scores(all_turned)
+            found[-1] = self.X.bias * all_turned.sum(axis=0)
         return np.multiply(found, self.C, dtype=np.float64)
 
     def of_sample(self, X: rows.Rows, codes: np.ndarray, weights: np.ndarray, norms: np.ndarray) -> MultinomialProblem:
