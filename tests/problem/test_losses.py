@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -291,6 +292,18 @@ def test_make_loss_knows_every_name(name: str) -> None:
     assert loss_name(made) == name
     assert make_loss(made) is made
     assert set(made) <= {0.25, 0.125}
+
+
+def test_a_class_that_could_be_a_loss_is_to_be_declared() -> None:
+    class Own(NamedTuple):
+        def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+            return 0.0
+
+    with pytest.raises(ValueError, match=r"declare the class Own with @saddlesvm\.register_loss"):
+        make_loss(Own())
+    with pytest.raises(ValueError) as caught:
+        make_loss((1.0,))  # type: ignore[arg-type]
+    assert "register_loss" not in str(caught.value)
 
 
 def test_aliases_stand_for_names() -> None:
