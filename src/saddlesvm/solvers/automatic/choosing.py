@@ -17,13 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.loss import Loss, Shape, is_cornerless, traits_of
+from saddlesvm.problem.loss import Loss, Shape, is_cornerless, is_smooth, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.durable import Group, demand, growing, part_of
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import CALLS, epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 
+KINKED_CALLS = 3e-4  # seconds that the calls of a Newton step take for a kinked loss: its factors follow the free rows
 TERMS = 1e-8  # seconds of a Newton step, besides a pass over the data and its calls, for each row and any loss
 AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
 NEXT_PREDICTION = 1.25  # factor from the epoch of one later prediction to the epoch of the next
@@ -301,7 +302,8 @@ def prediction_cost(problem: Problem) -> float:
 
 def passes_cost(problem: Problem) -> float:
     """Rough seconds of a Newton step without its equations."""
-    return values_cost(problem) / lead(problem) + TERMS * problem.members.size + CALLS
+    calls = CALLS if is_smooth(problem.loss) else KINKED_CALLS
+    return values_cost(problem) / lead(problem) + TERMS * problem.members.size + calls
 
 
 def fall_rate(gaps: np.ndarray) -> float | None:
