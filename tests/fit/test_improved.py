@@ -128,3 +128,13 @@ def test_an_optimum_is_left_alone() -> None:
     result = fit(problem, Newton(), Limits(tol=1e-12))
     w = np.append(result.coef, 0.0)
     assert better(problem, evaluate(problem, Point(w=w, alpha=result.alpha))) is None
+
+
+@pytest.mark.parametrize("kind", ["none", "regularized", "free"])
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "smooth_hinge"])
+def test_a_model_without_loss_is_not_limited_by_the_rounding_of_its_margins(name: str, kind: Any) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 60)), np.where(random.normal(size=40) > 0, 1.0, -1.0)
+    problem = make_problem(as_rows(X, 0.0 if kind == "none" else 1.0), y, make_loss(name), C=1e12, intercept=kind)
+    result = fit(problem, Auto(), Limits(tol=1e-7))
+    assert result.outcome is Outcome.CERTIFIED

@@ -20,7 +20,7 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, score_sums
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
-from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
@@ -31,6 +31,7 @@ PRECISION, EVALUATIONS = 1e-6, 100  # relative precision of a factor; most sums 
 TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
 TURN_GAIN = 1e-6  # relative gain of a turn below which it was the last
 MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
+BEYOND = 1e-9  # of a margin of 1, more than its rounding
 GAIN = 1e-9  # relative gain below which a model stays as it is
 FACTORS = (0.0, *(2.0**k for k in range(-8, 3)))  # of a model over files, among which the best is looked for
 ANY = (-np.inf, np.inf)  # factors
@@ -126,11 +127,33 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
         def charged(factor: float, w: np.ndarray = w) -> float:
             return regularizer.value(factor * w)
 
-        factor, offset, value = multiple(problem, terms, z, charged, offset)
+        found, free = multiple(problem, terms, z, charged, offset), _without_loss(problem, terms, z, charged, offset)
+        if free is not None and free[2] <= (1.0 + 4.0 * BEYOND) * found[2]:  # rounding may cost the other one more
+            found = free
+        factor, offset, value = found
         moved = factor * w
         if kind.constrained:
             moved[-1] = offset / problem.scale
         yield value, Point(w=moved)
+
+
+def _without_loss(
+    problem: Problem, terms: Pointwise, z: np.ndarray, charged: Callable[[float], float], offset: float
+) -> tuple[float, float, float] | None:
+    """The least multiple of a model all of whose rows have a margin beyond 1, as :func:`multiple` returns it.
+
+    None where a row is on the wrong side, or pays a loss beyond 1. Where none does, the rounding of the margins counts
+    for nothing, whatever C is: at the corner of the hinge, C times it may be most of the objective.
+    """
+    if not is_classification(problem.loss):
+        return None
+    least = float((terms.y[problem.members] * (z + offset)).min())
+    if least <= 0.0:
+        return None
+    factor = (1.0 + BEYOND) / least
+    offset *= factor
+    sums = loss_sums(terms, problem.members, factor * z, offset, np.zeros(terms.y.size))
+    return None if sums[0] + problem.intercept.paid(offset) else (factor, offset, charged(factor))
 
 
 @candidates.register(JointProblem)

@@ -318,15 +318,16 @@ class Auto(Choosing):
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
         """Change over to Newton's method where coordinate descent stalls before a prediction recommends the change.
 
-        Where Newton's method stalls because no row bends, and so has no curvature to use, change back once.
+        Change back once where Newton's method stalls: no row bends, and it has no curvature to use; or the rows are
+        separable, and its proximal terms, which C scales, are out of proportion to multipliers far below C.
         """
         if state.phase == FEATURES:
             return None
         if state.phase == FINISH:
-            if state.inner.active or state.course.patience > 1.0 or not problem.holds_rows:
+            if state.course.patience > 1.0 or not problem.holds_rows:
                 return None
             state.course.rest(state.epochs)
-            self.change(problem, state, COORDINATES, "no row bends: changing back")
+            self.change(problem, state, COORDINATES, "no progress: changing back")
             return state
         if parts_of(problem.penalty) is None:
             return None
