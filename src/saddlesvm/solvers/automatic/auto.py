@@ -54,6 +54,7 @@ from saddlesvm.solvers.small.newton import SmallNewton
 from saddlesvm.solvers.threaded.descent import with_threads
 
 FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # epochs
+TINY = 1e-12  # share of the dual objective in the primal one, at least, that a relative gap shows
 PLENTY = 2.25  # bending rows per feature above which the rows that still bend later on span the features, too
 SOON = 0.15  # share of the finish's predicted work before a change-over, if that is less than the first predictions
 CHEAP = 4.0  # epochs that a Newton step may cost for a smooth problem to begin with Newton's method
@@ -230,10 +231,13 @@ class Auto(Choosing):
 
     def predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare the work that either solver has left; note the decision in words, and change over if it says so."""
-        rate = fall_rate(_until_now(state))
+        gaps, gap = _until_now(state), state.estimate
+        if problem.members.size <= problem.n_features:  # most likely separable
+            gaps, gap = np.column_stack([gaps[:, 0], above_bound(gaps[:, 1])]), float(above_bound(gap))
+        rate = fall_rate(gaps)
         if state.epochs < state.course.rests_until or rate is None or not np.inf > state.estimate > target:
             return
-        left, epoch = left_at(rate, state.estimate, target), epoch_cost(problem)
+        left, epoch = left_at(rate, gap, target), epoch_cost(problem)
         if not problem.penalty.identity():
             if (
                 parts_of(problem.penalty) is not None
@@ -343,6 +347,15 @@ class Auto(Choosing):
         if state.phase == FEATURES:
             return Columns()
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
+
+
+def above_bound(gaps: Any) -> Any:
+    """Absolute gaps relative to the dual objective, of relative gaps.
+
+    Where rows are separable and C is large, the relative gap stays near 1 while C times the losses falls to the size of
+    the optimum, however fast it does. Near the optimum both are equal.
+    """
+    return gaps / np.maximum(1.0 - gaps, TINY)
 
 
 def _until_now(state: AutoState) -> np.ndarray:
