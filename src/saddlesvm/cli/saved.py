@@ -100,13 +100,13 @@ def store_info(options: argparse.Namespace) -> int:
         began, done = time.perf_counter(), 0
         with progress_bar(f"verifying {options.source}", options.json) as advance:
 
-            def note(n_bytes: int) -> None:
+            def advance_by(n_bytes: int) -> None:
                 nonlocal done
                 done += n_bytes
                 if advance is not None:
                     advance(done / store.n_bytes)
 
-            store.verify(note)
+            store.verify(advance_by)
         facts["verified"] = {
             "checksums": "all as the header says",
             "rows": "values finite, indices in place",

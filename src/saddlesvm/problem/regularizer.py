@@ -47,7 +47,7 @@ def conjugate_charges(penalty: Penalty, v: np.ndarray, factor: float) -> float:
 
 
 @kernel
-def weigh(penalty: Penalty, v: np.ndarray, w: np.ndarray) -> None:
+def fill_weights(penalty: Penalty, v: np.ndarray, w: np.ndarray) -> None:
     """``w_j = grad r*(v_j)``."""
     for j in range(v.size):
         w[j] = weight(penalty, v[j])
@@ -132,7 +132,7 @@ class Regularizer:
         if is_block(penalty):
             w[:-1] = penalty.weights(w[:-1])
             return w
-        weigh(penalty, w[:-1].copy(), w[:-1])
+        fill_weights(penalty, w[:-1].copy(), w[:-1])
         if not holds_square(self.penalty) and self.intercept.penalised(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w

@@ -231,18 +231,15 @@ class Auto(Choosing):
 
     def predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare the work that either solver has left; note the decision in words, and change over if it says so."""
-        gaps, gap = _until_now(state), state.estimate
-        if problem.members.size <= problem.n_features:  # most likely separable
-            gaps, gap = np.column_stack([gaps[:, 0], above_bound(gaps[:, 1])]), float(above_bound(gap))
-        rate = fall_rate(gaps)
+        epochs, gaps = _until_now(state).T
+        gaps = followed_gaps(problem, np.append(gaps, state.estimate))
+        rate = fall_rate(np.column_stack([epochs, gaps[:-1]]))
         if state.epochs < state.course.rests_until or rate is None or not np.inf > state.estimate > target:
             return
-        left, epoch = left_at(rate, gap, target), epoch_cost(problem)
+        left, epoch = left_at(rate, float(gaps[-1]), target), epoch_cost(problem)
         if not problem.penalty.identity():
-            if (
-                parts_of(problem.penalty) is not None
-                and left > FEATURES_LEFT + self._models_cost(problem, state) / epoch
-            ):
+            spare = left - FEATURES_LEFT  # looked at first: the cost of the models takes a pass over the rows
+            if spare > 0.0 and parts_of(problem.penalty) and spare > self._models_cost(problem, state) / epoch:
                 self.change(problem, state, FEATURES, "the column solver finishes")
             return
         passes = passes_cost(problem)
@@ -349,13 +346,14 @@ class Auto(Choosing):
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
 
 
-def above_bound(gaps: Any) -> Any:
-    """Absolute gaps relative to the dual objective, of relative gaps.
+def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
+    """The gaps whose fall predictions follow: of relative gaps themselves, or the absolute ones relative to the dual
+    objective where rows are no more than features, and so most likely separable.
 
-    Where rows are separable and C is large, the relative gap stays near 1 while C times the losses falls to the size of
-    the optimum, however fast it does. Near the optimum both are equal.
+    There, with a large C, the relative gap stays near 1 while C times the losses falls to the size of the optimum,
+    however fast it does. Near the optimum both are equal.
     """
-    return gaps / np.maximum(1.0 - gaps, TINY)
+    return gaps if problem.members.size > problem.n_features else gaps / np.maximum(1.0 - gaps, TINY)
 
 
 def _until_now(state: AutoState) -> np.ndarray:

@@ -155,12 +155,11 @@ class Box(Group):
 
     def point(self, bar: float) -> tuple[np.ndarray, np.ndarray]:
         """The weights, those put to zero that tend to it, and the rows' dual variables at their bounds."""
+        alpha = self.alpha(self.at_their_bounds())
         if not bar:
-            return self.w, self.alpha(self.at_their_bounds())
+            return self.w, alpha
         inside = 1.0 - np.abs(self.alpha(self.ways[:, 0])[:, self.size :]) * (self.rows.C / bar)
-        return np.where(MIDDLE * inside > np.abs(self.w), 0.0, self.w), self.alpha(self.at_their_bounds())[
-            :, : self.size
-        ]
+        return np.where(MIDDLE * inside > np.abs(self.w), 0.0, self.w), alpha[:, : self.size]
 
 
 @dataclass(frozen=True)
@@ -226,18 +225,17 @@ def renewed(box: Box) -> np.ndarray:
         weight += box.ridge
     weight = 1.0 / weight
     factors = small.equations.factors(box.of_rows(weight))
-    slope *= weight  # from here on what the variables change by where w stays
-    rhs = small.C * products(box.alpha(ways[:, 0] - slope), small.Z) - small.penalty * box.w
-    weight *= sigma
-    relative = -(slope + weight * box.of_variables(products(solved(factors, rhs), small.Z.T)))[:, None] / ways
+    falls, signed = weight * slope, weight * sigma  # what the variables fall by where w stays, and for each unit of z
+    rhs = small.C * products(box.alpha(ways[:, 0] - falls), small.Z) - small.penalty * box.w
+    relative = -(falls + signed * box.of_variables(products(solved(factors, rhs), small.Z.T)))[:, None] / ways
     first = pairs * relative
     each = np.add.reduce(flat(pairs), axis=1), inner(flat(pairs), flat(relative)), inner(flat(first), flat(relative))
     ends = np.minimum.reduce(flat(relative), axis=1), np.maximum.reduce(flat(relative), axis=1)
     mu = [aimed(*one) / (2.0 * box.upper.shape[1]) for one in zip(*map(np.ndarray.tolist, each + ends), strict=True)]
     aim = (np.array(mu)[:, None, None] + first * (1.0 + relative)) / ways
-    risen = weight * (aim[:, 0] + aim[:, 1])
+    risen = signed * (aim[:, 0] + aim[:, 1])
     dw = solved(factors, rhs + small.C * products(box.of_rows(risen), small.Z))
-    dt = (sigma * risen - slope - weight * box.of_variables(products(dw, small.Z.T)))[:, None]
+    dt = (sigma * risen - falls - signed * box.of_variables(products(dw, small.Z.T)))[:, None]
     dslacks = aim - slacks - quotients * dt
     least = np.minimum.reduce(flat(np.minimum(dt / ways, dslacks / slacks)), axis=1)
     length = np.array([min(1.0, INSIDE * reach(one)) for one in least.tolist()])[:, None]
