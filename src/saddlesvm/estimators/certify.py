@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_labels, check_targets, check_weights, codes_among
@@ -153,7 +152,7 @@ def certify(
     posed = model._learnt(y, sample_weight, n)
     model.coef_, model.intercept_ = np.asarray(dense_weights(coef), dtype=np.float64), offsets
     if dual is not None:
-        dual = np.atleast_2d(np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64))
+        dual = np.asarray(dense_weights(dual), dtype=np.float64)
         if dual.shape != (len(model.coef_), n):
             raise ValueError(f"dual has shape {dual.shape}; these weights and rows need {(len(model.coef_), n)}")
         if not np.isfinite(dual).all():
