@@ -3,8 +3,8 @@
     python -m tests.attack.branches [ROOM ...] [--minutes M] [--record]
 
 A branch is a step from one line to the next where two are possible, as coverage.py counts them (``pip install
-coverage``). The text of kernels is not counted: Numba compiles it, and coverage.py does not see compiled code. The
-tests of a room end after so many minutes; what they took until then counts.
+coverage``). The text of kernels is not counted: Numba compiles it, and coverage.py does not see compiled code. No test
+of a room begins after so many minutes; what they took until then counts, in processes that they started, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import ast
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 
 from .kernels import DECORATORS
 from .page import RECORDS, keep, record_of
+from .some import LATE
 from .tally import Tally
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -41,7 +41,15 @@ ROOMS = (
     "cli",
     "lab",
 )
-GRACE = 240.0  # seconds for pytest to end, after the compilation that may be on, and write what it has seen
+LONGEST = 120  # seconds for a test, after which it fails
+GRACE = 2.0 * LONGEST  # seconds for the last test to end, and for coverage to write what it has seen
+OPTIONS = """[run]
+branch = True
+source = {source}
+data_file = {data}
+parallel = True
+patch = subprocess
+"""
 WORST = 12  # files that are named, in the order of their branches not taken
 
 
@@ -64,26 +72,29 @@ def compiled_lines(text: str) -> set[int]:
 
 def run(room: str, data: Path, minutes: float) -> bool:
     """Run the tests of a room, and keep which branches they took; False where they were not over in time."""
-    words = ["run", "--branch", f"--source={SOURCE}", f"--data-file={data}", "-m", "pytest", str(TESTS / room)]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "coverage", *words, "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short"],
-        env=os.environ | {"PYTHONPATH": str(SOURCE.parent)},
-    )
+    options = data.with_name("options")
+    options.write_text(OPTIONS.format(source=SOURCE / room, data=data), "utf-8")
+    coverage = [sys.executable, "-m", "coverage"]
+    words = ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", f"--timeout={LONGEST}", str(TESTS / room)]
+    code = 0
     try:
-        child.wait(60.0 * minutes)
-        return True
+        code = subprocess.run(
+            [*coverage, "run", f"--rcfile={options}", "-m", "tests.attack.some", str(60.0 * minutes), *words],
+            env=os.environ | {"PYTHONPATH": str(SOURCE.parent)},
+            cwd=TESTS.parent,
+            timeout=60.0 * minutes + GRACE,
+            check=False,
+        ).returncode
     except subprocess.TimeoutExpired:
-        child.send_signal(signal.SIGINT)  # pytest ends, and coverage writes
-    try:
-        child.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-    return False
+        code = LATE
+    subprocess.run([*coverage, "combine", "-q", f"--rcfile={options}"], check=False, cwd=data.parent)
+    return code < LATE
 
 
 def branches(data: Path, room: str) -> dict[str, tuple[int, list[tuple[int, int]]]]:
-    """Of each file of a room, the number of its branches, and those that were not taken."""
+    """Of each file of a room, the number of its branches, and those that were not taken; empty without data."""
+    if not data.exists():
+        return {}
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "told.json"
         words = ["json", "-q", "-i", f"--data-file={data}", "-o", str(told), f"--include={SOURCE / room}/*"]
@@ -111,19 +122,22 @@ def tally_of(room: str, found: dict[str, tuple[int, list[tuple[int, int]]]], who
 
 
 def main() -> int:
-    """Measure rooms, and print the branches that were not taken."""
+    """Measure rooms, and print the branches that were not taken; 1 where nothing was kept of a room."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.branches", description=__doc__)
     parser.add_argument("rooms", nargs="*", choices=[*ROOMS, []], help="all by default")
     parser.add_argument("--minutes", type=float, default=10.0, help="for the tests of a room")
     parser.add_argument("--record", action="store_true", help="keep what came out, for docs/what-held.md")
-    given = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, and so would tests
+    given, failed = parser.parse_args(), 0
     for room in given.rooms or ROOMS:
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             data = Path(folder) / "coverage"
             whole = run(room, data, given.minutes)
             found: dict[str, Any] = branches(data, room)
+        if not found:
+            print(f"{room}: coverage kept nothing")
+            failed = 1
+            continue
         tally = tally_of(room, found, whole)
         worst = sorted(found, key=lambda file: -len(found[file][1]))[:WORST]
         print(tally, flush=True)
@@ -133,7 +147,7 @@ def main() -> int:
         if given.record:
             record = record_of(tally, 0, 0, time.monotonic() - began)
             keep(record | {"room": room, "worst": {file: len(found[file][1]) for file in worst}}, RECORDS)
-    return 0
+    return failed
 
 
 if __name__ == "__main__":

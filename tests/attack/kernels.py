@@ -29,6 +29,7 @@ import pytest
 from saddlesvm.runtime.compiled import INTERPRETED, Compiled
 
 from .page import RECORDS, keep, record_of
+from .some import by_test, evenly, test_of
 from .tally import Tally
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -36,7 +37,6 @@ SOURCE = TESTS.parent / "src" / "saddlesvm"
 DECORATORS = {"kernel", "allocating_kernel", "searching_kernel", "allocating_search", "inlined", "inlined_search"}
 CHOSEN = ("data/test_libsvm_text.py", "rows", "problem", "multiclass", "solvers", "laws/test_certified.py")
 SECONDS = 2.0  # of processor time for each test as plain Python
-CASES = 3  # of each test
 Place = tuple[str, int]  # a file, and the line of a function's first decorator
 SEEN: set[CodeType] = set()
 
@@ -80,17 +80,6 @@ def met() -> set[Place]:
     return {(code.co_filename, code.co_firstlineno) for code in codes}
 
 
-def test_of(case: str) -> str:
-    """The test that a case is of."""
-    return case.partition("[")[0]
-
-
-def evenly(cases: list[Any]) -> list[Any]:
-    """The first case, the last, and some between them."""
-    last = len(cases) - 1
-    return [cases[k] for k in sorted({round(last * part / (CASES - 1)) for part in range(CASES)})]
-
-
 class Late(BaseException):
     """A test has taken too long."""
 
@@ -124,10 +113,7 @@ class Counted:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave some cases of each test, evenly chosen: the first of all tests, then the others."""
-        cases: dict[str, list[pytest.Item]] = {}
-        for item in items:
-            cases.setdefault(test_of(item.nodeid), []).append(item)
-        chosen = [*map(evenly, cases.values())]
+        chosen = [*map(evenly, by_test(items))]
         kept = [case for turn in zip_longest(*chosen) for case in turn if case is not None]
         self.tally.outcomes["cases left out"] = len(items) - len(kept)
         self.tally.outcomes["cases not begun"] = len(kept)

@@ -4,9 +4,10 @@
 
 A mutant is one of the files in :data:`FILES` with one operator, number, comparison or condition changed (Cosmic Ray
 makes them). Its tests run in a process that has the packages loaded and reads the changed text in the place of the
-file, without compilation, until one fails: first those that have noticed most mutants for their time. Tests that take
-long without compilation are left out. A mutant that no test notices survives: it is killed by a new test, or excused,
-by its lines and with a reason, in :data:`EXCUSED`. Needs ``pip install cosmic-ray``.
+file, without compilation, until one fails: first those that have noticed most mutants for their time. Of a change in
+the body of a function, only tests that execute the changed statement run (which do is measured once for a file), and of
+each a few cases. Tests that take long without compilation are left out. A mutant that no test notices survives: it is
+killed by a new test, or excused, by its lines and with a reason, in :data:`EXCUSED`. Needs ``pip install cosmic-ray``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from typing import Any
 import pytest
 
 from .excused import EXCUSED
+from .executed import executed, statement_at
+from .some import by_test, evenly
 from .tally import Tally
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,9 +115,10 @@ OPERATORS = (
     r"|ReplaceComparisonOperator_(Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt|Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is)"
 )
 KEPT = 250  # letters of a change by which records know it
-LONGEST = 2.5  # seconds of the processor for a test; those that take longer without any change are left out
+LONGEST = 7.5  # seconds of the processor for a test without any change, traced; tests that take longer are left out
+CASES = 9  # of a test, at most, unless every case is asked for
 FEW = 2  # tests that may fail without any change, such as one that measures memory
-SLOW = 5.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
+SLOW = 3.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
 ERROR = 99  # exit code of a process that fails in the campaign itself
 # Not what needs compiled code, nor what takes long without it; of losses that differ little, one.
 SHORT = " and ".join(
@@ -224,7 +228,12 @@ def mutants(file: str) -> Iterator[tuple[Mutant, str]]:
 @contextmanager
 def changed(node: Any, operator: Any, index: int) -> Iterator[None]:
     """A node of a tree as an operator leaves it; as it was, at the end."""
-    before = {name: copy(getattr(node, name)) for name in ("children", "value") if hasattr(node, name)}
+    before = [
+        (one, name, copy(getattr(one, name)))
+        for one in with_descendants(node)
+        for name in ("children", "value")
+        if hasattr(one, name)
+    ]
     beside = node.parent.children if node.parent else []
     place = next((k for k, one in enumerate(beside) if one is node), None)
     other = operator.mutate(node, index)
@@ -235,8 +244,15 @@ def changed(node: Any, operator: Any, index: int) -> Iterator[None]:
     finally:
         if place is not None:
             beside[place : place + (other is not None)] = [node]
-        for name, value in before.items():
-            setattr(node, name, value)
+        for one, name, value in before:
+            setattr(one, name, value)
+
+
+def with_descendants(node: Any) -> Iterator[Any]:
+    """A node of a tree, and all below it."""
+    yield node
+    for child in getattr(node, "children", ()):
+        yield from with_descendants(child)
 
 
 def described(file: str, operator: str, number: int, whole: str, text: str) -> Mutant:
@@ -326,9 +342,11 @@ class Campaign:
     file: str
     found: list[tuple[Mutant, str]]
     kept: Path
-    course: Path  # a file for the seconds of the tests, and for how many mutants each has noticed
-    seconds: dict[str, float] = field(default_factory=dict)
-    noticed: Counter[str] = field(default_factory=Counter)
+    course: Path  # a file for the members below
+    every: bool = False  # case of a test, in the place of some
+    seconds: dict[str, float] = field(default_factory=dict)  # of each test
+    noticed: Counter[str] = field(default_factory=Counter)  # how many mutants each test has noticed
+    lines: dict[str, list[int]] = field(default_factory=dict)  # of the file, that each test executes
 
     def run(self) -> None:
         """Test the mutants."""
@@ -352,18 +370,19 @@ class Campaign:
     def change_bodies(self, tests: list[Any], chosen: list[tuple[Mutant, str]]) -> None:
         """Test mutants of bodies, in processes that have the tests already; first the unchanged text."""
         self.recall()
-        if not self.seconds and in_child(lambda: self.measure(tests), silent=False):
-            raise RuntimeError(f"the tests of {self.file}.py fail without any change")
-        self.recall()
-        functions = loaded(self.file)
+        if not self.seconds:
+            self.measure(tests)
+        functions, whole = loaded(self.file), path_of(self.file).read_text()
         gc.freeze()  # so that the processes that follow share what is loaded
 
-        def with_text(text: str) -> int:
+        def with_text(text: str, tests: list[Any]) -> int:
             change_loaded(functions, self.file, text)
             return self.code_of(tests)
 
         for mutant, text in chosen:
-            self.note(mutant, in_child(partial(with_text, text), self.patience))
+            lines = {*statement_at(whole, mutant.line)}
+            reached = [test for test in tests if not lines.isdisjoint(self.lines.get(test.nodeid, ()))]
+            self.note(mutant, in_child(partial(with_text, text, reached), self.patience) if reached else 0)
 
     def anew(self, text: str) -> int:
         """Load another text of the file, and test it; 1 where a test notices it."""
@@ -374,33 +393,50 @@ class Campaign:
         code = with_tests(self.file, lambda tests: codes.append(self.code_of(tests)))
         return codes[0] if codes else code
 
-    def measure(self, tests: list[Any]) -> int:
-        """Note the seconds of each test; those that fail without any change are left out, 1 where they are many."""
+    def measure(self, tests: list[Any]) -> None:
+        """Note the seconds and the lines of each test, in a process of its own, so that nothing is cached that another
+        test has computed; those that fail without any change are left out.
+        """
         failed = []
         for test in tests:
-            if first_failure([test], self.seconds) and math.isfinite(self.seconds[test.nodeid]):
-                self.seconds[test.nodeid] = math.inf
+            if in_child(partial(self.measure_one, test)):
                 failed.append(test.nodeid)
+            self.recall()
         print("\n".join(f"left out, because it fails without any change: {name}" for name in failed), flush=True)
-        self.course.write_text(json.dumps([self.seconds, self.noticed]))
-        return int(len(failed) > FEW)
+        if len(failed) > FEW:
+            raise RuntimeError(f"the tests of {self.file}.py fail without any change")
+
+    def measure_one(self, test: Any) -> int:
+        """Note the seconds and the lines of a test; 1 where it fails."""
+        with executed(path_of(self.file)) as lines:
+            failed = first_failure([test], self.seconds) != "" and not Tests.late
+        if failed:
+            self.seconds[test.nodeid] = math.inf
+        self.lines[test.nodeid] = sorted(lines)
+        self.keep_course()
+        return int(failed)
 
     def code_of(self, tests: list[Any]) -> int:
         """1 where a test fails; those go first that noticed most for their time, then the quickest."""
         tests = [test for test in tests if math.isfinite(self.seconds.get(test.nodeid, 0.0))]
+        tests = tests if self.every else [test for cases in by_test(tests) for test in evenly(cases, CASES)]
         tests.sort(key=lambda test: self.seconds.get(test.nodeid, 0.0))
         tests.sort(key=lambda test: -self.noticed[test.nodeid] / (0.01 + self.seconds.get(test.nodeid, 0.0)))
         Tests.most = SLOW * LONGEST  # one that fails may take long to say so: Hypothesis looks for a simpler case
         if failed := first_failure(tests, {}):
             self.noticed[failed] += 1
-        self.course.write_text(json.dumps([self.seconds, self.noticed]))
+        self.keep_course()
         return int(failed != "")
+
+    def keep_course(self) -> None:
+        """Note what is known of the tests."""
+        self.course.write_text(json.dumps([self.seconds, self.noticed, self.lines]))
 
     def recall(self) -> None:
         """Read what a process has noted of the tests."""
         if self.course.exists():
-            seconds, noticed = json.loads(self.course.read_text())
-            self.seconds, self.noticed = seconds, Counter(noticed)
+            self.seconds, noticed, self.lines = json.loads(self.course.read_text())
+            self.noticed = Counter(noticed)
 
     def note(self, mutant: Mutant, code: int) -> None:
         """Keep what became of a mutant."""
@@ -437,7 +473,9 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, help="so many of each file, drawn")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--survivors", action="store_true", help="those that survived in any recorded run")
+    parser.add_argument(
+        "--survivors", action="store_true", help="those that survived in any recorded run, with every case of the tests"
+    )
     parser.add_argument("--record", action="store_true", help="keep what the campaign came to, for docs/what-held.md")
     parser.add_argument("--only-record", action="store_true", help="record what --kept has so far, and end")
     given = parser.parse_args()
@@ -459,7 +497,7 @@ def main() -> int:
             left.sort(key=lambda pair: pair[0] in before)  # those not run yet first
             course = given.kept.with_suffix(f".{Path(file).name}.course").resolve()
             course.unlink(missing_ok=True) if not before else None
-            Campaign(file, left, given.kept.resolve(), course).run()
+            Campaign(file, left, given.kept.resolve(), course, given.survivors).run()
         tallies.append(came_to(file, [mutant for mutant, _ in found], outcomes_kept(given.kept)))
         print(tallies[-1], *tallies[-1].failures, sep="\n  ", flush=True)
     if given.record or given.only_record:

@@ -234,39 +234,44 @@ def counted(records: list[dict[str, Any]], *campaigns: str) -> str:
 
 
 def mutants(records: list[dict[str, Any]]) -> str:
-    """A line for each file, of its last campaign and what became of its survivors since; one for each that is left."""
+    """A row for each file, of its last campaign and what became of its survivors since; and those that are left."""
     own = [one for one in records if one["campaign"] == "mutants"]
     drawn, again = (
         {key.split()[1]: one for one in own if one.get("again", False) == which for key in one["outcomes"]}
         for which in (False, True)
     )
-    lines = []
+    if not drawn:
+        return "Not run yet."
+    lines, left = [*HEAD_OF_MUTANTS], []
     for file, record in sorted(drawn.items()):
         count = count_of(file, record)
-        noticed = count["killed"] + count["hung"]
-        share = 100.0 * noticed / max(noticed + count["survived"], 1)
-        lines.append(
-            f"- {file} at commit {record['commit']}, seed {record['seed']}: {count.total():,} mutants, "
-            f"{noticed:,} noticed by a test, "
-            f"{count['survived']:,} survived, {count['excused']:,} excused, {count['not run']:,} not run: "
-            f"{share:.1f} % of those that were run and are not excused."
+        later = again[file] if file in again and own.index(again[file]) > own.index(record) else None
+        since = Counter[str]() if later is None else count_of(file, later)
+        survived = [failure for failure in (later or record)["failures"] if not excused(failure)]
+        forgiven = len((later or record)["failures"]) - len(survived) + count["excused"] + since["excused"]
+        cells = (
+            f"{count.total() - count['not run']:,}",
+            f"{count['killed'] + count['hung']:,}",
+            f"{since['killed'] + since['hung']:,}" if later else "",
+            f"{forgiven:,}",
+            f"{len(survived):,}",
+            record["commit"] + (f", {later['commit']}" if later else ""),
         )
-        if file in again and own.index(again[file]) > own.index(record):
-            record = again[file]
-            count = count_of(file, record)
-            lines.append(
-                f"  - survivors of all runs whose lines still stand, run again at commit {record['commit']}: "
-                f"{count['killed'] + count['hung']:,} noticed by a test, {count['excused']:,} excused, "
-                f"{count['survived']:,} survived"
-            )
-        lines += [f"  - {became(failure)}: `{failure.partition(': ')[2]}`" for failure in record["failures"]]
-    return "\n".join(lines) or "Not run yet."
+        lines.append(f"| {file} | {' | '.join(cells)} |")
+        left += [f"- {file}: `{failure.partition(': ')[2]}`" for failure in survived]
+    return "\n".join([*lines, "", *(["Left:", "", *left] if left else ["None is left."])])
 
 
-def became(failure: str) -> str:
+HEAD_OF_MUTANTS = (
+    "| file | mutants run | noticed | noticed later | excused | left | commits |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def excused(failure: str) -> bool:
     """Whether a mutant that survived has an excuse by now."""
     before, _, after = failure.partition(": ")[2].partition(" => ")
-    return "excused since" if (failure.partition(".py:")[0], before, after) in EXCUSED else "survived"
+    return (failure.partition(".py:")[0], before, after) in EXCUSED
 
 
 def count_of(file: str, record: dict[str, Any]) -> Counter[str]:
@@ -275,13 +280,23 @@ def count_of(file: str, record: dict[str, Any]) -> Counter[str]:
 
 
 def kernels(records: list[dict[str, Any]]) -> str:
-    """Two lines for each mode: the counts of its last run, and the names of the kernels that it did not meet."""
-    lines = []
-    for mode, last in sorted({one["mode"]: one for one in records if one["campaign"] == "kernels"}.items()):
-        counts = ", ".join(f"{count:,} {name}" for name, count in sorted(last["outcomes"].items()))
-        missed = ", ".join(f"`{name}`" for name in last["not met"]) or "none"
-        lines += [f"- {mode}, {last['seconds'] / 60.0:.0f} minutes: {counts}.", f"  - not met: {missed}."]
-    return "\n".join(lines) or "Not run yet."
+    """A table of the last run of each mode, and for each a list of the kernels that it did not meet, by module."""
+    modes = sorted({one["mode"]: one for one in records if one["campaign"] == "kernels"}.items())
+    if not modes:
+        return "Not run yet."
+    names = sorted({name for _, last in modes for name in last["outcomes"]})
+    lines = [f"| mode | minutes | {' | '.join(names)} | commit |", "|---" * (len(names) + 3) + "|"]
+    for mode, last in modes:
+        counts = " | ".join(f"{last['outcomes'].get(name, 0):,}" for name in names)
+        lines.append(f"| {mode} | {last['seconds'] / 60.0:.0f} | {counts} | {last['commit']} |")
+    for mode, last in modes:
+        modules: dict[str, list[str]] = {}
+        for name in last["not met"]:
+            module, _, kernel = name.rpartition(".")
+            modules.setdefault(module, []).append(f"`{kernel}`")
+        lines += ["", f"Not met, {mode}:", ""]
+        lines += [f"- {module}: {', '.join(kernels)}" for module, kernels in modules.items()] or ["- none"]
+    return "\n".join(lines)
 
 
 def branches(records: list[dict[str, Any]]) -> str:
@@ -317,20 +332,35 @@ def failures(records: list[dict[str, Any]]) -> str:
 
 
 def places(records: list[dict[str, Any]]) -> str:
-    """When, with which seeds and on which machines the records were made."""
-    lines = []
+    """A row for each campaign and seed: which cases were run, when and at which commits; then the machines."""
+    lines = ["| campaign | seed | cases | dates | commits |", "|---|---|---|---|---|"]
     for name in WHAT:
-        own = [one for one in records if one["campaign"] == name]
-        if own:
-            lines.append(f"- {WHAT[name]}: {', '.join(dict.fromkeys(place_of(one) for one in own))}")
+        if name in IN_TABLES:
+            continue
+        by_seed: dict[int, list[dict[str, Any]]] = {}
+        for one in records:
+            if one["campaign"] == name:
+                by_seed.setdefault(one["seed"], []).append(one)
+        for seed, own in by_seed.items():
+            cases = "; ".join(f"{first:,} to {last:,}" for first, last in ranges(own))
+            dates = " to ".join(sorted({min(one["date"] for one in own), max(one["date"] for one in own)}))
+            commits = ", ".join(dict.fromkeys(one["commit"] for one in own if one.get("commit"))) or "not kept"
+            lines.append(f"| {WHAT[name]} | {seed} | {cases} | {dates} | {commits} |")
     return "\n".join([*lines, "", *sorted({f"Machine: {one['machine']}." for one in records})])
 
 
-def place_of(record: dict[str, Any]) -> str:
-    """The date, the cases and the commit of a record."""
-    last = record["first"] + record["cases"] - 1
-    at = f" at commit {record['commit']}" if record.get("commit") else ""
-    return f"{record['date']} seed {record['seed']}, {record['first']:,} to {last:,}{at}"
+IN_TABLES = {"mutants", "kernels", "branches"}  # their commits stand beside their figures
+
+
+def ranges(records: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """The first and the last case of each run of cases that follow on one another."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted((one["first"], one["first"] + one["cases"] - 1) for one in records):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
 
 
 TOP = """# What was tried and what held

@@ -18,6 +18,7 @@ from saddlesvm.problem import certificate, responses
 from saddlesvm.problem.certificate import (
     Certificate,
     Evaluation,
+    JudgedPoint,
     Point,
     certificates_of,
     evaluate,
@@ -122,6 +123,33 @@ def test_points_and_evaluations_cannot_be_changed() -> None:
             Evaluation(np.zeros(1), 0.0, np.zeros(1), Certificate(1.0, 0.0), *rest)  # type: ignore[misc]
 
 
+def test_what_a_sweep_has_judged_is_proven_where_that_is_worth_a_pass() -> None:
+    problem = small_problem(Hinge(), intercept="regularized", **SMALL)  # type: ignore[arg-type]
+    judged = Evaluation(np.full(3, 7.0), 0.5, np.zeros(8), Certificate(1.0, 0.9375), exact=False)
+    proofs: list[Certificate] = []
+
+    def found(exact: bool, enough: float, proof: float = 0.875, of: Problem = problem) -> Evaluation:
+        def prove() -> Certificate:
+            proofs.append(Certificate(1.0, proof))
+            return proofs[-1]
+
+        point = JudgedPoint(np.zeros(4), np.zeros(8), judged=judged, prove=prove, enough=enough)
+        return evaluate(of, point, exact=exact)
+
+    assert found(False, 0.0) is judged and not proofs
+    away = found(True, 0.06)  # the gap of the judgement is 0.0625
+    assert not proofs and np.array_equal(away.coef, np.zeros(3)) and away.exact
+    away = found(True, 0.1)  # that of the proof is 0.125
+    assert len(proofs) == 1 and np.array_equal(away.coef, np.zeros(3))
+    for enough, proof in ((0.125, 0.875), (0.0625, 0.9375), (0.5, 0.875)):
+        kept = found(True, enough, proof)
+        assert kept.certificate is proofs[-1] and kept.exact and kept.coef is judged.coef
+    free = small_problem(Hinge(), intercept="free", **SMALL)  # type: ignore[arg-type]
+    before = len(proofs)
+    assert all(found(exact, 0.5, of=free) is not judged for exact in (True, False)) and len(proofs) == before
+    assert evaluate(problem, Point(proven=judged)) is judged
+
+
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_targets_far_from_zero_are_judged_from_the_offset(kind: str) -> None:
     """Their products with the dual variables cancel: taken as they are, their rounding would be most of the bound."""
@@ -135,9 +163,11 @@ def test_targets_far_from_zero_are_judged_from_the_offset(kind: str) -> None:
             assert evaluate(problem, point).certificate.dual_rounding < 1e-9
     summing = with_total(Absolute(), 2.0, 0)  # whose targets must stay: the sum is not zero
     alpha = summing.intercept.balanced(summing.pointwise, summing.members, np.full(20, 0.1))
-    found = evaluate(summing, Point(np.zeros(4), alpha))
-    objective = plain_primal(summing, found.coef, found.intercept) + summing.C * 2.0 * found.intercept
-    assert near(found.certificate.primal, objective) and near(found.certificate.dual, plain_dual(summing, alpha))
+    for given in (False, True):  # the best offset, and the one of zero
+        found = evaluate(summing, Point(np.zeros(4), alpha), given_offset=given)
+        objective = plain_primal(summing, found.coef, found.intercept) + summing.C * 2.0 * found.intercept
+        assert near(found.certificate.primal, objective) and near(found.certificate.dual, plain_dual(summing, alpha))
+    assert found.intercept == 0.0
 
 
 @by_loss

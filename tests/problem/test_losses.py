@@ -122,6 +122,11 @@ def test_subgradient_inequality(loss: Loss, t: float, z: float, other: float) ->
     assert loss.value(other, y) >= loss.value(z, y) + loss.subgradient(z, y) * (other - z) - 1e-12
 
 
+def test_a_kinked_loss_takes_no_step_at_its_target() -> None:
+    for a in (-0.5, 0.0, 0.25):
+        assert Absolute().dual_step(a, 0.5, 0.5, 0.0, 2.0) == 0.0
+
+
 def test_without_a_tube_the_insensitive_losses_are_the_plain_ones() -> None:
     for z in (-2.0, 0.5, 3.0):
         assert EpsilonInsensitive().value(z, 0.5) == Absolute().value(z, 0.5)

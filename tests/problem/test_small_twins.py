@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.warm_start import cut
-from saddlesvm.problem import sums
+from saddlesvm.problem import array_losses, sums
 from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.intercepts import balance, best_offset
 from saddlesvm.problem.loss import Loss
@@ -78,6 +78,8 @@ def test_far_margins_and_variables_at_their_bounds_raise_no_warning(loss: Loss) 
         sums.dual_of_margins.twin(terms, members, z, 0.0, alpha)  # type: ignore[attr-defined]
         assert np.isfinite(sums.conjugate_sum.twin(terms, members, alpha, 1.0))  # type: ignore[attr-defined]
         balance.twin(terms, members, alpha)  # type: ignore[attr-defined]
+        array_losses.offset_slope(terms, members, z, 0.0)
+        cut.twin(terms, members, alpha)  # type: ignore[attr-defined]
     assert alpha.sum() == pytest.approx(0.0, abs=1e-9 * np.abs(alpha).sum())
 
 
@@ -141,6 +143,18 @@ def test_work_on_rows(layout: str, dtype: Any) -> None:
     if layout != "dense":
         found = both(kernels.add_outer_sparse, X, chosen, c, np.zeros((8, 8)), changed=3)
         np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
+
+
+def test_values_that_overflow_in_few_rows_raise_no_warning() -> None:
+    X, chosen = as_rows(np.array([[1e200, -1e200], [1e308, 1e308]]), 1.0), np.arange(2)
+    with np.errstate(all="raise"):
+        for function, *given in (
+            (layouts.norms_of, chosen, np.empty(2)),
+            (layouts.dot_rows, chosen, np.full(3, 2.0), np.empty(2)),
+            (layouts.combine_few, chosen, np.full(2, 2.0), np.zeros(3)),
+        ):
+            getattr(function, "twin", function)(X, *given)
+            assert not np.isfinite(given[-1]).all()
 
 
 def test_moved_shares() -> None:

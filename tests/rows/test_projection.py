@@ -97,3 +97,11 @@ def test_landmarks_that_are_near_each_other_ask_for_float64() -> None:
 def test_the_value_of_a_single_landmark_may_be_rounding() -> None:
     made = make_landmarks(Kernel("poly", 1.0, 1, -1.0 + 2.0**-50), np.ones((1, 1)), np.array([0]))
     assert (made.rows.tolist(), made.least) == ([0], 0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_radial_value_is_above_one(seed: int) -> None:
+    """Its exponent is a difference of three terms, which may be above zero by their rounding."""
+    points = np.random.default_rng(seed).normal(size=(40, 6)) * 4.0
+    values = landmarks._Values(Kernel("rbf", gamma=0.5), points, np.float32)(points)
+    assert values.dtype == np.float32 and values.max() <= 1.0 and values.diagonal() == pytest.approx(1.0, abs=1e-3)
