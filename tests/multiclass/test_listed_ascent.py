@@ -18,8 +18,8 @@ from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.crammer_singer import AscentState, JointAscent
-from saddlesvm.solvers.listed_ascent import ListedState
+from saddlesvm.solvers.crammer_singer import JointAscent
+from saddlesvm.solvers.joint_ascent import ListedState, TableState
 from support import csr, distance_bound
 from support.classes import blobs
 
@@ -157,8 +157,8 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path, lists):
 def test_without_shrinking_and_over_few_classes_there_are_no_lists(lists):
     X, y = blobs(60, 4, 5)
     problem = joint(X, y)
-    assert isinstance(JointAscent(shrinking=False).init(problem, 0), AscentState)
+    assert isinstance(JointAscent(shrinking=False).init(problem, 0), TableState)
     other = make_joint_problem(
         as_rows(X, 1.0), y % 2, 2, Hinge(), TopKHinge(1), C=0.5, intercept="regularized", kind=JointProblem
     )
-    assert isinstance(JointAscent().init(other, 0), AscentState)
+    assert isinstance(JointAscent().init(other, 0), TableState)

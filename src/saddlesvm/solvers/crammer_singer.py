@@ -19,8 +19,8 @@ linear SVMs"; Crammer and Singer (2001), section 6, for the threshold; Fan and o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -28,169 +28,17 @@ from scipy import sparse
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.class_rows import dots
-from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.compiled import allocating_kernel
-from saddlesvm.runtime.durable import demand
-from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
-from saddlesvm.solvers.base import FINE_GAP, SAME_SLOPES, Budget, Place, SolverBase, nothing
+from saddlesvm.solvers.base import FINE_GAP, SAME_SLOPES, Budget, SolverBase, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
-from saddlesvm.solvers.joint_steps import (
-    METERS,
-    Room,
-    Row,
-    Visits,
-    renew_block,
-    row_slopes,
-    set_aside,
-)  # fmt: skip
-from saddlesvm.solvers.listed_ascent import ListedState
+from saddlesvm.solvers.joint_ascent import AscentState, ListedState, TableState
 from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
 
 ASCENT, FINISH = "crammer_singer", "Newton"
 FIRST_PREDICTION = 4.0  # epochs
 RECHECK = 0.1  # share of the last gap over all rows: once the active rows' gap is below it, all rows come back
 SCORED_VALUES = 4_000_000  # stored values that are scored between two looks at the time: some 10 ms of work
-
-
-class Lists(NamedTuple):
-    """The rows of a run in their order, and the classes that each row still works on.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_all,)
-        The class of each row.
-    order : ndarray of shape (n,)
-        Active rows first.
-    random : ndarray of shape (1,), uint64
-    classes : ndarray of shape (n_all, K)
-        The class numbers in each row's own order: those it still works on first.
-    counts : ndarray of shape (n_all,)
-        How many classes each row still works on.
-    """
-
-    codes: np.ndarray
-    order: np.ndarray
-    random: np.ndarray
-    classes: np.ndarray
-    counts: np.ndarray
-
-
-@allocating_kernel
-def ascend(
-    terms: Terms,
-    lists: Lists,
-    alpha: np.ndarray,
-    W: np.ndarray,
-    place: Place,
-    most: int,
-    shrink: bool,
-    meters: np.ndarray,
-) -> Any:
-    """Visit rows until the pass ends or `most` scores are computed.
-
-    Returns the position in the pass, the active rows, the scores computed, and the passes that ended (0 or 1).
-    """
-    codes, order, random, classes, counts = lists
-    position, active = place
-    K, m = alpha.shape[1], meters[0]
-    z, G = np.empty(K, dtype=W.dtype), np.empty(K)
-    room = Room(z, G, np.empty(K), np.empty(K))
-    done = 0
-    if position == 0:
-        shuffle(random, order, active)
-        m.residual = m.paid = m.coupled = m.estimate = m.spread = 0.0
-    while position < active and done < most:
-        prefetch_next(terms.X, order, position, active, counts, codes, terms.norms)
-        i = order[position]
-        own, s, a = codes[i], weight_of(terms.weights, i), alpha[i]
-        count = counts[i]
-        dots(terms.X, i, W, classes[i], count, z)
-        done += count
-        low, high, coupled, residual, paid = row_slopes(terms, Row(i, own, s, a, classes[i]), count, room)
-        m.residual += residual
-        m.paid += paid
-        m.coupled += coupled
-        if shrink:
-            count = set_aside(classes[i], count, a, G, own, low)
-            counts[i] = count
-            if count <= 1:
-                active -= 1
-                order[position], order[active] = order[active], i
-                continue
-        if high - low > SAME_SLOPES:
-            m.spread = max(m.spread, high - low)
-            renew_block(terms, Row(i, own, s, a, classes[i]), count, W, room)
-        position += 1
-    passes = 0
-    if position >= active:
-        position, passes = 0, 1
-        m.estimate = m.residual / max(m.paid + 0.5 * m.coupled, 1e-300)
-    return position, active, done, passes
-
-
-@dataclass
-class AscentState(Visits):
-    """The state of the ascent: ``w`` holds the weights of all classes in the layout of the rows.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (n_all, K), float64
-    classes : ndarray of shape (n_all, K), int16
-        The class numbers in each row's own order: those it still works on first.
-    counts : ndarray of shape (n_all,), int32
-        How many classes each row still works on.
-    """
-
-    alpha: np.ndarray = field(default_factory=nothing)
-    classes: np.ndarray = field(default_factory=nothing)
-    counts: np.ndarray = field(default_factory=nothing)
-
-    def check_restored(self, problem: Any) -> None:
-        self.check_positions(problem, max(self.active - 1, 0))
-        K = self.classes.shape[1]
-        demand(((self.counts >= 0) & (self.counts <= K)).all(), "its counts of classes are out of range")
-        demand((np.sort(self.classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
-
-    def duals(self) -> np.ndarray:
-        """The variables, shape (n_all, K): no copy."""
-        return self.alpha
-
-    @classmethod
-    def begun(cls, problem: JointProblem, alpha: np.ndarray, W: np.ndarray, seed: int) -> AscentState:
-        """A run at these variables and weights, which change in place; all rows and classes are active."""
-        n, K = alpha.shape
-        classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
-        classes[:] = np.arange(K)
-        return cls(
-            w=W,
-            alpha=alpha,
-            classes=classes,
-            counts=np.full(n, K, dtype=np.int32),
-            order=problem.members.copy(),
-            random=seeded(seed),
-            meters=np.zeros(1, METERS),
-            active=problem.members.size,
-        )
-
-    def visit(self, problem: JointProblem, most: int, shrinking: bool = True) -> tuple[int, int]:
-        """Visit rows until the pass ends or `most` scores are computed: the scores, and the passes that ended."""
-        lists = Lists(problem.codes, self.order, self.random, self.classes, self.counts)
-        place, (n, K) = Place(self.position, self.active), (self.order.size, self.alpha.shape[1])
-        self.position, self.active, done, passes = ascend(
-            problem.terms, lists, self.alpha, self.w, place, most, shrinking, self.meters
-        )
-        self.scored += done
-        self.epochs, self.rows_touched = self.scored / (n * K), self.scored // K
-        return done, passes
-
-    def call_back(self) -> None:
-        """Make all classes of all rows active again."""
-        self.active, self.position, self.whole = self.order.size, 0, True
-        self.counts[:] = self.classes.shape[1]
 
 
 @dataclass(frozen=True)
@@ -200,7 +48,7 @@ class JointAscent(SolverBase):
     name: ClassVar[str] = ASCENT
     shrinking: bool = True
 
-    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> AscentState | ListedState:
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> AscentState:
         """Begin at zero or at the given dual point, with all rows and classes active."""
         shape, lists = (problem.y.size, problem.n_classes), self.shrinking and problem.many_variables
         given: Any = None if start is None else start.alpha
@@ -212,7 +60,7 @@ class JointAscent(SolverBase):
         W = problem.new_weights(problem.dtype)
         if alpha.nnz if lists else alpha.any():
             problem.by_class(W)[:] = dual_weights(problem, alpha)
-        return (ListedState if lists else AscentState).begun(problem, alpha, W, seed)
+        return (ListedState if lists else TableState).begun(problem, alpha, W, seed)
 
     def step(self, problem: JointProblem, state: Any, budget: Budget) -> Any:
         """Pass over the active rows and classes; compute at most as many scores as ``budget.rows`` rows have.
@@ -267,7 +115,7 @@ class JointState(ChosenState):
     def point(self) -> Point:
         """The point that the other solver goes on from, with variables of shape (n_all, K), in a CSR array or not."""
         inner = self.inner
-        return Point(inner.w.astype(np.float64), inner.duals()) if isinstance(inner, Visits) else super().point
+        return Point(inner.w.astype(np.float64), inner.duals()) if isinstance(inner, AscentState) else super().point
 
     def begins_again(self) -> Any:
         inner = self.inner

@@ -37,7 +37,7 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import FINE_GAP, nothing
 from saddlesvm.solvers.blocks import KEPT_FALL, Another, Blocks, BlocksState
 from saddlesvm.solvers.costs import joint_epoch_cost
-from saddlesvm.solvers.crammer_singer import AscentState
+from saddlesvm.solvers.joint_ascent import TableState
 from saddlesvm.solvers.second_order.joint import JointFinish
 from saddlesvm.solvers.sweeps import FILLED, KEPT_BYTES
 
@@ -141,7 +141,7 @@ class JointBlocks(Blocks):
         precise = local.X.dtype == np.float64 or state.estimate < FINE_GAP
         W = local.laid_out(state.w)
         moving, former = (W, alpha) if precise else (W.astype(np.float32), alpha.copy())
-        inner = AscentState.begun(local, alpha, moving, draw(state.random, SEEDS))
+        inner = TableState.begun(local, alpha, moving, draw(state.random, SEEDS))
         size = local.members.size * local.n_classes
         gains: list[float] = []
         while inner.active and another(gains, inner.epochs, inner.counts[inner.order[: inner.active]].sum() / size):

@@ -10,7 +10,6 @@ section 6; Lapin, Hein and Schiele (2015), "Top-k multiclass SVM", for the top-k
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,11 @@ from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.joint_losses import MaxHinge
 from saddlesvm.problem.terms import Terms
 from saddlesvm.rows.class_rows import add_row
-from saddlesvm.runtime.compiled import inlined, operation, python_class, record_of
-from saddlesvm.solvers.base import AT_BOUND, State, nothing
+from saddlesvm.runtime.compiled import inlined, operation, python_class
+from saddlesvm.solvers.base import AT_BOUND
 
 if TYPE_CHECKING:
     from numba.core import types
-
-# The running figures of a pass.
-METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
 
 
 @inlined
@@ -239,31 +235,3 @@ def row_slopes(terms: Terms, row: Row, count: int, room: Room) -> Any:
             low = min(low, G[k])
     paid = s * loss_of_slopes(terms.loss, G, classes, count, own, room.sorted_D)
     return low, high, coupled, residual + paid, paid
-
-
-@dataclass
-class Visits(State):
-    """The common part of the states of an ascent: the order of its visits, and what it knows of the gap.
-
-    Attributes
-    ----------
-    scored : int
-        Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
-    known, known_at : float
-        The last gap over all rows, and its epoch.
-    whole : bool
-        Whether the current pass goes over all classes of all rows.
-    """
-
-    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
-    random: np.ndarray = field(default_factory=nothing)
-    meters: np.ndarray = field(default_factory=nothing)
-    position: int = 0
-    scored: int = 0
-    known: float = np.inf
-    known_at: float = 0.0
-    whole: bool = True
-
-    def duals(self) -> Any:
-        """The dual variables, shape (n_all, K), in an array or a CSR array."""
-        raise NotImplementedError
