@@ -92,7 +92,7 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
     X, y = digits()
     y = np.minimum(y, classes - 1)
     weights = np.random.default_rng(0).integers(1, 3, N).astype(float)
-    parts = parts_of(X, y, np.arange(classes), weights, multi_class=machine, folds=2)
+    parts = parts_of(X, y, np.arange(classes), weights, multi_class=machine, folds=2, top_k=2)
     split, joint = parts[0].split, JOINT[machine].kind(2)
     loss, vectors = JOINT[machine].loss, split.vectors
     assert (split.problems, vectors) == (3, 1 if classes == 2 else 3)
@@ -128,11 +128,10 @@ def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
     assert solution.outcome is Outcome.CERTIFIED
     fold = np.concatenate([part.fold for part in parts])
     for k in range(split.problems):
-        left_out, kind = split.meant(k)
-        signs = split.labels(kind, y.astype(float))
-        own = (signs != 0.0) & (fold != left_out)
-        assert np.count_nonzero(own) == counts[k]
-        problem = make_problem(as_rows(X[own], 1.0), signs[own], SquaredHinge(), lam=lam, intercept="regularized")
+        sub = split.over(y, fold)[k]
+        own = sub.members
+        assert own is not None and own.size == counts[k]
+        problem = make_problem(as_rows(X[own], 1.0), sub.y[own], SquaredHinge(), lam=lam, intercept="regularized")
         best = fit(problem, Auto(), Limits(1e-7)).certificate
         seen = solution.certificates[k]
         assert seen.form == "lambda" and seen.primal == pytest.approx(best.primal, rel=2.0 * tol)

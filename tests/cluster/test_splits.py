@@ -11,9 +11,8 @@ import pytest
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.mixing import dealt, joined
-from saddlesvm.cluster.part import Part, count_right, make_part
+from saddlesvm.cluster.part import Part, Split, count_right, folds_of, make_part
 from saddlesvm.cluster.rounds import Training
-from saddlesvm.cluster.splits import Split, folds_of
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
@@ -40,12 +39,14 @@ def parts_of(X: Any, y: np.ndarray, cuts: list[int], **options: Any) -> list[Par
 def test_numbers_mean_a_fold_and_a_kind() -> None:
     split = Split(4, multi_class="ovo", folds=3)
     assert (split.kinds, split.problems) == (6, 24)
-    assert [split.meant(k) for k in (0, 5, 6, 23)] == [(0, 0), (0, 5), (1, 0), (3, 5)]
     assert (Split(2, "ovo").kinds, Split(0, folds=2).problems, Split(4).kinds) == (1, 3, 4)
-    y = np.array([0.0, 1.0, 2.0, 3.0])
-    for kind, (first, second) in enumerate(combinations(range(4), 2)):
-        told = split.labels(kind, y)
-        assert (told[first], told[second], np.abs(told).sum()) == (-1.0, 1.0, 2.0)
+    y, fold = np.tile(np.arange(4.0), 3), np.repeat(np.arange(3), 4)
+    every, pairs = split.over(y, fold), list(combinations(range(4), 2))
+    for number, sub in enumerate(every):
+        left_out, (first, second) = number // 6, pairs[number % 6]
+        assert sub.members is not None
+        assert np.array_equal(sub.members, np.flatnonzero(np.isin(y, [first, second]) & (fold != left_out)))
+        assert np.array_equal(sub.y[sub.members], np.where(y[sub.members] == second, 1.0, -1.0))
 
 
 def test_folds_are_even_and_travel_with_their_rows() -> None:
@@ -71,10 +72,9 @@ def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, option
     solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
     assert solution.outcome is Outcome.CERTIFIED
     for k in range(split.problems):
-        left_out, kind = split.meant(k)
-        labels = split.labels(kind, y.astype(float))
-        own = (labels != 0.0) & (fold != left_out if fold.size else True)
-        problem = make_problem(as_rows(X[own], 1.0), labels[own], loss, C=C, intercept="regularized")
+        sub = split.over(y, fold)[k]
+        own = slice(None) if sub.members is None else sub.members
+        problem = make_problem(as_rows(X[own], 1.0), sub.y[own], loss, C=C, intercept="regularized")
         best = fit(problem, DCD(), Limits(tol=1e-7))
         apart = np.linalg.norm(solution.W[k] - np.append(best.coef, best.intercept))
         assert apart <= distance_bound(solution.certificates[k].gap, best.certificate.gap)

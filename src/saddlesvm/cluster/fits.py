@@ -23,10 +23,9 @@ import numpy as np
 from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, gathered, naming_losses
 from saddlesvm.cluster.methods import ClusterSolver, Method, chosen
 from saddlesvm.cluster.mixing import alike, census, mixed
-from saddlesvm.cluster.part import count_right, labels_of, make_part, rows_of_problems, with_factors
+from saddlesvm.cluster.part import Split, count_right, labels_of, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
-from saddlesvm.cluster.splits import Split
 from saddlesvm.data.inputs import BadRowError
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
@@ -123,7 +122,7 @@ class Partitions:
             There is no worker, or the scheduler is lost.
         """
         classes, factors = labels or (None, None)
-        how = {"multi_class": split.multi_class, "folds": split.folds, "seed": seed}
+        how = {"multi_class": split.multi_class, "folds": split.folds, "top_k": split.top_k, "seed": seed}
         make = functools.partial(dask.delayed(make_part, pure=False), **how)
         kind, scale = intercept
         tasks = [make(X, y, s, classes, scale, kind, factors, place=place) for place, (X, y, s) in enumerate(blocks)]
@@ -135,7 +134,7 @@ class Partitions:
         n, widths = int(shapes[:, 0].sum()), np.unique(shapes[shapes[:, 0] > 0, 1])
         if widths.size != 1:
             raise ValueError(f"the partitions must have the same number of features; found {widths.tolist()}")
-        if same_lambda and split.has_subsets(0):
+        if same_lambda:
             parts = with_same_lambda(client, parts, n)
         return cls(client, parts, split, n, int(widths[0]), int(shapes[:, 2].sum()))
 
@@ -248,12 +247,14 @@ def _mixed_where_alike(client: Client, parts: list[Any], seed: int) -> list[Any]
 
 def classes_and_census(part: Any) -> tuple[int, np.ndarray]:
     """The number of classes, and the census of a partition."""
-    return part.classes, census(part)
+    return part.split.classes, census(part)
 
 
 def with_same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
     """The partitions with factors for which the C of all n rows means the same lambda for problems over fewer rows."""
     counts = np.sum(gathered(client, [client.submit(rows_of_problems, part) for part in parts]), axis=0)
+    if (counts == n).all():
+        return parts
     return [client.submit(with_factors, part, n / np.maximum(counts, 1), pure=False) for part in parts]
 
 

@@ -28,8 +28,8 @@ DEALT = 16  # partitions at most to which one partition deals out its rows
 def census(part: Part) -> np.ndarray:
     """Number of rows, and rows of each class; for targets their sum and the sum of their squares."""
     y = part.y
-    if part.classes:
-        sums = np.bincount(y.astype(np.intp), minlength=part.classes).astype(np.float64)
+    if part.split.classes:
+        sums = np.bincount(y.astype(np.intp), minlength=part.split.classes).astype(np.float64)
     else:
         sums = np.array([y.sum(), y @ y])
     return np.append(float(part.size), sums)

@@ -20,7 +20,7 @@ from saddlesvm.cluster.tasks import Answer, Until, combined, measured, working_u
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.splits import solver_for
+from saddlesvm.multiclass.splits import JointSubProblem, solver_for
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
 
@@ -68,7 +68,7 @@ def rows_of(answer: Answer, problem: int) -> tuple[Part, int]:
 
 def problem_there(part: Part, number: int, plan: Training) -> Problem:
     """One of the problems over all rows."""
-    problem = part.problem(number, plan.loss, plan.C, plan.joint)
+    [problem] = part.problems(plan.loss, plan.C, [number])
     return replace(problem, n=plan.n, uses_lambda=plan.uses_lambda, penalty=plan.penalty, share=plan.share)
 
 
@@ -78,15 +78,15 @@ def fit_there(given: tuple[Part, int], order: Order) -> Fitted:
     plan = order.plan
     part, number = given
     problem = problem_there(part, number, plan)
-    solver = solver_for(part.multi_class, "auto")
+    solver, sub = solver_for(part.split.multi_class, "auto"), part.sub_problems()[number]
     seconds = order.until.seconds
     limits = Limits(plan.tol, max_time=seconds if np.isfinite(seconds) else None)
-    start = None if order.near is None else part.sub_problem(number, plan.joint).start_at(problem, order.near)
+    start = None if order.near is None else sub.start_at(problem, order.near)
     with working_until(order.until) as stop:
         result = fit(problem, solver, limits, seed=plan.seed + number, start=start, stop=stop)
     offset = np.ravel(result.intercept) / (problem.scale or 1.0)
     w = np.column_stack([np.atleast_2d(result.coef), offset])
-    if plan.joint is not None and part.classes == TWO:
+    if isinstance(sub, JointSubProblem) and part.split.classes == TWO:
         w = w[1:] - w[:1]
     return Fitted(w, result.certificate, result.outcome, result.reason)
 

@@ -72,8 +72,11 @@ def answers_of(part: Part, asked: Asked) -> Found:
     """The answers of a partition's rows to the question about each problem that is left."""
     share = min(1.0, UNEVEN * part.size / asked.n)
     found = Found([one.empty() for one in asked.questions], np.zeros((len(asked.questions), SIZES)))
-    for number, question, sums, sizes in zip(*asked[:2], *found, strict=True):
-        if part.size and (problem := part.problem(number, asked.loss, asked.C)).members.size:
+    if not part.size:
+        return found
+    problems = part.problems(asked.loss, asked.C, asked.problems)
+    for problem, question, sums, sizes in zip(problems, asked.questions, *found, strict=True):
+        if problem.members.size:
             question.of_share(share).add_to(sums, problem.terms, problem.members, seed=part.place)
             sizes[:] = *problem.row_sizes, *sums.sizes
     return found

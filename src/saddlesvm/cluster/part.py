@@ -10,20 +10,19 @@ the local solver is :class:`~saddlesvm.solvers.dcd.DCD`.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.cluster.splits import Split, best_class, folds_of
 from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_targets, naming_columns
-from saddlesvm.multiclass.splits import JointSubProblem, has_factors
-from saddlesvm.multiclass.sub_problems import SubProblem, vote
+from saddlesvm.multiclass.splits import has_factors, sub_problems_of
+from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
 from saddlesvm.problem.intercepts import InterceptName
-from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among
@@ -35,8 +34,7 @@ from saddlesvm.rows.small_types import kept_type, precision_of
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 
-NO_FOLDS = np.empty(0, dtype=np.int16)
-NO_FACTORS = np.empty(0)
+NO_ROWS, NO_FACTORS, NO_FOLDS = np.empty(0), np.empty(0), np.empty(0, dtype=np.int16)
 SIZES = len(RowSizes._fields) + len(PointSizes._fields)
 LARGEST = largest_among(RowSizes, PointSizes)
 
@@ -79,28 +77,70 @@ class RoundSums(NamedTuple):
         return sums._replace(sizes=sizes)
 
 
+class Split(NamedTuple):
+    """The problems that a fit solves together over the same partitions: they share every round.
+
+    Attributes
+    ----------
+    classes : int
+        0 for targets.
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}
+    folds : int
+        0 for none. Problems come fold by fold, each without the rows of a fold, and last those of all rows.
+    top_k : int
+        Of the machine "top_k".
+    """
+
+    classes: int
+    multi_class: str = "ovr"
+    folds: int = 0
+    top_k: int = 1
+
+    def over(
+        self, y: np.ndarray = NO_ROWS, fold: np.ndarray = NO_FOLDS, factors: np.ndarray | None = None
+    ) -> Sequence[SubProblem]:
+        """The problems over rows with these class numbers or targets, and folds; without rows their kinds.
+
+        `factors` are those of :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
+        """
+        if self.classes:
+            codes, classes = y.astype(np.intp), np.arange(self.classes)
+            kinds = sub_problems_of(self.multi_class, codes, classes, self.top_k, factors)
+        else:
+            kinds = [SubProblem(0, "", y)]
+        return without_folds(kinds, fold, self.folds)
+
+    @property
+    def problems(self) -> int:
+        """The number of all problems."""
+        return len(self.over())
+
+    @property
+    def kinds(self) -> int:
+        """The number of problems over the same rows: one for each class, or for each pair, or one for all."""
+        return self.problems // (self.folds + 1)
+
+    @property
+    def vectors(self) -> int:
+        """Weight vectors of a problem: one, or one for each class, of three or more, that it holds."""
+        return self.over()[0].n_vectors
+
+
 class Part(NamedTuple):
     """The rows of a partition: values, squared norms, row weights (empty when all are 1); class numbers or targets; the
-    partition's number; how problems are split, and the fold of each row (empty without folds); and what is multiplied
+    problems over them; the partition's number; the fold of each row (empty without folds); and what is multiplied
     with the weights of each problem's rows, and with those of each class's own rows in its problem (empty for 1)."""
 
     X: Rows
     y: np.ndarray
     weights: np.ndarray
     norms: np.ndarray
-    classes: int  # number of classes; 0 for targets
+    split: Split
     intercept: InterceptName
     place: int = 0
-    multi_class: str = "ovr"
-    folds: int = 0
     fold: np.ndarray = NO_FOLDS
     factors: np.ndarray = NO_FACTORS
-    class_factors: np.ndarray = NO_FACTORS
-
-    @property
-    def split(self) -> Split:
-        """The problems over these rows."""
-        return Split(self.classes, self.multi_class, self.folds)
+    class_factors: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -117,32 +157,19 @@ class Part(NamedTuple):
         """Bytes of the rows, with labels, weights and norms."""
         return self.X.nbytes + self.y.nbytes + self.weights.nbytes + self.norms.nbytes if self.size else 0
 
-    def sub_problem(self, index: int, joint: JointLoss | None = None) -> SubProblem:
-        """The `index`-th problem over these rows, see :class:`~saddlesvm.cluster.splits.Split`; that of all classes
-        with a joint loss."""
-        y, members = self.split.labels(self.split.meant(index)[1], self.y), self.members(index)
-        if joint is None:
-            return SubProblem(index, "", y, members)
-        return JointSubProblem(index, "", y, members, self.classes, joint)
+    def sub_problems(self) -> Sequence[SubProblem]:
+        """The problems over these rows."""
+        return self.split.over(self.y, self.fold, self.class_factors)
 
-    def problem(self, index: int, loss: Loss, C: float, joint: JointLoss | None = None) -> Problem:
-        """The regularised risk problem behind it."""
-        return self.sub_problem(index, joint).problem(self.X, loss, C=C, **self.options(index))
-
-    def members(self, index: int) -> np.ndarray | None:
-        """The rows that take part in a problem; None for all."""
-        return self.split.members(index, self.y, self.fold)
-
-    def options(self, index: int) -> dict[str, Any]:
-        """The facts of the rows for a problem: weights, intercept and norms."""
-        weights = self.weights if self.weights.size else None
-        if self.factors.size:
-            weights = self.factors[index] * self.row_weights
-        if self.class_factors.size:
-            kind = self.split.meant(index)[1]
-            own = np.where(self.y == kind, self.class_factors[kind], 1.0)
-            weights = own if weights is None else own * weights
-        return {"weights": weights, "intercept": self.intercept, "norms": self.norms}
+    def problems(self, loss: Loss, C: float, indices: Iterable[int]) -> Iterator[Problem]:
+        """The regularised risk problems behind some of them, one at a time."""
+        every = self.sub_problems()
+        for index in indices:
+            weights = self.weights if self.weights.size else None
+            if self.factors.size:
+                weights = self.factors[index] * self.row_weights
+            given: dict[str, Any] = {"weights": weights, "intercept": self.intercept, "norms": self.norms}
+            yield every[index].problem(self.X, loss, C=C, **given)
 
 
 class Duals(NamedTuple):
@@ -237,6 +264,7 @@ def make_part(
     place: int = 0,
     multi_class: str = "ovr",
     folds: int = 0,
+    top_k: int = 1,
     seed: int = 0,
 ) -> Part:
     """Check the rows of a partition and bring them into the form that the kernels read.
@@ -254,10 +282,8 @@ def make_part(
         Factors on the weights of the rows of each class; in its own problem where it has one.
     place : int, default=0
         The partition's number.
-    multi_class : str, default="ovr"
-        How classes are split; see :class:`~saddlesvm.cluster.splits.Split`.
-    folds : int, default=0
-        Rows are dealt out to so many folds; see :class:`~saddlesvm.cluster.splits.Split`.
+    multi_class, folds, top_k
+        How the problems are made of classes and folds, see :class:`Split`. Rows are dealt out to the folds at random.
     seed : int, default=0
         Of the folds.
 
@@ -283,19 +309,17 @@ def make_part(
     apart = has_factors(multi_class, count)
     if factors is not None and not apart:
         s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
-    return Part(
-        design,
-        np.ascontiguousarray(codes),
-        s,
-        norms,
-        count,
-        intercept,
-        place,
-        multi_class,
-        folds,
-        folds_of(n, folds, seed, place),
-        class_factors=factors if apart and factors is not None else NO_FACTORS,
-    )
+    split, fold = Split(count, multi_class, folds, top_k), folds_of(n, folds, seed, place)
+    own_factors = factors if apart else None
+    return Part(design, np.ascontiguousarray(codes), s, norms, split, intercept, place, fold, class_factors=own_factors)
+
+
+def folds_of(n: int, folds: int, seed: int, place: int) -> np.ndarray:
+    """The fold of each row of a partition, drawn at random; empty without folds."""
+    if not folds:
+        return NO_FOLDS
+    dealt = np.random.default_rng([seed, place]).permutation(n) + place
+    return (dealt % folds).astype(np.int16)
 
 
 def as_matrix(X: Any) -> Any:
@@ -331,8 +355,8 @@ def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> Improved
     """
     W, alpha = whole(shared), duals.after(order.shares)
     change, moves, sums = np.zeros_like(alpha), np.zeros_like(W), RoundSums.none(len(W))
-    for k in np.flatnonzero(order.live).tolist() if part.size else []:
-        problem = part.problem(k, order.loss, order.C)
+    live = np.flatnonzero(order.live).tolist() if part.size else []
+    for k, problem in zip(live, part.problems(order.loss, order.C, live), strict=True):
         if not problem.members.size:
             continue
         sums.paid[k], sums.conjugates[k], *_ = sums_of_margins(problem, W[k], alpha[k])
@@ -367,8 +391,7 @@ def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> RoundSum
     """The partition's share of the sums of the certificate of W and the dual variables; nothing is changed."""
     W, alpha = whole(shared), duals.after(order.shares)
     sums = RoundSums.none(len(W))
-    for k in range(len(W)) if part.size else []:
-        problem = part.problem(k, order.loss, order.C)
+    for k, problem in enumerate(part.problems(order.loss, order.C, range(len(W) if part.size else 0))):
         if not problem.members.size:
             continue
         found = sums_of_margins(problem, W[k], alpha[k])
@@ -384,7 +407,7 @@ def places_of(part: Part) -> np.ndarray:
 
 def rows_of_problems(part: Part) -> np.ndarray:
     """The number of a partition's rows in each problem, shape (problems,)."""
-    every = (part.members(k) for k in range(part.split.problems))
+    every = (sub.members for sub in part.sub_problems())
     return np.array([part.size if members is None else members.size for members in every])
 
 
@@ -414,16 +437,15 @@ def labels_of(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
 def count_right(part: Part, W: np.ndarray) -> np.ndarray:
     """How many rows of each fold are predicted correctly, and the rows of each fold; shape (2, folds).
 
-    W are the weights of all problems, see :class:`~saddlesvm.cluster.splits.Split`.
+    W are the weights of all problems, see :class:`Split`.
     """
-    counts = np.zeros((2, part.folds), dtype=np.int64)
-    each = part.split.kinds * part.split.vectors
-    for fold in range(part.folds):
+    split = part.split
+    counts, each = np.zeros((2, split.folds), dtype=np.int64), split.kinds * split.vectors
+    for fold in range(split.folds):
         members = np.flatnonzero(part.fold == fold)
         if members.size:
             passes = InMemory(part.X, members.astype(np.int32), 1.0)
             scores = np.stack([passes.margins(w) for w in W[fold * each : (fold + 1) * each]], axis=1)
-            by_class = vote(scores, part.classes) if part.split.pairs else scores
-            guessed = best_class(by_class[:, 0] if each == 1 else by_class)
+            guessed = likely_classes(scores, split.classes, split.multi_class == "ovo")
             counts[:, fold] = np.count_nonzero(guessed == part.y[members]), members.size
     return counts

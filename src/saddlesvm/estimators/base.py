@@ -25,7 +25,7 @@ from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.splits import has_factors
-from saddlesvm.multiclass.sub_problems import SubProblem, vote
+from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, vote
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
@@ -312,10 +312,7 @@ class Classes:
 
     def _likely_classes(self, scores: np.ndarray) -> np.ndarray:
         """The class of each row, from the scores of the sub-problems: the later one of two, or the best."""
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
-        each = vote(scores, self.classes_.size) if self.multi_class == "ovo" else scores
-        return self.classes_[each.argmax(axis=1)]
+        return self.classes_[likely_classes(scores, self.classes_.size, self.multi_class == "ovo")]
 
     def _weights(
         self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo"

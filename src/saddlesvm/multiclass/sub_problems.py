@@ -223,6 +223,25 @@ def each_target(targets: np.ndarray) -> Problems:
     return Problems(lambda k: SubProblem(k, f"target {k}", np.ascontiguousarray(targets[:, k])), targets.shape[1])
 
 
+def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) -> Problems:
+    """The sub-problems without each fold of the rows, fold by fold, and last those over all rows.
+
+    Parameters
+    ----------
+    problems : sequence of SubProblem
+    fold : ndarray of shape (n,)
+        The fold of each row.
+    folds : int
+        0 for none.
+    """
+
+    def make(index: int) -> SubProblem:
+        left_out, kind = divmod(index, len(problems))
+        return problems[kind] if left_out == folds else problems[kind].among(fold != left_out)
+
+    return Problems(make, len(problems) * (folds + 1))
+
+
 def workers(problems: int, n_jobs: int | None) -> int:
     """Threads over `problems` sub-problems, as `n_jobs` asks."""
     return 1 if problems == 1 else max(1, min(effective_n_jobs(n_jobs), problems))
@@ -298,6 +317,14 @@ class Pairs(Problems):
         sums, counts = (np.bincount(self.codes, own, self.classes.size) for own in (weights, None))
         first, second = np.transpose(self.pairs)
         return np.column_stack([sums[first], sums[second], counts[first] + counts[second]]).astype(np.float64)
+
+
+def likely_classes(scores: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
+    """The number of each row's class, from the scores of the sub-problems, shape (n, k): the later one of two, or the
+    best, by votes where the sub-problems are `pairs`."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0.0).astype(np.intp)
+    return (vote(scores, n_classes) if pairs else scores).argmax(axis=1)
 
 
 def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
