@@ -26,7 +26,7 @@ from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among
-from saddlesvm.problem.sums import conjugate_sum, sums_of_margins
+from saddlesvm.problem.sums import SUMS, conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory
@@ -44,30 +44,26 @@ class RoundSums(NamedTuple):
 
     Attributes
     ----------
-    paid, conjugates : ndarray of shape (problems,)
-        Losses and conjugates at the point that the round began with.
+    found : ndarray of shape (problems, SUMS)
+        Those of :func:`~saddlesvm.problem.sums.loss_sums` at the point that the round began with.
     proposed : ndarray of shape (problems,)
         Conjugates at the point that the partition proposes.
     squares : ndarray of shape (problems,)
         Squared norms of the changes of w that the partitions propose.
-    beside : ndarray of shape (problems, 3)
-        Where a report is to prove something: the other sums of :func:`~saddlesvm.problem.sums.loss_sums`.
     sizes : ndarray of shape (problems, SIZES)
-        And the sizes that bounds on rounding need, of the rows and of the dual point.
+        Where a report is to prove something: the sizes that bounds on rounding need, of the rows and the dual point.
     """
 
-    paid: np.ndarray
-    conjugates: np.ndarray
+    found: np.ndarray
     proposed: np.ndarray
     squares: np.ndarray
-    beside: np.ndarray
     sizes: np.ndarray
 
     @classmethod
     def none(cls, problems: int) -> RoundSums:
         """Those of no row."""
-        paid, conjugates, proposed, squares = np.zeros((4, problems))
-        return cls(paid, conjugates, proposed, squares, np.zeros((problems, 3)), np.zeros((problems, SIZES)))
+        shapes = ((problems, SUMS), (problems,), (problems,), (problems, SIZES))
+        return cls(*map(np.zeros, shapes))
 
     def plus(self, other: RoundSums) -> RoundSums:
         """The sums over both."""
@@ -359,7 +355,7 @@ def improve(part: Part, duals: Duals, shared: Vectors, order: Order) -> Improved
     for k, problem in zip(live, part.problems(order.loss, order.C, live), strict=True):
         if not problem.members.size:
             continue
-        sums.paid[k], sums.conjugates[k], *_ = sums_of_margins(problem, W[k], alpha[k])
+        sums.found[k] = sums_of_margins(problem, W[k], alpha[k])
         proposal, move = local_step(problem, alpha[k], W[k], order.sigmas[k], order.passes, order.seed + k)
         change[k], moves[k] = proposal - alpha[k], move
         sums.proposed[k] = conjugate_sum(problem.pointwise, problem.members, proposal, 1.0)
@@ -394,8 +390,7 @@ def sums_of(part: Part, duals: Duals, shared: Vectors, order: Order) -> RoundSum
     for k, problem in enumerate(part.problems(order.loss, order.C, range(len(W) if part.size else 0))):
         if not problem.members.size:
             continue
-        found = sums_of_margins(problem, W[k], alpha[k])
-        sums.paid[k], sums.conjugates[k], sums.beside[k] = found[0], found[1], found[2:]
+        sums.found[k] = sums_of_margins(problem, W[k], alpha[k])
         sums.sizes[k] = (*problem.row_sizes, *problem.point_sizes(alpha[k]))
     return sums
 

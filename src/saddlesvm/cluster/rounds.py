@@ -256,9 +256,8 @@ class Rounds:
 
     def estimated(self, sums: RoundSums, k: int) -> Sums:
         """The sums of a problem's certificate, without bounds on rounding."""
-        regularizer = self.plan.regularizer
-        reached = regularizer.conjugate(self.pulls[k])
-        return Sums(sums.paid[k], sums.conjugates[k], regularizer.value(self.W[k]), reached)
+        regularizer, (paid, conjugates) = self.plan.regularizer, sums.found[k, :2].tolist()
+        return Sums(paid, conjugates, regularizer.value(self.W[k]), regularizer.conjugate(self.pulls[k]))
 
     def take(self, report: Report) -> None:
         """Take, of each problem's proposals, the share with the largest guaranteed rise of its dual objective.
@@ -270,7 +269,7 @@ class Rounds:
         for k in np.flatnonzero(self.live):
             move, sums, scaling = moves[k], report.sums, self.scaling[k]
             square = float(move @ move)
-            gain = self.plan.C * (sums.conjugates[k] - sums.proposed[k]) - float(self.W[k] @ move)
+            gain = self.plan.C * (sums.found[k, 1] - sums.proposed[k]) - float(self.W[k] @ move)
             self.shares[k] = safe_share(gain, square)
             self.pulls[k] += self.shares[k] * move
             measure_rho(scaling, square, sums.squares[k])
@@ -312,9 +311,8 @@ class Rounds:
 
     def proven(self, sums: RoundSums, k: int, model: np.ndarray, pull: np.ndarray) -> Sums:
         """The sums of a problem's model and of the dual variables that `pull` was computed from, rounding bounded."""
-        found = (float(sums.paid[k]), float(sums.conjugates[k]), *sums.beside[k].tolist())
         point = PointSizes(*sums.sizes[k, ROW_SIZES:].tolist())
-        return summed(self.facts(sums.sizes[k]), found, point, model, pull)
+        return summed(self.facts(sums.sizes[k]), tuple(sums.found[k].tolist()), point, model, pull)
 
     def facts(self, sizes: np.ndarray) -> Facts:
         """The facts that a certificate needs; `sizes` are those of a problem's rows and multipliers."""

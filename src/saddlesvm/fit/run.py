@@ -357,25 +357,18 @@ class Fit:
     def record(self) -> Record:
         """The record of the last certificate; it describes the result of a fit that ended now."""
         model, bound = self.points.chosen
-        certificate = proof(model, bound)
-        return Record(
+        return Record.of(
+            proof(model, bound),
             epoch=float(self.state.epochs),
             rows_touched=int(self.state.rows_touched),
             seconds_solving=self.watches.solving,
             seconds_certifying=self.watches.certifying,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            gap=certificate.gap,
-            relative_gap=certificate.relative_gap,
             active=int(self.state.active),
             change=float(self.state.change),
             remark=self.state.remark,
             coef=read_only(model.coef),
             intercept=read_only(model.intercept),
             problem=self.label,
-            form=certificate.form,
-            primal_rounding=certificate.primal_rounding,
-            dual_rounding=certificate.dual_rounding,
             kernel_evaluations=int(self.state.kernel_evaluations),
         )
 

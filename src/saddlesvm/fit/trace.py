@@ -82,12 +82,18 @@ class Record:
     primal_rounding: float = 0.0
     dual_rounding: float = 0.0
 
+    @classmethod
+    def of(cls, certificate: Certificate, **more: Any) -> Record:
+        """The record of a certificate; `more` are its other fields."""
+        return cls(**{name: getattr(certificate, name) for name in FIGURES}, **more)
+
     @property
     def certificate(self) -> Certificate:
         """The certificate behind the record (in the form the problem reports)."""
         return Certificate(self.primal, self.dual, self.form, self.primal_rounding, self.dual_rounding)
 
 
+FIGURES = ("primal", "dual", "gap", "relative_gap", "form", "primal_rounding", "dual_rounding")
 LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
 COLUMNS = tuple(column.name for column in fields(Record) if column.name not in LEFT_OUT)
 VALUES = attrgetter(*COLUMNS)

@@ -17,7 +17,7 @@ import numpy as np
 
 from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.loop import LATE, Batch, InTurn, drive
+from saddlesvm.fit.loop import LATE, Batch, InTurn, Worked, drive
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.run import Fit
@@ -155,6 +155,41 @@ class Fits(ABC):
                 if self.bar:
                     self.bar.next_problem()
         return results
+
+
+class TogetherFirst(ABC):
+    """A batch of small problems that are solved together; those that this does not certify have fits of their own then.
+
+    Parameters
+    ----------
+    problems : sequence of int
+    rest : callable
+        Makes a batch of those problems that need a fit of their own.
+    """
+
+    def __init__(self, problems: Sequence[int], rest: Callable[[list[int]], Batch[FitResult]]) -> None:
+        self.problems, self.make_rest = problems, rest
+        self.rest: Batch[FitResult] | None = None
+        self.results: dict[int, FitResult] = {}
+
+    @abstractmethod
+    def worked(self, stop: threading.Event) -> list[Worked] | None:
+        """Solve the problems that are left: those whose gap is proven by it. None where all others need own fits."""
+
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
+        """Solve and certify all problems that are left once; those that need it have a fit of their own at last."""
+        done = self.worked(stop) if self.rest is None else None
+        if done is not None:
+            return done
+        self.rest = self.rest or self.make_rest(live)
+        return self.rest.advance(live, stop)
+
+    def finished(self, index: int) -> FitResult:
+        """Return the result of a problem."""
+        if index in self.results:
+            return self.results.pop(index)
+        assert self.rest is not None
+        return self.rest.finished(index)
 
 
 def bundles_of(problems: range, together: int, jobs: int) -> list[range]:

@@ -200,7 +200,7 @@ class KernelFits(Fits):
             bundles = [range(k, k + 1) for k in range(count)]
         return [
             SmallPairs(bundle, task, small.classes[part], small.labels[part],
-                       lambda left: self.in_turn([left])[0], self.kept)  # type: ignore[arg-type,return-value]
+                       lambda left: self.in_turn([left])[0], self.kept)
             for bundle in bundles for part in [slice(bundle.start, bundle.stop)]
         ]  # fmt: skip
 

@@ -28,6 +28,7 @@ from saddlesvm.fit.loop import Batch, Ended, Worked
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
 from saddlesvm.multiclass.class_descent import READY, ClassDescent, ClassRun, stops
+from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.certificate import Certificate, Point, certificates_of
@@ -256,7 +257,7 @@ def takes(problem: Problem) -> bool:
     return small_phase(problem) is not None and not problem.intercept.constrained
 
 
-class SmallClasses:
+class SmallClasses(TogetherFirst):
     """A batch of problems, see the module.
 
     Parameters
@@ -269,7 +270,7 @@ class SmallClasses:
         Those of the rows, before the factors of the classes.
     limits : Limits
     rest : callable
-        Makes a batch of those problems that need a fit of their own.
+        As of :class:`~saddlesvm.multiclass.fits.TogetherFirst`.
     keeps_duals : bool
         Whether the results have dual variables.
     """
@@ -283,23 +284,16 @@ class SmallClasses:
         rest: Callable[[list[int]], Batch[FitResult]],
         keeps_duals: bool,
     ) -> None:
-        self.problems: Sequence[int] = range(len(subs))
+        super().__init__(range(len(subs)), rest)
         self.subs, self.problem, self.phase = subs, problem, small_phase(problem) or DENSE
-        self.weights, self.limits, self.make_rest, self.keeps_duals = weights, limits, rest, keeps_duals
-        self.rest: Batch[FitResult] | None = None
-        self.results: dict[int, FitResult] = {}
+        self.weights, self.limits, self.keeps_duals = weights, limits, keeps_duals
         self.begun = False
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
-        """Solve and certify all problems; those that need it have a fit of their own then."""
-        if not self.begun:
-            self.begun = True
-            return self.worked()
-        self.rest = self.rest or self.make_rest(live)
-        return self.rest.advance(live, stop)
-
-    def worked(self) -> list[Worked]:
-        """The problems whose gap the steps taken together prove."""
+    def worked(self, stop: threading.Event) -> list[Worked] | None:
+        """The problems whose gap the steps taken together prove, at first."""
+        if self.begun:
+            return None
+        self.begun = True
         began, problem = clock(), self.problem
         labels, factors = [], []
         for sub in self.subs:
@@ -333,13 +327,11 @@ class SmallClasses:
         the result they are in the C form, an array with one row."""
         problem, trace, (solving, certifying) = self.problem, Trace(), seconds
         coef, intercept, touched = w[:-1].copy(), float(w[-1] * problem.scale), steps * a.size
-        trace(Record(
-            epoch=float(steps), rows_touched=touched, seconds_solving=solving, seconds_certifying=certifying,
-            primal=certificate.primal, dual=certificate.dual, gap=certificate.gap,
-            relative_gap=certificate.relative_gap, active=a.size, change=np.nan,
+        trace(Record.of(
+            certificate, epoch=float(steps), rows_touched=touched, seconds_solving=solving,
+            seconds_certifying=certifying, active=a.size, change=np.nan,
             remark=f"{self.phase}: {steps} steps, side by side", coef=coef, intercept=intercept,
-            problem=self.subs[k].label, form=certificate.form, primal_rounding=certificate.primal_rounding,
-            dual_rounding=certificate.dual_rounding,
+            problem=self.subs[k].label,
         ))  # fmt: skip
         duals = problem.spread(problem.C * a)[None] if self.keeps_duals else np.empty(0)
         return FitResult(
@@ -348,10 +340,3 @@ class SmallClasses:
             seconds_certifying=certifying, trace=trace, reason=self.limits.proven(certificate),
             phases={self.phase: solving}, gap=self.limits.gap,
         )  # fmt: skip
-
-    def finished(self, index: int) -> FitResult:
-        """Return the result of a problem."""
-        if index in self.results:
-            return self.results.pop(index)
-        assert self.rest is not None
-        return self.rest.finished(index)

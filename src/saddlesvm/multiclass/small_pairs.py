@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.loop import Ended, InTurn, Worked
+from saddlesvm.fit.loop import Batch, Ended, Worked
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.trace import Record, Trace
+from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel_sums import (
     COMMON,
@@ -243,7 +244,7 @@ def move_of(group: OfGroup, total: float, charged: float) -> Move:
     return to_the_sum(sizes, group.rows, charged, total, lambda: room)
 
 
-class SmallPairs:
+class SmallPairs(TogetherFirst):
     """A batch of small problems, see the module.
 
     Parameters
@@ -254,7 +255,7 @@ class SmallPairs:
         The classes of points of the parts of each.
     labels : sequence of str
     rest : callable
-        Makes a batch of those problems that need a fit of their own.
+        As of :class:`~saddlesvm.multiclass.fits.TogetherFirst`.
     kept : callable
         Makes of the points of an ended problem, and their coefficients, what is kept of both.
     """
@@ -265,13 +266,11 @@ class SmallPairs:
         task: Task,
         classes: np.ndarray,
         labels: Sequence[str],
-        rest: Callable[[list[int]], InTurn],
+        rest: Callable[[list[int]], Batch[FitResult]],
         kept: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
-        self.problems, self.task, self.classes, self.labels = problems, task, classes, labels
-        self.make_rest, self.kept = rest, kept
-        self.rest: InTurn | None = None
-        self.results: dict[int, FitResult] = {}
+        super().__init__(problems, rest)
+        self.task, self.classes, self.labels, self.kept = task, classes, labels, kept
         self.begun = False
 
     def begin(self) -> None:
@@ -325,19 +324,12 @@ class SmallPairs:
         numbers = self.numbers.tolist()
         return [certificate_of(self.task, self.totals[k], sizes[k], numbers[k]) for k in self.live.tolist()]
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
-        """Solve and certify all problems that are left once; those that need it have a fit of their own at last."""
+    def worked(self, stop: threading.Event) -> list[Worked] | None:
+        """A round: those whose gap is proven by it."""
         if not self.begun:
             self.begin()
-        if self.live.size and self.round < ROUNDS and not stop.is_set():
-            return self.worked()
-        if self.rest is None:
-            self.rest = self.make_rest(live)
-            self.live = self.live[:0]
-        return self.rest.advance(live, stop)
-
-    def worked(self) -> list[Worked]:
-        """A round: those whose gap is proven by it."""
+        if not self.live.size or self.round >= ROUNDS or stop.is_set():
+            return None
         began, before = clock(), self.steps.copy()
         self.solve()
         solved = clock()
@@ -388,13 +380,11 @@ class SmallPairs:
         own = self.rows(k)
         size = own.stop - own.start
         held = min(size, int(self.laid_out.table.marks[HELD]))
-        self.traces[k](Record(
-            epoch=float(self.round), rows_touched=self.round * size, seconds_solving=float(self.seconds[k, 0]),
-            seconds_certifying=float(self.seconds[k, 1]), primal=certificate.primal, dual=certificate.dual,
-            gap=certificate.gap, relative_gap=certificate.relative_gap, active=size, change=np.nan, remark="",
-            coef=self.beta[own], intercept=offsets, problem=self.labels[k], form=certificate.form,
-            kernel_evaluations=size * held, primal_rounding=certificate.primal_rounding,
-            dual_rounding=certificate.dual_rounding,
+        self.traces[k](Record.of(
+            certificate, epoch=float(self.round), rows_touched=self.round * size,
+            seconds_solving=float(self.seconds[k, 0]), seconds_certifying=float(self.seconds[k, 1]), active=size,
+            change=np.nan, remark="", coef=self.beta[own], intercept=offsets, problem=self.labels[k],
+            kernel_evaluations=size * held,
         ))  # fmt: skip
 
     def result(self, k: int, model: Model) -> FitResult:
@@ -407,10 +397,3 @@ class SmallPairs:
             seconds_certifying=certifying, trace=self.traces[k],
             reason=f"relative gap {certificate.relative_gap:.2g}", phases={self.task.solver: solving},
         )  # fmt: skip
-
-    def finished(self, index: int) -> FitResult:
-        """Return the result of a problem."""
-        if index in self.results:
-            return self.results.pop(index)
-        assert self.rest is not None
-        return self.rest.finished(index)

@@ -19,7 +19,7 @@ from saddlesvm.problem.array_losses import methods_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength
 from saddlesvm.problem.proven_sums import Sums, dual_of, norm_of, primal_of, summed
-from saddlesvm.problem.responses import Responses, responses_of
+from saddlesvm.problem.responses import Responses, RowSums, responses_of
 from saddlesvm.problem.rounding import UNIT, moved, point_sizes, row_sizes
 from saddlesvm.problem.short_sums import expanded, pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights
@@ -289,7 +289,7 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
 
 
 def certified(
-    at: Responses, alpha: Any, pull: np.ndarray | None, sums: tuple[float, ...] | None = None, drift: float = 0.0
+    at: Responses, alpha: Any, pull: np.ndarray | None, sums: RowSums | None = None, drift: float = 0.0
 ) -> Evaluation:
     """The model of weights and its certificate; see :func:`certificate_at`."""
     certificate = certificate_at(at, alpha, pull, sums, drift)
@@ -297,7 +297,7 @@ def certified(
 
 
 def certificate_at(
-    at: Responses, alpha: Any, pull: np.ndarray | None, sums: tuple[float, ...] | None = None, drift: float = 0.0
+    at: Responses, alpha: Any, pull: np.ndarray | None, sums: RowSums | None = None, drift: float = 0.0
 ) -> Certificate:
     """The certificate of weights and a feasible dual point.
 
@@ -307,18 +307,18 @@ def certificate_at(
     alpha : ndarray
     pull : ndarray, optional
         ``v(alpha)`` from the rows; without it the weights are taken for it, and nothing is proven.
-    sums : tuple of float, optional
+    sums : RowSums, optional
         Those over the rows, where they are known.
     drift : float, default=0.0
         How far the weights may be from those of the published model.
     """
-    sums = at.sums(alpha, pull) if sums is None else sums
-    problem, kind, (facts, sizes, errors, move, around) = at.problem, at.problem.intercept, at.bounds(alpha, sums)
+    over_rows, facts, sizes, errors, move, around = at.sums(alpha, pull) if sums is None else sums
+    problem, kind = at.problem, at.problem.intercept
     errors = errors._replace(of_rows=errors.of_rows + drift) if drift else errors
-    found = summed(facts, sums, sizes, at.scored, pull, errors=errors, move=move, around=around)
+    found = summed(facts, over_rows, sizes, at.scored, pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, found):
         near = pulled_by_short_sums(problem, alpha)
-        found = summed(facts, sums, sizes, at.scored, pull, errors=errors, move=move, around=around, near=near)
+        found = summed(facts, over_rows, sizes, at.scored, pull, errors=errors, move=move, around=around, near=near)
     above = found.primal_rounding + moved(norm_of(at.scored), drift)
     zero = 0.0 if kind.homogeneous and not problem.fixed.size else -math.inf
     paid = found.paid + kind.paid(at.offset or 0.0)

@@ -28,7 +28,7 @@ from scipy import sparse
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.responses import Bounds, responses_of
+from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.problem.rounding import (
     MARGIN_UNITS,
     SLACK,
@@ -284,31 +284,27 @@ class Scores:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
         return dual_of_weights(self.problem, self.w) if alpha is None else (alpha, dual_weights(self.problem, alpha))
 
-    def sums(self, alpha: Any, pull: np.ndarray | None) -> tuple[float, ...]:
-        """The sums over the rows; those of products with the scores only where no pull is given."""
-        paid, pairs = self.paid, [math.inf, math.inf]
-        if pull is None:
-            paid, *pairs = score_sums(self.problem, self.w, alpha=alpha).tolist()
-        elif paid is None:
-            paid = float(score_sums(self.problem, self.w)[0])
-        self.sizes = dual_sizes(self.problem, alpha)
-        return paid, self.sizes.conjugates, pairs[0], self.sizes.gained, pairs[1]
-
-    def sums_and_pull(self, alpha: Any) -> tuple[tuple[float, ...], np.ndarray]:
-        """The sums, and the pull of the dual point."""
-        pull = dual_weights(self.problem, alpha)
-        return self.sums(alpha, pull), pull
-
-    def bounds(self, alpha: Any, sums: tuple[float, ...]) -> Bounds:
-        """The sizes of the dual point, and the move that makes it feasible.
+    def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
+        """The sums over the rows; those of products with the scores only where no pull is given.
 
         Where rounding has left a variable beyond its bound, all variables are shortened by as little, which lowers no
         bound by more than that share of what is gained.
         """
-        facts, sizes = self.problem.facts, self.sizes
+        paid, pairs, facts = self.paid, [math.inf, math.inf], self.problem.facts
+        if pull is None:
+            paid, *pairs = score_sums(self.problem, self.w, alpha=alpha).tolist()
+        elif paid is None:
+            paid = float(score_sums(self.problem, self.w)[0])
+        sizes = dual_sizes(self.problem, alpha)
+        sums = paid, sizes.conjugates, pairs[0], sizes.gained, pairs[1]
         move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
         point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
-        return Bounds(facts, point, score_errors(facts.rows, self.w, 4.0 * UNIT), move)
+        return RowSums(sums, facts, point, score_errors(facts.rows, self.w, 4.0 * UNIT), move)
+
+    def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
+        """The sums, and the pull of the dual point."""
+        pull = dual_weights(self.problem, alpha)
+        return self.sums(alpha, pull), pull
 
 
 @responses_of.register(JointProblem)

@@ -34,7 +34,7 @@ from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, 
 from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import square
-from saddlesvm.problem.responses import Bounds, responses_of
+from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.problem.rounding import SLACK, UNIT, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import ClassBlock, block_rows
@@ -261,26 +261,22 @@ class Probabilities:
         t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
         gained, drift = t * gained, t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
         self.problem, self.w, self.scored, self.pull = problem, w, w, t * pull
-        self.found = found.paid, -gained, math.inf, gained, math.inf
+        sums = found.paid, -gained, math.inf, gained, math.inf
         sizes = PointSizes(0.0, 0.0, 0.0, 0.5 * t * kept * facts.rows.weight)
         errors = score_errors(facts.rows, w, facts.loss.share)
-        self.depends = Bounds(facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
+        self.found = RowSums(sums, facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
 
     def beside(self, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
         """No variables, whatever is given, and the pull of the probabilities' dual point."""
         return NO_DUALS, self.pull
 
-    def sums(self, alpha: Any, pull: np.ndarray | None) -> tuple[float, ...]:
+    def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows."""
         return self.found
 
-    def sums_and_pull(self, alpha: Any) -> tuple[tuple[float, ...], np.ndarray]:
+    def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
         """The sums over the rows, and the pull."""
         return self.found, self.pull
-
-    def bounds(self, alpha: Any, sums: tuple[float, ...]) -> Bounds:
-        """What rounding depends on."""
-        return self.depends
 
 
 @responses_of.register(MultinomialProblem)

@@ -46,10 +46,11 @@ from saddlesvm.problem.terms import Pointwise, box_of
 PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps below them where a top is trusted
 
 
-class Bounds(NamedTuple):
-    """What the bounds on the rounding of a certificate's sums depend on; see
-    :func:`~saddlesvm.problem.proven_sums.summed`."""
+class RowSums(NamedTuple):
+    """The sums over the rows of weights and a dual point, see :func:`~saddlesvm.problem.sums.loss_sums`, and what the
+    bounds on their rounding depend on; see :func:`~saddlesvm.problem.proven_sums.summed`."""
 
+    sums: tuple[float, ...]
     facts: Facts
     sizes: PointSizes
     errors: MarginErrors
@@ -86,17 +87,14 @@ class Responses(Protocol):
         It is the best multiple of the one that is given, or of that of the sub-gradients at the scores.
         """
 
-    def sums(self, alpha: Any, pull: np.ndarray | None) -> tuple[float, ...]:
-        """The sums over the rows of the weights and a dual point, see :func:`~saddlesvm.problem.sums.loss_sums`.
+    def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
+        """The sums over the rows of the weights and a dual point.
 
         Those of products with the scores may be infinite where the pull is given.
         """
 
-    def sums_and_pull(self, alpha: Any) -> tuple[tuple[float, ...], np.ndarray]:
+    def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
         """The same, with the pull of the dual point."""
-
-    def bounds(self, alpha: Any, sums: tuple[float, ...]) -> Bounds:
-        """What the rounding of these sums depends on."""
 
 
 class Subtracted(NamedTuple):
@@ -182,19 +180,19 @@ class Margins:
             factor = best_scale(self.problem, alpha, pull, terms=self.centred[0])
         return factor * alpha, factor * pull
 
-    def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> tuple[float, ...]:
+    def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; margins that are not at hand are not kept."""
         if self.z is None:
-            return tuple(sums_of_margins(self.problem, self.scored, alpha).tolist())
+            return self._accounted(alpha, tuple(sums_of_margins(self.problem, self.scored, alpha).tolist()))
         terms, added = self.centred
-        return tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
+        return self._accounted(alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha)))
 
-    def sums_and_pull(self, alpha: np.ndarray) -> tuple[tuple[float, ...], np.ndarray]:
+    def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums and the pull by one pass over the rows."""
         sums, pull = sums_and_pull(self.problem, self.scored, alpha)
-        return tuple(sums.tolist()), pull
+        return self._accounted(alpha, tuple(sums.tolist())), pull
 
-    def bounds(self, alpha: np.ndarray, sums: tuple[float, ...]) -> Bounds:
+    def _accounted(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
         """The sizes of the dual point, how far margins can be off, and the move to the sum that is asked for."""
         problem, kind, gone, (terms, added) = self.problem, self.problem.intercept, self.subtracted, self.centred
         given = problem.loss, terms.y, problem.norms, problem.weights, problem.members, alpha
@@ -210,7 +208,7 @@ class Margins:
             nothing = np.zeros(alpha.size)
             return float(loss_sums(terms, problem.members, self.margins(), added + move, nothing)[0])
 
-        return Bounds(facts, sizes, errors, move, around)
+        return RowSums(sums, facts, sizes, errors, move, around)
 
 
 def best_scale(
