@@ -85,7 +85,7 @@ class Record:
     @classmethod
     def of(cls, certificate: Certificate, **more: Any) -> Record:
         """The record of a certificate; `more` are its other fields."""
-        return cls(**{name: getattr(certificate, name) for name in FIGURES}, **more)
+        return cls(**dict(zip(FIGURES, FIGURES_OF(certificate), strict=True)), **more)
 
     @property
     def certificate(self) -> Certificate:
@@ -94,6 +94,7 @@ class Record:
 
 
 FIGURES = ("primal", "dual", "gap", "relative_gap", "form", "primal_rounding", "dual_rounding")
+FIGURES_OF = attrgetter(*FIGURES)
 LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
 COLUMNS = tuple(column.name for column in fields(Record) if column.name not in LEFT_OUT)
 VALUES = attrgetter(*COLUMNS)

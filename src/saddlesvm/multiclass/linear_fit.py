@@ -24,7 +24,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
-from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share, takes
+from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share
 from saddlesvm.multiclass.splits import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, csr_of, threads_each
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
@@ -39,7 +39,7 @@ from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
 from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.automatic.auto import Auto, small_phase
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads
@@ -376,9 +376,9 @@ class LinearFits(Fits):
             return [ClassSweep(every, self.begin, self.finished)]
         if (subs := self.small_classes()) is not None:
             problem = self.rows.problem(subs[0], self.loss, self.options)
-            if takes(problem):
+            if not problem.intercept.constrained and (phase := small_phase(problem)) is not None:
                 given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], self.keeps_duals
-                return [SmallClasses(subs, problem, *given)]
+                return [SmallClasses(subs, problem, phase, *given)]
         return self.in_turn(bundles_of(every, self.together, self.jobs))
 
     def small_classes(self) -> list[SubProblem] | None:

@@ -39,7 +39,7 @@ from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.automatic.auto import DENSE, SMALL, small_phase
+from saddlesvm.solvers.automatic.auto import SMALL
 from saddlesvm.solvers.small.dense import Small
 
 STEPS = 30  # of Newton's method; the fits of the problems themselves go on from there
@@ -252,11 +252,6 @@ EAGERNESS = 0.9  # share of the gap asked for that the steps come to
 MOST_STEPS = 100  # after which the classes that are left have a fit of their own
 
 
-def takes(problem: Problem) -> bool:
-    """Whether problems like this one, over the same rows, may be solved together."""
-    return small_phase(problem) is not None and not problem.intercept.constrained
-
-
 class SmallClasses(TogetherFirst):
     """A batch of problems, see the module.
 
@@ -265,7 +260,9 @@ class SmallClasses(TogetherFirst):
     subs : sequence of SubProblem
         All with all rows.
     problem : Problem
-        That of the first.
+        That of the first; its intercept is not free.
+    phase : {DENSE, INTERIOR}
+        Its solver.
     weights : ndarray of shape (n,), optional
         Those of the rows, before the factors of the classes.
     limits : Limits
@@ -279,13 +276,14 @@ class SmallClasses(TogetherFirst):
         self,
         subs: Sequence[SubProblem],
         problem: Problem,
+        phase: str,
         weights: np.ndarray | None,
         limits: Limits,
         rest: Callable[[list[int]], Batch[FitResult]],
         keeps_duals: bool,
     ) -> None:
         super().__init__(range(len(subs)), rest)
-        self.subs, self.problem, self.phase = subs, problem, small_phase(problem) or DENSE
+        self.subs, self.problem, self.phase = subs, problem, phase
         self.weights, self.limits, self.keeps_duals = weights, limits, keeps_duals
         self.begun = False
 
