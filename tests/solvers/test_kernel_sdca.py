@@ -1,4 +1,4 @@
-"""Stochastic dual coordinate ascent with a kernel: the paper's loop, the optimum of every machine, its former name."""
+"""Stochastic dual coordinate ascent with a kernel: the paper's loop, the optimum of every machine, its options."""
 
 from __future__ import annotations
 
@@ -86,11 +86,9 @@ def test_every_machine_takes_it(data, model):
     assert model.outcome_ is Outcome.CERTIFIED
 
 
-def test_its_former_options_lead_to_decomposition_with_a_warning(data):
-    with pytest.warns(FutureWarning, match="KernelDecomposition"):
-        assert KernelSDCA(working_set=64, shrinking=False) == KernelDecomposition(working_set=64, shrinking=False)
-    with pytest.warns(FutureWarning, match="kernel-decomposition"):
-        assert make_kernel_solver("kernel-sdca:block=16,working_set=64") == KernelDecomposition(16, 64)
+def test_its_options():
+    with pytest.raises(ValueError, match="no option 'working_set'"):
+        make_kernel_solver("kernel-sdca:block=16,working_set=64")
     assert make_kernel_solver("kernel-sdca:block=16") == KernelSDCA(16)
     assert pickle.loads(pickle.dumps(KernelSDCA(7))) == KernelSDCA(7)
     with pytest.raises(ValueError, match="sampling"):

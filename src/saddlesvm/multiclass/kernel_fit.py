@@ -28,7 +28,7 @@ from saddlesvm.rows.row_table import has_maker
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.stochastic import OF_DECOMPOSITION, KernelSDCA, warn_of_decomposition
+from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 from saddlesvm.solvers.register import parse_solver
 
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
@@ -49,11 +49,6 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     """
     if isinstance(solver, (KernelDecomposition, KernelSDCA, KernelPegasos)):
         return solver
-    if isinstance(solver, str):
-        name, _, options = solver.partition(":")
-        if name == KernelSDCA.name and any(option in options for option in OF_DECOMPOSITION):
-            warn_of_decomposition()
-            solver = f"{KernelDecomposition.name}:{options}"
     return parse_solver(solver, KERNEL_SOLVERS)
 
 

@@ -21,6 +21,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, nearest_feasible
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
+from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.allowed import one_of
@@ -85,7 +86,8 @@ class Iterate(NamedTuple):
 def visit_batches(
     terms: Pointwise, held: Held, draws: np.ndarray, size: int, t: int, scale: float, iterate: Iterate
 ) -> int:
-    """Batches of `size` draws from step t on, until one needs a row that is not held; the number of draws used."""
+    """Batches of `size` draws from step t on, until a draw needs a row that is not held; the number of draws before it,
+    of which whole batches are used."""
     table, slot = held
     bias, alpha, sums, late, harmonic = iterate
     pulls = np.empty(size)
@@ -96,7 +98,7 @@ def visit_batches(
             i = draws[start + k]
             pulls[k] = pull(terms, i, eta * sums[i] + offset)
             if pulls[k] != 0.0 and slot[i] < 0:
-                return start
+                return start + k
         for k in range(size):
             if pulls[k] != 0.0:
                 i = draws[start + k]
@@ -112,29 +114,10 @@ def visit_batches(
     return draws.size
 
 
-@allocating_kernel
-def rows_needed(
-    terms: Pointwise,
-    slot: np.ndarray,
-    draws: np.ndarray,
-    eta: float,
-    bias: np.ndarray,
-    sums: np.ndarray,
-    most: int,
-) -> np.ndarray:
-    """The first `most` distinct rows among the draws that violate the margin now and are not held."""
-    offset = bias[0] if bias.size else 0.0
-    wanted = np.zeros(slot.size, np.bool_)
-    rows = np.empty(most, np.int64)
-    count = 0
-    for i in draws:
-        if count == most:
-            break
-        if slot[i] < 0 and not wanted[i] and pull(terms, i, eta * sums[i] + offset) != 0.0:
-            wanted[i] = True
-            rows[count] = i
-            count += 1
-    return rows[:count]
+def first_missing(cache: RowCache, rows: np.ndarray, most: int) -> np.ndarray:
+    """The first `most` distinct of some rows that are not held."""
+    missing = rows[cache.slot[rows] < 0]
+    return missing[np.sort(np.unique(missing, return_index=True)[1])[:most]]
 
 
 @dataclass
@@ -279,18 +262,25 @@ class KernelPegasos(SolverBase):
                 scale,
                 Iterate(state.bias, state.alpha, state.sums, state.late, state.harmonic),
             )
-            state.steps += used // self.batch_size
-            state.rows_touched += used
-            draws = draws[used:]
+            batches, place = divmod(used, self.batch_size)
+            state.steps += batches
+            state.rows_touched += used - place
+            draws = draws[used - place :]
             if draws.size:
-                self.fetch_ahead(problem, state, draws, scale / (state.steps + 1))
+                self.fetch_ahead(problem, state, draws, place)
 
-    def fetch_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, eta: float) -> None:
-        """Hold the rows of the next batch, and of the draws after it that violate the margin as it is now."""
-        cache = state.cache
+    def fetch_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, place: int) -> None:
+        """Hold the rows of the next batch, and of the draws after it that violate the margin as it is now.
+
+        That of the draw at `place` is missing.
+        """
+        cache, pulls, eta = state.cache, np.empty(problem.n), self.scale(problem) / (state.steps + 1)
         held = cache.touch(np.unique(draws[: self.batch_size]))
         most = min(cache.capacity - held, max(self.block, self.batch_size))
-        cache.fetch(rows_needed(problem.terms, cache.slot, draws, eta, state.bias, state.sums, most))
+        offset = float(state.bias[0]) if state.bias.size else 0.0
+        dual_of_margins(problem.terms, problem.members, eta * state.sums, offset, pulls)
+        pulls[draws[place]] = np.inf  # whatever rounding says
+        cache.fetch(first_missing(cache, draws[pulls[draws] != 0.0], most))
 
     def scale(self, problem: KernelProblem) -> float:
         """``1 / (lambda k)`` for the mean over the rows that take part."""

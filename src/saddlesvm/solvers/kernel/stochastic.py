@@ -17,7 +17,6 @@ multi-agent convex optimization over networks", does.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -32,11 +31,8 @@ from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded, shuffle
 from saddlesvm.solvers.base import Budget, SolverBase
 from saddlesvm.solvers.kernel.ascent import TAU, falling, rising
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
-from saddlesvm.solvers.kernel.pegasos import Held, draw_rows
-from saddlesvm.solvers.kernel.state import KernelState, beginning, measure, measured, rebuilt
-
-OF_DECOMPOSITION = ("working_set", "shrinking")  # options that this solver's name had when it meant decomposition
+from saddlesvm.solvers.kernel.pegasos import Held, draw_rows, first_missing
+from saddlesvm.solvers.kernel.state import KernelState, beginning, measure, measured, movable, rebuilt, violates, wishes
 
 
 class Program(NamedTuple):
@@ -142,32 +138,6 @@ def visit_draws(program: Program, held: Held, draws: Draws, beta: np.ndarray, f:
     return draws.rows.size
 
 
-@allocating_kernel
-def rows_wanted(
-    program: Program, slot: np.ndarray, draws: Draws, beta: np.ndarray, f: np.ndarray, most: int
-) -> np.ndarray:
-    """The first `most` distinct rows that the draws would need as things are now, and that are not held."""
-    wanted = np.zeros(slot.size, np.bool_)
-    found = np.empty(most, np.int64)
-    count = 0
-    for k in range(draws.rows.size):
-        i = draws.rows[k]
-        j = draws.partners[k] if draws.partners.size else i
-        needed = (
-            trades(program, beta, f, i, j) or trades(program, beta, f, j, i)
-            if draws.partners.size
-            else moves(program, beta, f, i)
-        )
-        for row in (i, j):
-            if needed and count < most and slot[row] < 0 and not wanted[row]:
-                wanted[row] = True
-                found[count] = row
-                count += 1
-        if count == most:
-            break
-    return found[:count]
-
-
 @dataclass
 class KernelSDCAState(KernelState):
     """The state of a run of stochastic ascent; `order` and `position` are those of the epoch's permutation."""
@@ -194,8 +164,7 @@ class KernelSDCA(SolverBase):
 
     Notes
     -----
-    :class:`~saddlesvm.solvers.kernel.decomposition.KernelDecomposition` chooses its rows and is much faster. With its
-    options ``working_set`` and ``shrinking``, this name still gives that solver, with a FutureWarning.
+    :class:`~saddlesvm.solvers.kernel.decomposition.KernelDecomposition` chooses its rows and is much faster.
 
     Examples
     --------
@@ -213,13 +182,6 @@ class KernelSDCA(SolverBase):
 
     block: int = 64
     sampling: str = "permutation"
-
-    def __new__(cls, *values: Any, **options: Any) -> Any:
-        """The solver; block decomposition, with a warning, where an option of that is given."""
-        if any(option in options for option in OF_DECOMPOSITION):
-            warn_of_decomposition()
-            return KernelDecomposition(*values, **options)
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """The block is positive, the sampling is known."""
@@ -280,7 +242,7 @@ class KernelSDCA(SolverBase):
             held = cache.touch(np.unique(np.concatenate([draws.rows[:1], draws.partners[:1]])))
             # In a small cache half of the rows stay: they may be ones that were looked ahead for and are still to come.
             most = min(cache.capacity - held, max(2, min(self.block, cache.capacity // 2)))
-            cache.fetch(rows_wanted(program, cache.slot, draws, state.beta, state.f, most))
+            cache.fetch(first_missing(cache, rows_needed(problem, state, draws), most))
 
     def solution(self, problem: KernelProblem, state: KernelSDCAState) -> KernelPoint:
         """The last iterate, which is dual feasible."""
@@ -293,11 +255,14 @@ class KernelSDCA(SolverBase):
         return state
 
 
-def warn_of_decomposition() -> None:
-    """Say that the name has another meaning now."""
-    warnings.warn(
-        "KernelSDCA ('kernel-sdca') is stochastic now: working_set and shrinking are options of KernelDecomposition "
-        "('kernel-decomposition'), which is used here",
-        FutureWarning,
-        stacklevel=3,
-    )
+def rows_needed(problem: KernelProblem, state: KernelSDCAState, draws: Draws) -> np.ndarray:
+    """The rows that the draws would need as things are now, in their order: those of the first draw before all."""
+    i, j = draws
+    if not j.size:
+        return np.concatenate([i[:1], i[violates(problem, state)[i]]])
+    rise, fall = wishes(problem, state, problem.members)
+    rising, falling = movable(state)
+    up, down = np.where(rising, rise, -np.inf), np.where(falling, fall, np.inf)
+    trades = (i != j) & ((up[i] > down[j]) | (up[j] > down[i]))
+    trades[0] = True
+    return np.column_stack(draws)[trades].ravel()
