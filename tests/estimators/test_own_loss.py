@@ -21,7 +21,8 @@ from saddlesvm.data import DataError
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.losses import POSITIVE, Hinge, Pinball, make_loss
-from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelled, split_losses
+from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelled
+from saddlesvm.runtime.allowed import names_in
 from support import OWN_LOSSES, csr, matrix
 from support.own_losses import Expectile, SteepLogistic
 
@@ -108,7 +109,7 @@ def test_plain_losses_come_back(loss: Any) -> None:
 
 
 def test_lists_of_losses_keep_their_options() -> None:
-    assert split_losses("hinge, own:a=1,b=2,pinball:tau=0.5") == ["hinge", "own:a=1,b=2", "pinball:tau=0.5"]
+    assert names_in("hinge, own:a=1,b=2,pinball:tau=0.5") == ["hinge", "own:a=1,b=2", "pinball:tau=0.5"]
 
 
 @pytest.fixture

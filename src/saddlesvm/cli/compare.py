@@ -13,7 +13,8 @@ from saddlesvm.cli.console import command_line
 from saddlesvm.cli.reading import labels_of
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import check_names
-from saddlesvm.problem.losses import make_loss, split_losses, traits_of
+from saddlesvm.problem.losses import make_loss, traits_of
+from saddlesvm.runtime.allowed import names_in
 from saddlesvm.runtime.shown import shown
 
 # Options that are parameters of the same name.
@@ -24,7 +25,7 @@ OF_WATCH = "solver loss C lam gamma epochs rows seed positive"
 def compare(options: argparse.Namespace) -> int:
     """Compare, write report, trace and figures, and print the verdict."""
     check_places(options.report, options.figures)
-    losses = [loss_text(one) for one in split_losses(options.loss)] if options.loss else None
+    losses = [loss_text(one) for one in names_in(options.loss)] if options.loss else None
     task: Any = traits_of(make_loss(losses[0])).task if losses else "classification"
     asked: dict[str, Any] = {"label": options.label, "scale": options.scale, "task": task}
     table = read(options.data, **asked)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ast import literal_eval
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,7 +18,7 @@ from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.register import ENDS, GAP
-from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
+from saddlesvm.runtime.allowed import SHARE, STRENGTH, check, options_in
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.threads import part_of_a_search
 
@@ -138,20 +137,7 @@ def made_automatic(C: Any) -> AutomaticC | None:
     name, _, listed = C.partition(":")
     if name != "auto":
         raise ValueError(f"C must be a positive finite number, or 'auto'; got {C!r}")
-    options = dict(option.partition("=")[::2] for option in listed.split(",") if option)
-    known = [field.name for field in fields(AutomaticC)]
-    for option in options:
-        if option not in known:
-            raise ValueError(f"C='auto' has no option {option!r}; it has: {', '.join(known)}")
-    made: dict[str, Any] = {name: text if name == "rule" else _number(name, text) for name, text in options.items()}
-    return AutomaticC(**made)
-
-
-def _number(name: str, text: str) -> Any:
-    try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise ValueError(f"{name} of C='auto' must be a number; got {text!r}") from None
+    return AutomaticC(**options_in(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
 
 
 def choose_C(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from saddlesvm.estimators import HOMES
+from saddlesvm.runtime.lazy import origin_of
 
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
@@ -282,11 +283,6 @@ def register_estimator(
 def parameters_of(kind: Any) -> tuple[str, ...]:
     """The names of a constructor's parameters."""
     return tuple(inspect.signature(kind).parameters)
-
-
-def origin_of(kind: type) -> str:
-    """Module and name of a class."""
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def known() -> list[Entry]:

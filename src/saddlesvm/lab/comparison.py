@@ -17,8 +17,8 @@ from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.runs import Plan, as_list, cells, parse_contenders
 from saddlesvm.problem.kernel import check_kernel_loss
-from saddlesvm.problem.losses import Loss, is_loss, make_loss, split_losses
-from saddlesvm.runtime.allowed import STRENGTH, check
+from saddlesvm.problem.losses import Loss, is_loss, make_loss
+from saddlesvm.runtime.allowed import STRENGTH, check, names_in
 from saddlesvm.runtime.threads import interruptible
 
 LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
@@ -192,7 +192,7 @@ def _losses(losses: Any, default: str) -> list[Any]:
     if losses is None:
         return [default]
     if isinstance(losses, str):
-        return split_losses(losses)
+        return names_in(losses)
     return [losses] if is_loss(losses) else list(losses)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,15 +21,14 @@ from saddlesvm.fit.trace import Record
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.machine import LabProgress
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
-from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS, make_kernel_solver
+from saddlesvm.multiclass.kernel_fit import make_kernel_solver
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.losses import Loss, loss_name, spelled
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers import SOLVERS, make_solver
-from saddlesvm.solvers.base import Budget, SolverBase
-
-WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+from saddlesvm.runtime.allowed import names_in
+from saddlesvm.solvers import make_solver
+from saddlesvm.solvers.base import Budget
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,9 @@ def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = Fals
     """
     given = [solvers] if isinstance(solvers, str) or not isinstance(solvers, Iterable) else list(solvers)
     found: list[Contender] = []
+    made = make_kernel_solver if kernels else make_solver
     for one in given:
-        among = KERNEL_SOLVERS if kernels else SOLVERS
-        checked = make_kernel_solver if kernels else make_solver
-        made = [parse(text, among) for text in split(one)] if isinstance(one, str) else [checked(one)]
-        found += [Contender(solver, options_of(solver)) for solver in made]
+        found += [contender(made(named)) for named in (names_in(one) if isinstance(one, str) else [one])]
     if not found:
         raise ValueError("no solver is named; give at least one")
     labels = [contender.label for contender in found]
@@ -90,49 +87,9 @@ def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = Fals
     return found
 
 
-def split(text: str) -> list[str]:
-    """The solvers of a comma-separated list, each with its own options."""
-    parts: list[str] = []
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        if "=" in part and ":" not in part and parts:
-            parts[-1] += f",{part}"
-        else:
-            parts.append(part)
-    return parts
-
-
-def parse(text: str, among: Mapping[str, type[Any]] = SOLVERS) -> SolverBase:
-    """A solver from ``name`` or ``name:option=value,option=value``.
-
-    Raises
-    ------
-    ValueError
-        The name or an option is unknown, or a value is out of range.
-    """
-    name, _, tail = text.partition(":")
-    if name not in among:
-        raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}")
-    kind = among[name]
-    allowed = {option.name for option in dataclasses.fields(kind)}
-    options: dict[str, Any] = {}
-    for pair in filter(None, tail.split(",")):
-        option, equals, given = pair.partition("=")
-        if not equals or option not in allowed:
-            raise ValueError(f"the solver {name!r} has no option {option!r}; it has {', '.join(sorted(allowed))}")
-        options[option] = plain_value(given)
-    return kind(**options)
-
-
-def plain_value(text: str) -> Any:
-    """A number, true, false, none, or the text itself."""
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def contender(solver: Any) -> Contender:
+    """A solver object as a contender."""
+    return Contender(solver, options_of(solver))
 
 
 def options_of(solver: Any) -> str:

@@ -23,7 +23,7 @@ from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.report import embedded, page_part, words
-from saddlesvm.lab.runs import Contender, options_of, parse
+from saddlesvm.lab.runs import Contender, contender
 from saddlesvm.lab.step_record import (
     OPTIMAL,
     Plane,
@@ -42,7 +42,7 @@ from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.rows.kernels import Kernel, resolve_gamma
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.allowed import check
-from saddlesvm.solvers import Pegasos
+from saddlesvm.solvers import Pegasos, parse_solver
 from saddlesvm.solvers.crammer_singer import CrammerSinger, JointAscent
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
@@ -377,7 +377,7 @@ def watch(
         else:
             plane = linear_plane(data, made, strength, intercept, rows, seed)
     scene = _scene(kind, plane, contenders, epochs, seed)
-    versus = " against ".join(contender.label for contender in contenders)
+    versus = " against ".join(one.label for one in contenders)
     return Watch(f"{versus} on {name}", scene, command)
 
 
@@ -392,8 +392,7 @@ def _contender(given: Any) -> Contender:
     name = given.partition(":")[0] if isinstance(given, str) else getattr(given, "name", type(given).__name__)
     if name not in WATCHED:
         raise ValueError(f"the step view cannot show {name}: use one of {', '.join(WATCHED)}")
-    solver = parse(given, WATCHED) if isinstance(given, str) else given
-    return Contender(solver, options_of(solver))
+    return contender(parse_solver(given, WATCHED) if isinstance(given, str) else given)
 
 
 def _kind(contenders: list[Contender]) -> str:
@@ -418,10 +417,10 @@ def _scene(kind: str, plane: Plane, contenders: list[Contender], epochs: float, 
     """The contents of the page, as plain data."""
     problem, recorder = plane.problem, RECORDERS[kind]
     runs = []
-    for contender in contenders:
-        frames = recorder(plane, recorder.shown(contender.solver), seed).run(epochs)
+    for one in contenders:
+        frames = recorder(plane, recorder.shown(one.solver), seed).run(epochs)
         largest = max((value for frame in frames for value in map(abs, frame["b"][1::2])), default=LARGEST_B)
-        run = {"label": contender.label, "kind": contender.name, "frames": frames}
+        run = {"label": one.label, "kind": one.name, "frames": frames}
         runs.append(run | {"largest": max(LARGEST_B, float(f"{largest:.4g}"))})
     radii = [one.solver.radius(problem) for one in contenders if isinstance(one.solver, Pegasos)]
     ball = next((radius for radius in radii if math.isfinite(radius)), None)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.compiled import mark_source, operation, python_class
+from saddlesvm.runtime.lazy import origin_of
 from saddlesvm.runtime.option_names import LOSS_ALIASES
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def register(
 
     def declare(kind: Kind) -> Kind:
         _check_class(kind, options or {})
-        origin = f"{kind.__module__}:{kind.__qualname__}"
+        origin = origin_of(kind)
         former = LOSSES.get(name) or LOSSES.get(ALIASES.get(name, ""))
         if former is not None and traits_of(former).origin != origin:
             raise ValueError(f"a loss named {name!r} exists already, {traits_of(former).origin}: choose another name")

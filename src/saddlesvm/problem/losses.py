@@ -37,7 +37,7 @@ from saddlesvm.problem.residual_losses import (  # noqa: F401 (registers them)
     Squared,
     SquaredEpsilonInsensitive,
 )
-from saddlesvm.runtime.allowed import check
+from saddlesvm.runtime.allowed import check, options_in
 
 
 class UnregisteredLoss(LookupError):
@@ -71,28 +71,10 @@ def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
     """
     name, _, listed = text.partition(":")
     kind = LOSSES.get(ALIASES.get(name, name))
-    return kind, read_options(kind, listed) if kind is not None and listed else {}
-
-
-def read_options(kind: type, listed: str) -> dict[str, Any]:
-    """The options of ``"option=value,option=value"``; a value that is no number is left as it is.
-
-    Raises
-    ------
-    ValueError
-        The loss has no such option.
-    """
+    if kind is None:
+        return None, {}
     traits = traits_of(kind)
-    found: dict[str, Any] = {}
-    for option, equals, text in (one.partition("=") for one in listed.split(",") if one):
-        if option not in traits.options or not equals:
-            known = ", ".join(traits.options) or "none"
-            raise ValueError(f"the loss {traits.name!r} has no option {option!r}; it has: {known}")
-        try:
-            found[option] = float(text)
-        except ValueError:
-            found[option] = text
-    return found
+    return kind, options_in(listed, traits.options, f"the loss {traits.name!r}")
 
 
 def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
@@ -145,17 +127,6 @@ def spelled(loss: Loss) -> str:
     options: dict[str, float] = loss._asdict()  # type: ignore[attr-defined]
     parts = [f"{option}={value:.12g}" for option, value in options.items() if value != kind._field_defaults.get(option)]
     return f"{loss_name(loss)}:{','.join(parts)}" if parts else loss_name(loss)
-
-
-def split_losses(text: str) -> list[str]:
-    """The losses of a list with commas, some of which stand between the options of one: ``"hinge,own:a=1,b=2"``."""
-    found: list[str] = []
-    for part in (one.strip() for one in text.split(",")):
-        if found and "=" in part and ":" not in part:
-            found[-1] += f",{part}"
-        else:
-            found.append(part)
-    return found
 
 
 def plain_loss(loss: Any) -> Any:

@@ -1,9 +1,11 @@
-"""The kinds of values that options allow: each kind is defined once, and one function writes the message."""
+"""The kinds of values that options allow: each kind is defined once, and one function writes the message; and options
+that are given as text.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from saddlesvm.runtime.option_names import KEPT
 WHOLE = (int, np.integer)
 NUMBER = (*WHOLE, float, np.floating)
 MOST_BITS = 1023  # of a whole number that a float surely holds
+WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}  # values of options that are given as text
 LEAST, MOST = 1e-200, 1e200  # of C and of lambda: one is 1 / n times the inverse of the other, and objectives are sums
 
 
@@ -33,6 +36,44 @@ def one_of(option: str, given: Any, values: tuple[Any, ...]) -> None:
     """Raise ValueError unless `given` is one of some values."""
     if given not in values:
         raise ValueError(f"{option} must be one of {', '.join(map(repr, values))}; got {given!r}")
+
+
+def options_in(text: str, known: Collection[str], whose: str) -> dict[str, Any]:
+    """The options of ``"option=value,option=value"``: values are numbers, true, false or none; else text.
+
+    Raises
+    ------
+    ValueError
+        An option is none of those `known`; the message begins with `whose` they are.
+    """
+    found: dict[str, Any] = {}
+    for option, equals, value in (one.partition("=") for one in text.split(",") if one):
+        if option not in known or not equals:
+            raise ValueError(f"{whose} has no option {option!r}; it has: {', '.join(known) or 'none'}")
+        found[option] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def names_in(text: str) -> list[str]:
+    """The names of a list with commas, each with its own options: ``"hinge,own:a=1,b=2"`` are two."""
+    found: list[str] = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        if found and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
 
 
 def _written(given: Any) -> str:

@@ -37,6 +37,11 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
     return get, names
 
 
+def origin_of(kind: Any) -> str:
+    """Module and name of a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
 class Later:
     """A function that is imported when it is first called.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
+from saddlesvm.runtime.allowed import options_in
+from saddlesvm.runtime.lazy import origin_of
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
@@ -64,11 +65,6 @@ def register_solver(kind: Kind) -> Kind:
     return kind
 
 
-def origin_of(kind: Any) -> str:
-    """Module and name of a class."""
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
 def make_solver(solver: str | SolverBase) -> Any:
     """A solver object from its name (``"pegasos"``), from name and options (``"pegasos:batch_size=64"``), or itself.
 
@@ -97,19 +93,5 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
         raise ValueError(f"solver={name!r} is for rows on a cluster: give a Dask array or DataFrame as X")
     if name not in among:
         raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
-    if not listed:
-        return among[name]()
-    options = [option.partition("=") for option in listed.split(",") if option]
     known = [field.name for field in fields(among[name])]
-    for option, equals, _ in options:
-        if option not in known or not equals:
-            raise ValueError(f"the solver {name!r} has no option {option!r}; it has: {', '.join(known) or 'none'}")
-    return among[name](**{option: _literal(text) for option, _, text in options})
-
-
-def _literal(text: str) -> Any:
-    """A number, True, False or None; anything else is the text itself."""
-    try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+    return among[name](**options_in(listed, known, f"the solver {name!r}"))

@@ -22,7 +22,7 @@ from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
 from saddlesvm.lab.machine import blood_cells, in_threads
 from saddlesvm.lab.report import Prose, Switch, Table
-from saddlesvm.lab.runs import Contender, Plan, hinge_objective, iterates, options_of, run_solver
+from saddlesvm.lab.runs import Plan, contender, hinge_objective, iterates, options_of, run_solver
 from saddlesvm.lab.tidy import closing_chart, curve_chart
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers import DCD, SDCA, Auto, Pegasos
@@ -101,7 +101,7 @@ class BloodCells(Experiment):
         entrants = [SDCA(), SDCA(start="sgd"), LAST, Pegasos(batch_size=100)]
         every = 0.5 if data is self.components else 1.0
         plan = Plan(
-            contenders=[Contender(solver, options_of(solver)) for solver in entrants],
+            contenders=list(map(contender, entrants)),
             peers=[],
             losses=[Hinge()],
             C=[],

@@ -22,7 +22,7 @@ from saddlesvm.lab.machine import in_threads
 from saddlesvm.lab.report import Table
 from saddlesvm.lab.runs import Contender, hinge_objective, iterates, parse_contenders
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.solvers import DCD
+from saddlesvm.solvers import DCD, Pegasos
 
 SOLVERS = "pegasos,pegasos:batch_size=16,sdca:sampling=replacement,sdca:start=sgd,dcd,newton:warm_up=0"
 STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver's name
@@ -147,8 +147,7 @@ class Rates(Experiment):
         place = int(np.argmin(np.abs(np.array(ACCURACIES) - EPS)))
         visits = []
         for size in BATCHES:
-            (contender,) = parse_contenders(f"pegasos:batch_size={size}")
-            runs = [self._work(contender.solver, self.lam, self.n, seed)[place] for seed in range(self.repeats)]
+            runs = [self._work(Pegasos(batch_size=size), self.lam, self.n, seed)[place] for seed in range(self.repeats)]
             visits.append(float(np.median(runs)))
         sizes, rows = np.array(BATCHES, dtype=float), np.array(visits)
         iterations = rows / sizes
