@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.leave_one_out import LeaveOneOut as LeaveOneOut, leave_one_out as leave_one_out
     from saddlesvm.estimators.linear import LinearSVR as LinearSVR
     from saddlesvm.estimators.linear_svc import LinearSVC as LinearSVC
-    from saddlesvm.estimators.path import RegularizationPath as RegularizationPath
-    from saddlesvm.estimators.path_grid import C_max as C_max
+    from saddlesvm.estimators.path import C_max as C_max, RegularizationPath as RegularizationPath
     from saddlesvm.estimators.persistence import load as load, save as save, save_liblinear as save_liblinear
     from saddlesvm.estimators.register import register_estimator as register_estimator
     from saddlesvm.estimators.svc import SVC as SVC, NuSVC as NuSVC
@@ -56,8 +55,7 @@ NAMES = {
     "saddlesvm.estimators.leave_one_out": "LeaveOneOut leave_one_out",
     "saddlesvm.estimators.linear": "LinearSVR",
     "saddlesvm.estimators.linear_svc": "LinearSVC",
-    "saddlesvm.estimators.path": "RegularizationPath",
-    "saddlesvm.estimators.path_grid": "C_max",
+    "saddlesvm.estimators.path": "C_max RegularizationPath",
     "saddlesvm.estimators.persistence": "load save save_liblinear",
     "saddlesvm.estimators.register": "register_estimator",
     "saddlesvm.estimators.svc": "NuSVC SVC",

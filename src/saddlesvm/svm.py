@@ -2,7 +2,7 @@
 
 from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_svc import LinearSVC
-from saddlesvm.estimators.path_grid import l1_min_c
+from saddlesvm.estimators.path import l1_min_c
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 

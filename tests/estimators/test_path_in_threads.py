@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
-from saddlesvm.estimators import path_grid
-from saddlesvm.estimators.path_grid import threads_over
+from saddlesvm.estimators import path as paths
+from saddlesvm.estimators.path import threads_over
 
 CS = np.array([0.01, 0.1, 1.0, 10.0])
 
 
 @pytest.fixture(autouse=True)
 def small_fits_go_side_by_side(monkeypatch):
-    monkeypatch.setattr(path_grid, "PASSES", 1e6)
+    monkeypatch.setattr(paths, "PASSES", 1e6)
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,13 @@ def test_regression(rows):
 
 
 def test_a_point_is_handed_over_before_the_fit_ends(rows, monkeypatch):
-    early, end = [], path_grid.HandOver.end
+    early, end = [], paths.HandOver.end
 
     def noted(self, model):
         early.append(self.ready.is_set())
         end(self, model)
 
-    monkeypatch.setattr(path_grid.HandOver, "end", noted)
+    monkeypatch.setattr(paths.HandOver, "end", noted)
     path(rows, 2, loss="hinge", solver="dcd", tol=1e-8)
     assert any(early)
 

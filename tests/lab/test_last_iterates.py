@@ -13,7 +13,7 @@ pytest.importorskip("plotly")
 
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.experiments import pegasos_fashion as fashion
-from saddlesvm.lab.experiments.dcd_setting import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
+from saddlesvm.lab.experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
 from saddlesvm.lab.experiments.pegasos_bound import LAMBDAS, PegasosBound, gaussian
 from saddlesvm.lab.experiments.pegasos_fashion import RunAccuracies, pair, strength_table, wavering_table
 from saddlesvm.lab.experiments.reproduction import Options

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.cli import NOT_CERTIFIED, OK
+from saddlesvm.cli import NOT_CERTIFIED, OK, reading
 from saddlesvm.cli.asked import make_estimator, task_of
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, show
-from saddlesvm.cli.reading import check_classes, check_features, labels_of, read_table
-from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, read_encoded
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.blocks import check_names, dropped_positions, label_position
 from saddlesvm.data.errors import atomic_write
@@ -28,8 +26,7 @@ from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.audit import Audit, audit
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import leave_one_out
-from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for
-from saddlesvm.estimators.path_grid import takes_features
+from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.persistence import behind_scaler, parted
 from saddlesvm.estimators.proofs import verified
@@ -40,9 +37,9 @@ SUSPECTS_SHOWN = 20  # suspects that are printed; all of them with --json
 
 def audited(options: argparse.Namespace) -> int:
     """Fit, audit, and print or draw what was found."""
-    table = read_table(options, options.data)
-    check_classes(table)
-    y = labels_of(table)
+    table = reading.read_table(options, options.data)
+    reading.check_classes(table)
+    y = reading.labels_of(table)
     groups = None if options.groups is None else read_groups(options.groups, table.n_rows)
     model: Any = make_estimator(options, y).fit(table.X, y, table.sample_weight)
     if table.feature_names:
@@ -127,7 +124,7 @@ def prove(options: argparse.Namespace) -> int:
     model, table = linear_model(options)
     if options.scale != 1.0:
         raise DataError(f"{options.model}: prove takes no --scale, as the checker reads the file: scale its numbers")
-    found = model.proof(table.X, labels_of(table), table.sample_weight, read=how_read(options, table))
+    found = model.proof(table.X, reading.labels_of(table), table.sample_weight, read=how_read(options, table))
     text = json.dumps(found, indent=1)
     with atomic_write(options.output) as file:
         file.write(text.encode())
@@ -151,15 +148,15 @@ def training_table(options: argparse.Namespace, model: Any) -> Table:
     """The data that a model was trained on."""
     entry = register.entry_of(model)
     task = "regression" if entry is not None and entry.task == "regression" else None
-    table = read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
-    check_features(model, options.model, table)
+    table = reading.read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
+    reading.check_features(model, options.model, table)
     return table
 
 
 def forget(options: argparse.Namespace) -> int:
     """``saddlesvm forget``: write the model of the data without some rows."""
     model, table = linear_model(options)
-    model.forget(options.rows, table.X, labels_of(table), table.sample_weight)
+    model.forget(options.rows, table.X, reading.labels_of(table), table.sample_weight)
     persistence.save(model, options.output, model.notes_)
     worth = {"relative gap": model.certificate_.relative_gap, "outcome": str(model.outcome_)}
     worth |= {"digest": getattr(model, "digest_", None), "log": model.log_.tolist()[-1]}
@@ -194,9 +191,9 @@ def verify(options: argparse.Namespace) -> int:
         based = bool(how["zero_based"]) if "zero_based" in how else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DataError(f"{options.proof}: is not a proof of this package: {type(error).__name__}: {error}") from None
-    table = read_table(options, options.data, width, task, based)
+    table = reading.read_table(options, options.data, width, task, based)
     try:
-        said = verified(proof, table.X, labels_of(table))
+        said = verified(proof, table.X, reading.labels_of(table))
     except ValueError as error:
         show({"verified": {"refused": str(error)}}, options.json)
         return NOT_CERTIFIED
@@ -214,17 +211,17 @@ def traced(options: argparse.Namespace) -> int:
             "path fits no probabilities: use train --C auto --probability, which chooses C along such a path"
         )
     task = task_of(options)
-    table = read_table(options, options.data, task=task)
-    y = labels_of(table)
-    encoder = fitted_to(table) if table.encoder is not None else None
-    table = table if encoder is None else encoded(encoder, table)
+    table = reading.read_table(options, options.data, task=task)
+    y = reading.labels_of(table)
+    encoder = reading.fitted_to(table) if table.encoder is not None else None
+    table = table if encoder is None else reading.encoded(encoder, table)
     held_out = None
     if options.validation and encoder is not None:
-        held_out = read_encoded(encoder, options, options.validation, table.label_name, task)
+        held_out = reading.read_encoded(encoder, options, options.validation, table.label_name, task)
     elif options.validation:
-        held_out = read_table(options, options.validation, table.n_features, task, table.zero_based)
+        held_out = reading.read_table(options, options.validation, table.n_features, task, table.zero_based)
     if held_out is not None:
-        labels_of(held_out)
+        reading.labels_of(held_out)
         check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
     path = path_asked_for(options, table, y)
     scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
@@ -238,7 +235,7 @@ def traced(options: argparse.Namespace) -> int:
     if options.model:
         model = path.model(path.Cs[-1] if chosen is None else chosen)
         notes = {"trained on": str(table.source), "rows": table.n_rows}
-        notes |= {} if encoder is None else {LABEL: table.label_name}
+        notes |= {} if encoder is None else {reading.LABEL: table.label_name}
         persistence.save(behind_scaler(model, encoder), options.model, notes)
         facts["path"]["model written to"] = options.model
     if options.report:
@@ -279,10 +276,10 @@ def errors_along(
     scores: Scores = {}
     if held_out is not None:
         grid = path.grid()
-        scores["validation"] = (grid, 1.0 - path.score(held_out.X, labels_of(held_out), grid))
+        scores["validation"] = (grid, 1.0 - path.score(held_out.X, reading.labels_of(held_out), grid))
     if estimated:
         grid = path.grid(13)
-        found = [leave_one_out(path.model(C), table.X, labels_of(table), table.sample_weight) for C in grid]
+        found = [leave_one_out(path.model(C), table.X, reading.labels_of(table), table.sample_weight) for C in grid]
         errors = np.array([one.error if one.trusted else np.nan for one in found])
         if np.isfinite(errors).any():
             scores["leave-one-out (estimated)"] = (grid[np.isfinite(errors)], errors[np.isfinite(errors)])

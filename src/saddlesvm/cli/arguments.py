@@ -37,18 +37,21 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def reader(needed: str, fine: Callable[[Any], bool] = lambda _: True) -> Callable[[Any], Callable[[str], Any]]:
-    """Let a reader of a text raise argparse's error, which says what is `needed`, where it cannot read the text or what
-    it returns is not `fine`."""
+def reader(
+    needed: str = "", fine: Callable[[Any], bool] = lambda _: True
+) -> Callable[[Callable[[str], Value]], Callable[[str], Value]]:
+    """Let a reader of a text raise argparse's error where it cannot read the text, or what it returns is not `fine`: the
+    error says what is `needed`, or else what the reader says."""
 
     def declare(read: Callable[[str], Value]) -> Callable[[str], Value]:
         def value(text: str) -> Value:
+            with_reason = f"{text!r}: {needed}"
             try:
                 found = read(text)
-            except (ValueError, KeyError):
-                found = None
-            if found is None or not fine(found):
-                raise argparse.ArgumentTypeError(f"{text!r}: {needed}")
+            except (ValueError, KeyError) as error:
+                raise argparse.ArgumentTypeError(with_reason if needed else str(error)) from None
+            if not fine(found):
+                raise argparse.ArgumentTypeError(with_reason)
             return found
 
         return value
@@ -177,19 +180,6 @@ is_loss = Later("saddlesvm.problem.loss:is_loss")
 loss_name = Later("saddlesvm.problem.loss:loss_name")
 
 
-def for_argparse(read: Callable[[str], str]) -> Callable[[str], str]:
-    """A reader of an argument whose errors are argparse's own."""
-
-    @functools.wraps(read)
-    def said(text: str) -> str:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return said
-
-
 def imported(module: str, name: str) -> Any:
     """The object `name` of a module, or None; the module may stand in the folder where the command was started.
 
@@ -232,7 +222,7 @@ def loss_text(text: str) -> str:
     return text
 
 
-@for_argparse
+@reader()
 def loss_argument(text: str) -> str:
     """:func:`loss_text` for argparse; names are judged without loading anything."""
     name, colon, _ = text.partition(":")
@@ -243,7 +233,7 @@ def loss_argument(text: str) -> str:
     return loss_text(text)
 
 
-@for_argparse
+@reader()
 def solver_text(text: str) -> str:
     """The name and options of the solver that `text` means."""
     module, own, options = own_class(text)
@@ -265,7 +255,7 @@ def known_estimators() -> list[KnownEstimator]:
     return [*package_estimators(), *others]
 
 
-@for_argparse
+@reader()
 def estimator_text(text: str) -> str:
     """The name of the registered estimator that `text` means."""
     if text in HOMES:

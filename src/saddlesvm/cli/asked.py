@@ -340,7 +340,7 @@ def check_asked(options: argparse.Namespace, entry: register.Entry) -> None:
     if options.cv is not None and entry.task != "classification":
         raise DataError("--cv on a cluster needs classification")
     if isinstance(options.data, list):
-        check_stores_asked(options, options.data, validation=None)
+        check_stores_asked(options, options.data, "validation")
 
 
 def fit_on_cluster(

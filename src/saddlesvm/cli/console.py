@@ -123,5 +123,5 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 def named(options: argparse.Namespace, kind: str) -> list[str]:
     """The paths in those options that are of a kind: reads, models or writes."""
-    given = [getattr(options, name) for name in getattr(options, kind, ())]
+    given = [getattr(options, name) for name in getattr(options, kind)]
     return [path for one in given if one for path in ([one] if isinstance(one, str) else one)]

@@ -89,8 +89,8 @@ def show(facts: Facts, as_json: bool) -> None:
 
 
 @contextmanager
-def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any] | None]:
-    """Draw the progress of some work on standard error, if that is a terminal.
+def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any]]:
+    """Draw the progress of some work on standard error, if that is a terminal, and unless it is done at once.
 
     Parameters
     ----------
@@ -101,35 +101,23 @@ def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], A
 
     Yields
     ------
-    callable or None
-        Call it with the share that is done, from 0 to 1; None where nothing is drawn.
+    callable
+        Call it with the share that is done, from 0 to 1.
     """
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    bar = _ShareBar(what)
+    began, bar, drawn = time.monotonic(), None, not quiet and sys.stderr.isatty()
+
+    def advance(share: float) -> None:
+        nonlocal bar
+        if drawn and bar is None and time.monotonic() - began > PATIENCE:
+            bar = Bar("words bar elapsed remaining", shown(what))
+        if bar is not None:
+            bar.show(completed=share)
+
     try:
-        yield bar.advance
+        yield advance
     finally:
-        bar.stop()
-
-
-class _ShareBar:
-    def __init__(self, what: str) -> None:
-        self.what, self.began = what, time.monotonic()
-        self.bar: Bar | None = None
-
-    def advance(self, share: float) -> None:
-        """Draw the share, unless the work began only just now."""
-        if self.bar is None and time.monotonic() - self.began > PATIENCE:
-            self.bar = Bar("words bar elapsed remaining", shown(self.what))
-        if self.bar is not None:
-            self.bar.show(completed=share)
-
-    def stop(self) -> None:
-        """Take the bar away."""
-        if self.bar is not None:
-            self.bar.stop()
+        if bar is not None:
+            bar.stop()
 
 
 def described(table: Table) -> dict[str, Any]:

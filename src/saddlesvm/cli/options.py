@@ -12,23 +12,15 @@ from saddlesvm.cli import arguments as kinds
 from saddlesvm.data.errors import BUNDLED
 from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.lab.experiments import HOMES
-from saddlesvm.runtime.option_names import (
-    DTYPES,
-    INTERCEPTS,
-    KEPT,
-    KERNEL_NAMES,
-    LAYOUTS,
-    MISSING_VALUES,
-    USUAL_LAYOUTS,
-    USUAL_LOSSES,
-    MultiClass,
-    PenaltyName,
-)
+from saddlesvm.runtime import option_names as names
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
 YES: Option = {"action": "store_true"}
 OF_TARGETS = ", ".join(kinds.REGRESSION_LOSSES)
-USUAL_FIRST = (f"{USUAL_LOSSES[0]} (default)", *(one for one in kinds.CLASSIFICATION_LOSSES if one != USUAL_LOSSES[0]))
+USUAL_FIRST = (
+    f"{names.USUAL_LOSSES[0]} (default)",
+    *(one for one in kinds.CLASSIFICATION_LOSSES if one != names.USUAL_LOSSES[0]),
+)
 
 
 def option(text: str, **how: Any) -> Option:
@@ -41,7 +33,7 @@ def with_default(text: str, default: Any) -> str:
     return text.replace("{default}", f"{default:g}" if isinstance(default, (int, float)) else str(default))
 
 
-COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
+COMPUTED = [name for name in names.KERNEL_NAMES if name != "precomputed"]
 FLAGS = {"lam": ("--lambda",), "proven_gap": ("--gap",), "peers": ("--with",), "output": ("-o", "--output")}
 OPTIONS: dict[str, Option] = {
     "data": option(
@@ -70,7 +62,7 @@ OPTIONS: dict[str, Option] = {
     "cache": option("keep what was read in DATA.store for the next run", **YES),
     "missing": option(
         "missing values: an error (default), drop their rows, or fill in the column's mean or median",
-        choices=MISSING_VALUES, default="error",
+        choices=names.MISSING_VALUES, default="error",
     ),
     "standardize": option(
         "bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model", **YES
@@ -102,7 +94,7 @@ OPTIONS: dict[str, Option] = {
     "multi_class": option("ovr (default), ovo, crammer_singer, multinomial or top_k", metavar="WAY"),
     "top_k": option("classes that may rank before the right one, with --multi-class top_k; {default} by default"),
     "intercept": option(
-        "penalised like the weights (default), exactly unpenalised (free), or none", choices=INTERCEPTS
+        "penalised like the weights (default), exactly unpenalised (free), or none", choices=names.INTERCEPTS
     ),
     "intercept_scaling": option("value of the constant feature of a penalised intercept; 1 by default", type=float),
     "epsilon": option(
@@ -115,7 +107,7 @@ OPTIONS: dict[str, Option] = {
         type=kinds.estimator_text,
     ),
     # kernels
-    "kernel": option("kernel of --estimator SVC, SVR, ...; rbf by default", metavar="NAME", choices=KERNEL_NAMES),
+    "kernel": option("kernel of --estimator SVC, SVR, ...; rbf by default", metavar="NAME", choices=names.KERNEL_NAMES),
     "gamma": option("of the kernel: scale (default), auto, a number, or several (0.1,1)", type=kinds.numbers_or_name),
     "degree": option("of the polynomial kernel; {default} by default"),
     "coef0": option("constant of the polynomial and sigmoid kernels; {default} by default"),
@@ -151,7 +143,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "max_iter": option("epochs at most; no limit by default", type=int, metavar="EPOCHS"),
     "max_time": option("seconds at most; no limit by default", type=float, metavar="SECONDS"),
-    "keep": option("the best certified model (default), or the solver's last point", choices=KEPT),
+    "keep": option("the best certified model (default), or the solver's last point", choices=names.KEPT),
     "canonical": option(
         "round the exact optimum's weights to so many bits, proven: the same for any solver and machine",
         type=int, metavar="BITS",
@@ -393,7 +385,7 @@ COMMANDS = {
                 "what happens to missing values: an error, or their rows are left out, or they are filled in with the "
                 "mean of their column, which takes a second pass; models trained on the store do the same when they "
                 "predict",
-                choices=MISSING_VALUES[:-1],
+                choices=names.MISSING_VALUES[:-1],
             ),
         },
     ),
@@ -480,14 +472,14 @@ COMMANDS = {
         "loss layout dtype intercept multi_class penalty kernel n_jobs",
         ("warmup", "warmup --loss hinge,logistic --layout csr --dtype float32"),
         {
-            "loss": option(f"one or more, by commas; {', '.join(USUAL_LOSSES)} by default", type=str),
+            "loss": option(f"one or more, by commas; {', '.join(names.USUAL_LOSSES)} by default", type=str),
             "layout": option(
-                f"of {', '.join(LAYOUTS)}; {' and '.join(USUAL_LAYOUTS)} by default", default=",".join(USUAL_LAYOUTS)
+                f"of {', '.join(names.LAYOUTS)}; {{default}} by default", default=",".join(names.USUAL_LAYOUTS)
             ),
-            "dtype": option(f"of {', '.join(DTYPES)}; {{default}} by default", default="float64"),
+            "dtype": option(f"of {', '.join(names.DTYPES)}; {{default}} by default", default="float64"),
             "intercept": {"default": "regularized"},
-            "multi_class": option("of several classes", choices=get_args(MultiClass), metavar=None),
-            "penalty": option("of the weights", choices=get_args(PenaltyName)),
+            "multi_class": option("of several classes", choices=get_args(names.MultiClass), metavar=None),
+            "penalty": option("of the weights", choices=get_args(names.PenaltyName)),
             "kernel": option("of SVC, SVR", choices=COMPUTED, metavar=None),
             "n_jobs": option("2 or more: also what threads within a fit need"),
         },

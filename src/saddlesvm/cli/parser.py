@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, *given: Any, **named: Any) -> Any:
         """As argparse; the error about further names after the data says how several files are given."""
         options, left = self.parse_known_args(*given, **named)
-        if left and hasattr(options, "data") and not any(word.startswith("-") for word in left):
+        if left and options.data is not None and not any(word.startswith("-") for word in left):
             self.error(
                 f"one source of data goes here, and {left[0]!r} came after {options.data!r}: bring several files "
                 "into one store with 'saddlesvm convert'; 'saddlesvm train' takes several stores, side by side"
@@ -102,6 +102,8 @@ def add_options(parser: Parser, command: Command) -> None:
         add_options_of_estimators(parser)
         text = "show every option and exit"
         parser.add_argument("--help-all", dest="help_all", action=HelpAll, help=text)
+    absent = OPTIONS.keys() - {one.dest for one in parser._actions}
+    parser.set_defaults(**{name: OPTIONS[name].get("default") for name in absent})
     home = Later(f"saddlesvm.cli.{command.run}")
     parser.set_defaults(run=home, reads=command.reads, models=command.models, writes=command.writes)
 

@@ -13,11 +13,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from saddlesvm.cli import INTERRUPTED, NOT_CERTIFIED, OK
+from saddlesvm.cli import INTERRUPTED, NOT_CERTIFIED, OK, reading
 from saddlesvm.cli.console import print_error, safe_label, write_output
 from saddlesvm.cli.display import Facts, described, line_of, model_facts, progress_bar, show, worth, worth_of
-from saddlesvm.cli.reading import labels_of, read_prepared, read_table
-from saddlesvm.cli.tabular import encoder_columns, needs_encoder, opened, refuse, strongest_words
 from saddlesvm.data import DataError, Store, atomic_write, convert as convert_files, inputs
 from saddlesvm.data.archives import is_model
 from saddlesvm.data.frame_files import taken_label
@@ -78,14 +76,14 @@ def converted_table(options: argparse.Namespace, advance: Any) -> Store | None:
     DataError
         Several such files, which would each have an encoding of their own.
     """
-    if not any(needs_encoder(options, source) for source in options.data):
+    if not any(reading.needs_encoder(options, source) for source in options.data):
         return None
     if len(options.data) > 1:
         raise DataError(f"{options.data[0]}: has columns of words; such files become a store one by one")
-    refuse(options, options.data[0], ("n_features",))
-    file = opened(options, options.data[0])
+    reading.refuse(options, options.data[0], ("n_features",))
+    file = reading.opened(options, options.data[0])
     label = taken_label(file, options.label)
-    found = kinds_of(file, label, dict(options.columns or ()))
+    found = kinds_of(file, label, dict(options.columns))
     return as_store(
         file, options.store, label, found,
         memory=memory_bytes(options.memory), overwrite=options.overwrite, dtype=options.dtype, advance=advance,
@@ -103,8 +101,7 @@ def store_info(options: argparse.Namespace) -> int:
             def advance_by(n_bytes: int) -> None:
                 nonlocal done
                 done += n_bytes
-                if advance is not None:
-                    advance(done / store.n_bytes)
+                advance(done / store.n_bytes)
 
             store.verify(advance_by)
         facts["verified"] = {
@@ -163,8 +160,8 @@ def certify(options: argparse.Namespace) -> int:
     if not entry.linear and (options.refine or any(one is not None for one in strength.values())):
         raise DataError(f"{options.model}: --refine, --C and --lambda are for linear models")
     task = "regression" if entry.task == "regression" else None
-    table = read_prepared(options, model, before, options.data, task)
-    y = labels_of(table) if entry.task != "novelty" else None
+    table = reading.read_prepared(options, model, before, options.data, task)
+    y = reading.labels_of(table) if entry.task != "novelty" else None
     certificates = (
         certify_model(model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength)
         if entry.linear
@@ -199,8 +196,8 @@ def info(options: argparse.Namespace) -> int:
         model, before = parted(persistence.load(options.source))
         of_model = model_facts(model, options.source)
         if isinstance(before, TableEncoder):
-            of_model["columns"] = {"columns": encoder_columns(before)}
-            of_model["strongest"] = strongest_words(model, before)
+            of_model["columns"] = {"columns": reading.encoder_columns(before)}
+            of_model["strongest"] = reading.strongest_words(model, before)
         elif before is not None:
             of_model["model"]["features"] = f"{model.n_features_in_}, standardized first"
         show(of_model, options.json)
@@ -209,7 +206,7 @@ def info(options: argparse.Namespace) -> int:
         return store_info(options)
     if options.verify:
         raise ValueError(f"--verify checks a store; {options.source} is none")
-    table = read_table(options, options.source)
+    table = reading.read_table(options, options.source)
     facts: Facts = {"read": described(table)}
     if table.encoder is not None:
         facts["read"]["columns"] = table.columns
@@ -245,11 +242,11 @@ def predict(options: argparse.Namespace) -> int:
         )
     if options.proven and not isinstance(model, ProvesLabels):
         raise DataError(f"{options.model}: --proven is for linear classifiers; this is a {type(model).__name__}")
-    table = read_prepared(options, model, before, options.data, every_row=True)
+    table = reading.read_prepared(options, model, before, options.data, every_row=True)
     kept = []
     if options.proven:
-        taught = read_prepared(options, model, before, options.proven)
-        model.prove(taught.X, labels_of(taught), taught.sample_weight)
+        taught = reading.read_prepared(options, model, before, options.proven)
+        model.prove(taught.X, reading.labels_of(taught), taught.sample_weight)
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
             X = table.X[start : start + PREDICTED_ROWS]

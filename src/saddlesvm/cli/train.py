@@ -11,11 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from saddlesvm.cli import NOT_CERTIFIED, OK, asked
+from saddlesvm.cli import NOT_CERTIFIED, OK, asked, reading
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, done, in_words, quality, show, support, worth
-from saddlesvm.cli.reading import check_classes, kernel_values, label_taken, labels_of, read_table, scaled, scaler_of
-from saddlesvm.cli.tabular import LABEL, encoded, fitted_to, of_store, read_encoded
 from saddlesvm.data import Store, Table
 from saddlesvm.data.blocks import check_names
 from saddlesvm.data.missing_values import Filling
@@ -44,10 +42,10 @@ def train(options: argparse.Namespace) -> int:
     if options.dask and isinstance(options.data, list):
         return train_where_stores_are(options, task)
     whole, (table, apart, test), filling, missing_values, scaler = read_parts(options, task, entry.task)
-    y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
+    y = reading.labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
     model: Any = asked.make_estimator(options, y)
     check_formats(options, model, None if entry.task != "classification" else np.unique(y))
-    facts: Facts = {"read": described(whole) | missing_values | {"labels": label_taken(table, options.label)}}
+    facts: Facts = {"read": described(whole) | missing_values | {"labels": reading.label_taken(table, options.label)}}
     if whole.columns is not None:
         facts["read"] |= {"features": table.n_features, "columns": whole.columns}
     if apart is not None:
@@ -83,7 +81,7 @@ def train(options: argparse.Namespace) -> int:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
     if table.encoder is not None:
-        notes[LABEL] = table.label_name
+        notes[reading.LABEL] = table.label_name
     return kept_and_shown(options, model, facts, notes | numbering(table), scaler, trace)
 
 
@@ -127,14 +125,14 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
         What the estimator learns.
     """
     filling, pairwise = Filling(options.missing), options.kernel == "precomputed"
-    table = read_table(options, options.data, task=task, missing=filling.keeps)
-    table = of_store(table) if table.format == "store" else table
-    table = kernel_values(table) if pairwise and table.encoder is None else table
+    table = reading.read_table(options, options.data, task=task, missing=filling.keeps)
+    table = reading.of_store(table) if table.format == "store" else table
+    table = reading.kernel_values(table) if pairwise and table.encoder is None else table
     if kind == "classification":
-        check_classes(table)
+        reading.check_classes(table)
     whole, apart = table, None
     if options.validation is not None:
-        labels_of(table)
+        reading.labels_of(table)
         table, apart = asked.held_out(table, options.validation, options.seed, kind == "classification", pairwise)
     if table.encoder is not None:
         return encoded_parts(options, whole, table, apart, task)
@@ -142,8 +140,8 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
     table = filling.applied(table)
     missing_values = {} if table.format == "store" or sparse.issparse(table.X) else filling.facts
     test = read_test(options, table, filling, kind) if options.test else None
-    scaler = scaler_of(table) if options.standardize else None
-    parts = (one and scaled(scaler, one) for one in (table, apart and filling.applied(apart), test))
+    scaler = reading.scaler_of(table) if options.standardize else None
+    parts = (one and reading.scaled(scaler, one) for one in (table, apart and filling.applied(apart), test))
     return whole, tuple(parts), filling, missing_values, scaler  # type: ignore[return-value]
 
 
@@ -151,9 +149,9 @@ def encoded_parts(
     options: argparse.Namespace, whole: Table, table: Table, apart: Table | None, task: str | None
 ) -> tuple[Table, Parts, Filling, Facts, Any]:
     """As :func:`read_parts`, of a table with columns of words: encoded as the rows to train on teach."""
-    encoder = fitted_to(table)
-    test = read_encoded(encoder, options, options.test, table.label_name, task) if options.test else None
-    parts = (encoded(encoder, table), apart and encoded(encoder, apart), test)
+    encoder = reading.fitted_to(table)
+    test = reading.read_encoded(encoder, options, options.test, table.label_name, task) if options.test else None
+    parts = (reading.encoded(encoder, table), apart and reading.encoded(encoder, apart), test)
     return whole, parts, Filling(), {}, encoder
 
 
@@ -161,10 +159,10 @@ def read_test(options: argparse.Namespace, table: Table, filling: Filling, task:
     """The test data, with the features of the training data."""
     of_loss, pairwise = "regression" if task == "regression" else None, options.kernel == "precomputed"
     width = table.n_features + (pairwise and table.zero_based is True)
-    test = read_table(options, options.test, width, of_loss, table.zero_based, filling.keeps)
-    test = kernel_values(test, table.n_features) if pairwise else test
+    test = reading.read_table(options, options.test, width, of_loss, table.zero_based, filling.keeps)
+    test = reading.kernel_values(test, table.n_features) if pairwise else test
     if task != "novelty":
-        labels_of(test)
+        reading.labels_of(test)
     check_names(test.source, test.feature_names, table.source, table.feature_names)
     return filling.applied(test)
 
@@ -174,7 +172,7 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     stores = asked.stores_to_learn_from(options.data)
     first, n = stores[0], sum(len(store) for store in stores)
     y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
-    test = read_table(options, options.test, first.shape[1], task, first.zero_based) if options.test else None
+    test = reading.read_table(options, options.test, first.shape[1], task, first.zero_based) if options.test else None
     model: Any = asked.make_estimator(options, y)
     check_formats(options, model, None if task == "regression" else np.unique(y))
     facts: Facts = {"read": {"stores": len(stores), "rows": n, "features": first.shape[1]}}
@@ -186,7 +184,7 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     facts |= done_there
     facts["quality"] = worth(model, model.certificate_) | support(model)
     if test is not None:
-        facts["quality"] |= quality(model, test.X, labels_of(test), "test")
+        facts["quality"] |= quality(model, test.X, reading.labels_of(test), "test")
     notes: dict[str, Any] = {"trained on": shorten(options.data), "rows": n} | Filling.of_stores(stores).notes
     return kept_and_shown(options, model, facts, notes | numbering(first))
 

@@ -1,13 +1,21 @@
-"""SVC and NuSVC: classification with kernels, pair by pair as in scikit-learn, certified."""
+"""SVC and NuSVC: classification with kernels, a problem for each pair of classes as in scikit-learn, certified."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.estimators.pairwise import PairwiseClassifier
+from saddlesvm.data.door import check_weights
+from saddlesvm.estimators import calibration
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors
+from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import (
     KERNEL,
     OF_CLASSIFIERS,
@@ -17,12 +25,260 @@ from saddlesvm.estimators.register import (
     Saved,
     register_estimator,
 )
-from saddlesvm.estimators.svm import NU
-from saddlesvm.problem.kernel import check_kernel_loss
+from saddlesvm.estimators.scikit_learn import ClassifierMixin
+from saddlesvm.estimators.svm import NU, SVM, TRUTH
+from saddlesvm.fit.outcome import FitResult
+from saddlesvm.multiclass.kernel_fit import Coefficients
+from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
+from saddlesvm.problem.kernel import MIDDLE, check_kernel_loss, has_shared
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.nu import Machine, NuClassification
-from saddlesvm.runtime.allowed import Allowed
+from saddlesvm.rows.kernels import expand
+from saddlesvm.runtime.allowed import Allowed, one_of
+from saddlesvm.runtime.lazy import internal
+from saddlesvm.runtime.randomness import seed_of
+from saddlesvm.runtime.threads import part_of_a_search
+
+
+def _gives_probabilities(model: Any) -> bool:
+    if not model.probability:
+        raise AttributeError("predict_proba needs probability=True")
+    return True
+
+
+class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
+    """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
+
+    _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {
+        "break_ties": TRUTH,
+        "probability": calibration.PROBABILITY,
+    }
+    n_iter_: Any
+    calibration_: np.ndarray
+
+    def _check_classifier(self) -> None:
+        self._check_kernel()
+        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or list of dicts, shape (n, d)
+            Of shape (n, n) for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels, at least two different ones.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights, some of each class positive; a weight of 2 equals the row twice.
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options. The message names what was found and what is allowed. Also with an infinite C
+            if the classes cannot be separated; of NuSVC where nu is larger than the smaller class of a pair allows.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the requested gap was proven; of NuSVC also where nu leaves no margin between two
+            classes: the optimum is then w = 0, and the model is a dual point that pair steps cannot improve. Raise nu.
+        """
+        loss = self.check_options()
+        X = self._check_design(X, reset=True)
+        codes = self._encode(y, X.shape[0])
+        sample_weight = check_weights(sample_weight, X.shape[0])
+        weights, _ = self._weights(sample_weight, codes)
+        self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
+        self.kernel_ = self._made_kernel(X, sample_weight)
+        results = self._results(X, Training(Pairs(codes, self.classes_), loss, weights))
+        self._keep_pairs(codes, results)
+        self._keep_vectors(X, results)
+        worst_outcome(results).warn(stacklevel=4)
+        self.__dict__.pop("calibration_", None)
+        if self.probability:
+            self._calibrate(X, codes, sample_weight, weights)
+        return self
+
+    def _set_outcome(self, results: list[FitResult]) -> None:
+        super()._set_outcome(results)
+        self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(np.int32)
+
+    def _shares(self, X: Any) -> bool:
+        """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
+        return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
+
+    def _solve(self, X: Any, posed: Training, order: Any = None, multipliers: Any = None) -> list[FitResult]:
+        """Solve the problems of all pairs, over the rows class by class where they share a kernel matrix."""
+        problems: Any = posed.problems
+        if not self._shares(X) or problems.sorted:
+            return super()._solve(X, posed, order, multipliers)
+        order = np.argsort(problems.codes, kind="stable")
+        weights = None if posed.weights is None else posed.weights[order]
+        sorted_ones = Training(Pairs(problems.codes[order], self.classes_), posed.loss, weights)
+        results = super()._solve(X[order], sorted_ones, order, multipliers)
+        return [
+            replace(one, coef=Coefficients(order[one.coef.rows], one.coef.values))  # type: ignore[attr-defined,arg-type]
+            for one in results
+        ]
+
+    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
+        """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
+
+        A support vector of class i has its coefficient against class j in row ``j - 1`` where j is later, else in row
+        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one. Landmarks
+        take the place of the support vectors; each pair has a coefficient of each.
+        """
+        K, parts, landmarks = self.classes_.size, [result.coef for result in results], hasattr(self, "multipliers_")
+        place = np.full(codes.size, -1)
+        for rows, _ in parts:
+            place[rows] = 0
+        support = parts[0][0] if landmarks else np.flatnonzero(place == 0)
+        support = support[np.argsort(codes[support], kind="stable")]
+        place[support] = np.arange(support.size)
+        own, sign = codes[support], 1.0 if K == 2 else -1.0
+        self.support_ = support.astype(np.int32)
+        self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
+        self.intercept_ = sign * np.array([result.intercept for result in results])
+        self.dual_coef_ = np.zeros((len(parts) if landmarks else K - 1, support.size))
+        for k, (i, j) in enumerate(combinations(range(K), 2)):
+            rows, values = parts[k]
+            at = place[rows]
+            self.dual_coef_[k if landmarks else np.where(own[at] == i, j - 1, i), at] = sign * values
+
+    def _calibrate(
+        self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None, weights: np.ndarray | None
+    ) -> None:
+        """Fit a curve to each pair's scores of rows that were left out; `weights` have those of the classes."""
+
+        def of_others(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+            part = clone(self).set_params(
+                probability=False, gamma=self.kernel_.gamma, verbose=0, warm_start=False, checkpoint=None
+            )
+            given = self.kernel_.precomputed
+            own = None if sample_weight is None else sample_weight[inside]
+            part.set_params(**part._allowed_in_part(codes[inside], None if weights is None else weights[inside]))
+            with part_of_a_search():
+                part.fit(
+                    X[np.ix_(inside, inside)] if given else X[inside], self.classes_[codes[inside]], sample_weight=own
+                )
+            return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
+
+        folds = calibration.folds_of(codes, weights, seed_of(self.random_state))
+        scores = calibration.held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
+        columns = calibration.columns_of(Pairs(codes, self.classes_), scores, weights)
+        self.calibration_ = calibration.fitted_curves(columns, calibration.method_of(self.probability))
+
+    @property
+    def probA_(self) -> np.ndarray:
+        """LIBSVM's A of each pair's sigmoid; empty without sigmoids.
+
+        The probability of the earlier class is ``1 / (1 + exp(A f + B))``, where f is positive for it.
+        """
+        return -self._sigmoids()[:, 0]
+
+    @property
+    def probB_(self) -> np.ndarray:
+        """LIBSVM's B; see :attr:`probA_`."""
+        return self._sigmoids()[:, 1]
+
+    def _sigmoids(self) -> np.ndarray:
+        check_is_fitted(self)
+        curves = getattr(self, "calibration_", np.empty((0, 2)))
+        return curves if curves.ndim == 2 else np.empty((0, 2))
+
+    def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+        """Options that a fit to some of the rows must have in place of its own."""
+        return {}
+
+    def _later_scores(self, X: Any) -> np.ndarray:
+        """Scores of the pairs, shape (rows, pairs), positive for the later class."""
+        scores = self._pair_scores(X)
+        return scores if scores.shape[1] == 1 else -scores
+
+    def _pair_scores(self, X: Any) -> np.ndarray:
+        """Scores of the pairs, shape (rows, pairs): positive for the earlier class, or the later one of two."""
+        check_is_fitted(self)
+        X = self._check_design(X, reset=False)
+        K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
+        centres, dual = self._centres(), duals_of(self)
+        if dual.shape[0] == K * (K - 1) // 2:  # two classes, or landmarks
+            return expand(self.kernel_, X, centres, dual.T) + self.intercept_
+        parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
+        of_class = [expand(self.kernel_, X, centres[part], dual[:, part].T) for part in parts]
+        pairs = list(combinations(range(K), 2))
+        return np.column_stack([of_class[i][:, j - 1] + of_class[j][:, i] for i, j in pairs]) + self.intercept_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores, computed in blocks over the support vectors only.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the training data.
+
+        Returns
+        -------
+        ndarray of shape (rows,), (rows, n_classes) or (rows, n_classes (n_classes - 1) / 2)
+            Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties broken by scores; or
+            a score for each pair, positive for its earlier class.
+        """
+        scores = self._pair_scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row, shape (rows,): the class with most votes; `break_ties` decides ties.
+
+        With `probability` the one with the largest probability.
+
+        Raises
+        ------
+        ValueError
+            Ties are to be broken by scores of classes, but ``decision_function_shape="ovo"``.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False where decision_function_shape='ovo'")
+        if self.probability and hasattr(self, "calibration_"):
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        scores = self._pair_scores(X)
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
+        votes = vote(-scores, self.classes_.size)
+        return self.classes_[(votes if self.break_ties else np.round(votes)).argmax(axis=1)]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (rows, n_classes).
+
+        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of more than one pair
+        are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
+
+        Raises
+        ------
+        NotFittedError
+            The model was fitted with ``probability=False``.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError("predict_proba is not available when fitted with probability=False: fit again")
+        return calibration.class_probabilities(self.calibration_, self._later_scores(X), pairs=True)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @internal
+    def problem_duals(self) -> np.ndarray:
+        """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
+        return pair_duals(self)
+
 
 CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
 

@@ -21,19 +21,18 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.column_kinds import Found, Kind, found_in, frame_of, kind_of, objects, typed
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.table import shorten
-from saddlesvm.estimators.table_columns import Categories, Columns, Numbers, State, Vectors, needs
-from saddlesvm.estimators.table_texts import Characters, Dates, Hashes, Words
+from saddlesvm.estimators import table_columns as kinds
 
-GROUPS: dict[str, type[Columns]] = {
-    "number": Numbers, "category": Categories, "date": Dates,
-    "text": Words, "chars": Characters, "hashed": Hashes, "list": Vectors,
+GROUPS: dict[str, type[kinds.Columns]] = {
+    "number": kinds.Numbers, "category": kinds.Categories, "date": kinds.Dates,
+    "text": kinds.Words, "chars": kinds.Characters, "hashed": kinds.Hashes, "list": kinds.Vectors,
 }  # fmt: skip
 
 
-def groups_of(columns: Mapping[str, str]) -> list[Columns]:
+def groups_of(columns: Mapping[str, str]) -> list[kinds.Columns]:
     """The groups of columns of given kinds: numbers, categories and dates together, each text and list by itself."""
     together: dict[str, list[int]] = {name: [] for name, one in GROUPS.items() if not one.alone}
-    alone: list[Columns] = []
+    alone: list[kinds.Columns] = []
     for place, (name, text) in enumerate(columns.items()):
         kind = kind_of(text, name)
         if kind.name in together:
@@ -193,7 +192,7 @@ def transformers_for(columns: Mapping[str, str]) -> list[tuple[str, Any, Any]]:
 IDF = "encoder_idf"  # the array of a model file with the inverse document frequencies of all texts, one after the other
 
 
-def state_of(encoder: TableEncoder) -> tuple[State, np.ndarray]:
+def state_of(encoder: TableEncoder) -> tuple[kinds.State, np.ndarray]:
     """The learnt state of a fitted encoder: a state, and the inverse document frequencies of its texts.
 
     Raises
@@ -214,13 +213,15 @@ def state_of(encoder: TableEncoder) -> tuple[State, np.ndarray]:
     return joined_states(encoder.columns, states)
 
 
-def joined_states(columns: Mapping[str, str], states: list[tuple[State, np.ndarray]]) -> tuple[State, np.ndarray]:
+def joined_states(
+    columns: Mapping[str, str], states: list[tuple[kinds.State, np.ndarray]]
+) -> tuple[kinds.State, np.ndarray]:
     """The state of an encoder, and its frequencies, from those of the groups of its columns."""
     frequencies = np.concatenate([np.empty(0), *(idf for _, idf in states)])
     return {"columns": dict(columns), "members": [one for one, _ in states]}, frequencies
 
 
-def taken_state(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> tuple[State, np.ndarray] | None:
+def taken_state(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> tuple[kinds.State, np.ndarray] | None:
     """The state of an encoder among the contents of a model file, which is taken out; None where there is none."""
     state, idf = meta.pop("encoder", None), arrays.pop(IDF, None)
     return None if state is None else (state, np.empty(0) if idf is None else idf)
@@ -236,20 +237,20 @@ def encoder_of(state: Any, idf: np.ndarray) -> TableEncoder:
     """
     columns = state.get("columns") if isinstance(state, dict) else None
     fine = isinstance(columns, dict) and all(isinstance(one, str) for item in columns.items() for one in item)
-    needs(fine and isinstance(state.get("members"), list), "the columns")
+    kinds.needs(fine and isinstance(state.get("members"), list), "the columns")
     assert isinstance(columns, dict)
     groups = groups_of(columns)
-    needs(len(groups) == len(state["members"]) > 0 and idf.ndim == 1 and idf.dtype == np.float64, "the groups")
-    needs(bool(np.isfinite(idf).all() and (idf > 0.0).all()), "the frequencies of words")
+    kinds.needs(len(groups) == len(state["members"]) > 0 and idf.ndim == 1 and idf.dtype == np.float64, "the groups")
+    kinds.needs(bool(np.isfinite(idf).all() and (idf > 0.0).all()), "the frequencies of words")
     made, sample = [], np.zeros((2, len(columns)), dtype=object)
     for group, one in zip(groups, state["members"], strict=True):
-        needs(isinstance(one, dict), group.name)
+        kinds.needs(isinstance(one, dict), group.name)
         transformer, sample[:, group.places] = group.sample(one)
         made.append((group.name, transformer, group.place))
     encoder = TableEncoder(made, columns)
     ColumnTransformer.fit_transform(encoder, sample)
     for group, one in zip(groups, state["members"], strict=True):
         idf = group.put(encoder.named_transformers_[group.name], one, idf)
-    needs(idf.size == 0, "the frequencies of words")
+    kinds.needs(idf.size == 0, "the frequencies of words")
     encoder.sparse_output_ = any(group.sparse for group in groups)
     return encoder.set_params(transformers=transformers_for(columns))

@@ -1,22 +1,27 @@
 """The kinds of a table's columns, a class each: how columns are encoded, counted, saved and exported.
 
 A kind that is added derives from :class:`Columns`, and is named in :data:`saddlesvm.estimators.table.GROUPS`.
+
+Texts become TF-IDF of words or of characters, or of hashed words; dates become their parts.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.column_kinds import Kind
+from saddlesvm.data.errors import DataError
 
 LONGEST_LIST = 1 << 24  # numbers
 State = dict[str, Any]
@@ -355,3 +360,297 @@ class Vectors(Columns):
     def exported(self, graph: Any, fitted: Any, columns: list[Any]) -> list[Any]:
         """The numbers."""
         return [graph.in_float64(columns[0])]
+
+
+HASHED = 1 << 18  # features of hashed texts
+
+
+class Texts(Columns):
+    """The common part of texts: each is a column by itself."""
+
+    alone = sparse = True
+    analyzer = "word"
+
+    @property
+    def ngrams(self) -> dict[str, Any]:
+        """What is counted, as scikit-learn's vectorizers take it."""
+        return {"analyzer": self.analyzer, "ngram_range": (self.kind.low, self.kind.high)}
+
+
+class Words(Texts):
+    """TF-IDF of words; a part of a table counts in how many rows each occurs."""
+
+    counts_words = True
+    restored: ClassVar[State] = {"vocabulary": None}
+
+    def __init__(self, name: str, kind: Kind, places: list[int]) -> None:
+        super().__init__(name, kind, places)
+        self.counts: Counter[str] = Counter()
+
+    def transformer(self) -> Any:
+        """TF-IDF."""
+        return TfidfVectorizer(**self.ngrams)
+
+    def features(self, fitted: Any, names: list[str]) -> list[str]:
+        """``note: great``."""
+        return [f"{names[0]}: {one}" for one in fitted.get_feature_names_out()]
+
+    def learn(self, columns: list[np.ndarray]) -> None:
+        """Count the words of some rows; the rarest are forgotten where the memory does not hold all."""
+        words = self.transformer().build_analyzer()
+        for text in columns[0].tolist():
+            self.counts.update(set(words(text)))
+            while len(self.counts) > self.most:
+                least = min(self.counts.values())
+                self.counts = Counter({word: count for word, count in self.counts.items() if count > least})
+
+    def learnt(self, n: int) -> tuple[State, np.ndarray]:
+        """The vocabulary."""
+        if not self.counts:
+            raise DataError("a text column holds no words; say --columns NAME=drop or NAME=category")
+        words = sorted(self.counts)
+        return {"words": words}, _idf(np.array([self.counts[word] for word in words], dtype=np.float64), n)
+
+    def state(self, fitted: Any) -> tuple[State, np.ndarray]:
+        """The vocabulary."""
+        return {"words": sorted(fitted.vocabulary_, key=fitted.vocabulary_.__getitem__)}, fitted.idf_
+
+    def sample(self, state: State) -> tuple[Any, Any]:
+        """Empty texts."""
+        vocabulary = {word: k for k, word in enumerate(texts(state.get("words"), self.name))}
+        return self.transformer().set_params(vocabulary=vocabulary), np.full((2, 1), "", dtype=object)
+
+    def put(self, fitted: Any, state: State, idf: np.ndarray) -> np.ndarray:
+        """The frequencies of the words."""
+        count = len(fitted.vocabulary_)
+        needs(count <= idf.size, self.name)
+        fitted.idf_ = idf[:count]
+        return idf[count:]
+
+    def exported(self, graph: Any, fitted: Any, columns: list[Any]) -> list[Any]:
+        """TF-IDF."""
+        return [graph.in_float64(graph.submodel(fitted, columns[0]))]
+
+
+class Characters(Words):
+    """TF-IDF of the n-grams of characters within words."""
+
+    analyzer = "char_wb"
+    in_onnx = False
+
+
+class Hashes(Texts):
+    """TF-IDF of hashed words, which needs no vocabulary."""
+
+    in_onnx = False
+
+    def __init__(self, name: str, kind: Kind, places: list[int]) -> None:
+        super().__init__(name, kind, places)
+        self.counts = np.zeros(HASHED)
+
+    def transformer(self) -> Any:
+        """Hashes and their TF-IDF."""
+        hashing = HashingVectorizer(n_features=HASHED, norm=None, alternate_sign=False, **self.ngrams)
+        return make_pipeline(hashing, TfidfTransformer())
+
+    def features(self, fitted: Any, names: list[str]) -> list[str]:
+        """``note: hash 7``."""
+        return [f"{names[0]}: hash {k}" for k in range(fitted[0].n_features)]
+
+    def learn(self, columns: list[np.ndarray]) -> None:
+        """Count in how many of some rows each hash occurs."""
+        self.counts += np.bincount(self.transformer()[0].transform(columns[0]).indices, minlength=HASHED)
+
+    def learnt(self, n: int) -> tuple[State, np.ndarray]:
+        """The frequencies."""
+        return {}, _idf(self.counts, n)
+
+    def state(self, fitted: Any) -> tuple[State, np.ndarray]:
+        """The frequencies."""
+        return {}, fitted[-1].idf_
+
+    def sample(self, state: State) -> tuple[Any, Any]:
+        """Empty texts."""
+        return self.transformer(), np.full((2, 1), "", dtype=object)
+
+    def put(self, fitted: Any, state: State, idf: np.ndarray) -> np.ndarray:
+        """The frequencies."""
+        needs(idf.size >= HASHED, self.name)
+        fitted[-1].idf_ = idf[:HASHED]
+        return idf[HASHED:]
+
+
+def _idf(counts: np.ndarray, n: int) -> np.ndarray:
+    """Inverse document frequencies, as scikit-learn has them."""
+    return np.asarray(np.log((1.0 + n) / (1.0 + counts)) + 1.0)
+
+
+MONTHS, WEEKDAYS, HOURS = 12, 7, 24
+A_MOMENT = 1e-6  # hours: more than the rounding of a time of the day, in days since 1970, and less than a second
+MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+class DateParts(TransformerMixin, BaseEstimator):
+    """Dates as numbers: time since the mean date, month, day of the week, and the hour where there is one.
+
+    Attributes
+    ----------
+    centre_, spread_ : ndarray of shape (k,)
+        Mean and standard deviation of each column, in days since 1970-01-01.
+    timed_ : ndarray of shape (k,)
+        Whether any date of the column has a time of the day.
+
+    Notes
+    -----
+    A column becomes 20 features: the date, brought to mean 0 and variance 1; one for each month and each day of the
+    week. A column with times of the day has one more for each hour. A missing date is zero in all.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn mean and spread of each column; X of shape (n, k) holds days since 1970-01-01, NaN where missing."""
+        days = _days(X)
+        known = ~np.isnan(days)
+        counts = np.maximum(known.sum(axis=0), 1)
+        self.centre_ = np.where(known, days, 0.0).sum(axis=0) / counts
+        self.spread_ = _positive(np.sqrt((np.where(known, days - self.centre_, 0.0) ** 2).sum(axis=0) / counts))
+        self.timed_ = (known & (np.floor(days) != days)).any(axis=0)
+        self.n_features_in_ = days.shape[1]
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The features of dates, shape (n, 20 or 44 for each column)."""
+        check_is_fitted(self)
+        days = _days(X)
+        return np.hstack([self._column(column, k) for k, column in enumerate(days.T)])
+
+    def _column(self, days: np.ndarray, k: int) -> np.ndarray:
+        known = ~np.isnan(days)
+        whole = np.floor(np.where(known, days, 0.0))
+        month = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % MONTHS
+        weekday = (whole + 3.0) % WEEKDAYS  # 1970-01-01 was a Thursday
+        parts = [
+            ((np.where(known, days, self.centre_[k]) - self.centre_[k]) / self.spread_[k])[:, None],
+            (month[:, None] == np.arange(MONTHS)) & known[:, None],
+            (weekday[:, None] == np.arange(WEEKDAYS)) & known[:, None],
+        ]
+        if self.timed_[k]:
+            hour = np.floor(HOURS * (np.where(known, days, 0.0) - whole) + A_MOMENT)
+            parts.append((hour[:, None] == np.arange(HOURS)) & known[:, None])
+        return np.hstack([part.astype(np.float64) for part in parts])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features, those of the columns before them."""
+        names = [f"x{k}" for k in range(self.n_features_in_)] if input_features is None else input_features
+        found = []
+        for name, timed in zip(names, self.timed_, strict=True):
+            found += [f"{name}", *(f"{name}={part}" for part in (*MONTH_NAMES, *DAY_NAMES))]
+            found += [f"{name}={hour}h" for hour in range(HOURS)] if timed else []
+        return np.array(found, dtype=object)
+
+
+def _days(X: Any) -> np.ndarray:
+    return np.asarray(X, dtype=np.float64)
+
+
+def _positive(spread: np.ndarray) -> np.ndarray:
+    return np.where(spread > 0.0, spread, 1.0)
+
+
+class Dates(Moments):
+    """Dates, in days since 1970-01-01."""
+
+    def __init__(self, name: str, kind: Kind, places: list[int]) -> None:
+        super().__init__(name, kind, places)
+        self.timed = np.zeros(len(places), dtype=bool)
+
+    def transformer(self) -> Any:
+        """The parts of dates."""
+        return DateParts()
+
+    def learn(self, columns: list[np.ndarray]) -> None:
+        """Count some rows."""
+        super().learn(columns)
+        days = np.column_stack(columns)
+        self.timed |= (~np.isnan(days) & (np.floor(days) != days)).any(axis=0)
+
+    def learnt(self, n: int) -> tuple[State, np.ndarray]:
+        """Mean and spread."""
+        spread = _positive(np.sqrt(self.squares / np.maximum(self.count, 1)))
+        return _state(self.mean, spread, self.timed), np.empty(0)
+
+    def state(self, fitted: Any) -> tuple[State, np.ndarray]:
+        """Mean and spread."""
+        return _state(fitted.centre_, fitted.spread_, fitted.timed_), np.empty(0)
+
+    def sample(self, state: State) -> tuple[Any, Any]:
+        """The first day of 1970, at noon where there are times."""
+        timed = state.get("timed")
+        needs(isinstance(timed, list) and len(timed) == len(self.places), self.name)
+        needs(all(isinstance(one, bool) for one in timed or []), self.name)
+        return DateParts(), np.array([[0.5 if one else 0.0 for one in timed or []]] * 2)
+
+    def put(self, fitted: Any, state: State, idf: np.ndarray) -> np.ndarray:
+        """Mean and spread."""
+        width = len(fitted.centre_)
+        fitted.centre_, fitted.spread_ = (finite(state.get(name), width, "date") for name in ("centre", "spread"))
+        needs(bool((fitted.spread_ > 0.0).all()), "date")
+        return idf
+
+    def exported(self, graph: Any, fitted: Any, columns: list[Any]) -> list[Any]:
+        """As :class:`DateParts`, from days since 1970."""
+        made = []
+        for k, column in enumerate(columns):
+            given = graph.in_float64(column)
+            missing = graph.op("IsNaN", given)
+            known = graph.in_float64(graph.op("Not", missing))
+            days = graph.op("Where", missing, np.array([[0.0]]), given)
+            since = graph.op(
+                "Sub", graph.op("Where", missing, fitted.centre_[None, [k]], given), fitted.centre_[None, [k]]
+            )
+            made.append(graph.op("Div", since, fitted.spread_[None, [k]]))
+            whole = graph.op("Floor", days)
+            weekday = _rest(graph, graph.op("Add", whole, np.array([[3.0]])), float(WEEKDAYS))
+            made += [_one_hot(graph, month_of(graph, whole), MONTHS, known), _one_hot(graph, weekday, WEEKDAYS, known)]
+            if fitted.timed_[k]:
+                hours = graph.op("Mul", graph.op("Sub", days, whole), np.array([[float(HOURS)]]))
+                hour = graph.op("Floor", graph.op("Add", hours, np.array([[A_MOMENT]])))
+                made.append(_one_hot(graph, hour, HOURS, known))
+        return made
+
+
+def _state(centre: np.ndarray, spread: np.ndarray, timed: np.ndarray) -> State:
+    return {"centre": centre.tolist(), "spread": spread.tolist(), "timed": timed.tolist()}
+
+
+def _one_hot(graph: Any, place: Any, count: int, known: Any) -> Any:
+    same = graph.op("Equal", graph.op("Round", place), np.arange(count, dtype=np.float64)[None, :])
+    return graph.op("Mul", graph.in_float64(same), known)
+
+
+def _parts(graph: Any, value: Any, size: float) -> Any:
+    """The quotients of whole numbers and a size."""
+    return graph.op("Floor", graph.op("Div", value, np.array([[size]])))
+
+
+def _rest(graph: Any, value: Any, size: float) -> Any:
+    return graph.op("Sub", value, graph.op("Mul", _parts(graph, value, size), np.array([[size]])))
+
+
+def month_of(graph: Any, day: Any) -> Any:
+    """The month, from 0, of days since 1970-01-01: arithmetic of years that begin in March, in eras of 400 years.
+
+    The method of H. Hinnant, "chrono-compatible low-level date algorithms" (2021).
+    """
+
+    def plus(value: Any, number: float) -> Any:
+        return graph.op("Add", value, np.array([[number]]))
+
+    in_era = _rest(graph, plus(day, 719_468.0), 146_097.0)
+    leaps = graph.op("Sub", _parts(graph, in_era, 36_524.0), _parts(graph, in_era, 1_460.0))
+    years = graph.op("Sub", graph.op("Add", in_era, leaps), _parts(graph, in_era, 146_096.0))
+    year = _parts(graph, years, 365.0)
+    begun = graph.op("Add", graph.op("Mul", year, np.array([[365.0]])), _parts(graph, year, 4.0))
+    of_year = graph.op("Sub", in_era, graph.op("Sub", begun, _parts(graph, year, 100.0)))
+    from_march = _parts(graph, plus(graph.op("Mul", of_year, np.array([[5.0]])), 2.0), 153.0)
+    return _rest(graph, plus(from_march, 2.0), float(MONTHS))
