@@ -40,8 +40,8 @@ def flag(name: str) -> str:
 def reader(
     needed: str = "", fine: Callable[[Any], bool] = lambda _: True
 ) -> Callable[[Callable[[str], Value]], Callable[[str], Value]]:
-    """Let a reader of a text raise argparse's error where it cannot read the text, or what it returns is not `fine`: the
-    error says what is `needed`, or else what the reader says."""
+    """Let a reader of a text raise argparse's error where it cannot read the text, or what it returns is not `fine`:
+    the error says what is `needed`, or else what the reader says."""
 
     def declare(read: Callable[[str], Value]) -> Callable[[str], Value]:
         def value(text: str) -> Value:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -47,6 +47,11 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, str]], caption: str = "") -> Table:
+        """A table of rows, one at least, each of which names its cells, in the same order."""
+        return cls(list(rows[0]), [list(row.values()) for row in rows], caption)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from saddlesvm.lab.charts import DASHES, Chart, Series
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.runs import label_of
 from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.runtime.allowed import one_of
 
 TEXT, WHOLE, NUMBER = "str", "int64", "float64"
 COLUMNS: dict[str, str] = {
@@ -249,11 +250,9 @@ class Diagnostics:
             row[f"margin_{share:g}"] = float(value)
         self.rows.append(row)
 
-    def to_frame(self) -> Any:
-        """The table as a pandas DataFrame (needs pandas)."""
-        import pandas
-
-        return pandas.DataFrame(self.rows)
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame."""
+        return pd.DataFrame(self.rows)
 
 
 AXES = {
@@ -270,7 +269,9 @@ QUANTITIES = {
     "accuracy": ("accuracy", "training accuracy", False),
     "active": ("active_share", "share of active rows", False),
     "change": ("change_of_w", "norm of the change of w in a pass", True),
+    "seconds": ("seconds_solving", "seconds of solving", True),
 }
+ENDS = ("test_error", "train_error", "seconds")  # quantities of which the ends of runs are drawn against C
 MOST_POINTS = 240
 QUARTILES = (0.25, 0.75)
 FLOOR = 1e-15  # smallest value on a log axis; smaller ones are drawn at this height
@@ -329,12 +330,8 @@ def grouped(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.DataFr
             chosen = solver[(solver["loss"] == loss) & (solver["C"] == C)]
             if len(chosen):
                 ending = "" if len(problems) == 1 else f", {loss}, {strength} = {written[C]}"
-                yield (
-                    str(label) + ending,
-                    style,
-                    DASHES[place % len(DASHES)],
-                    [run for _, run in chosen.groupby("repeat")],
-                )
+                dash, runs = DASHES[place % len(DASHES)], [run for _, run in chosen.groupby("repeat")]
+                yield str(label) + ending, style, dash, runs
 
 
 def summarised(
@@ -412,14 +409,8 @@ def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
 
     Median over the repeats, with their quartiles.
     """
-    columns = {
-        "test_error": ("test_error", "test error", False),
-        "train_error": ("train_error", "training error", False),
-        "seconds": ("seconds_solving", "seconds of solving", True),
-    }
-    if quantity not in columns:
-        raise ValueError(f"charts against C show {', '.join(columns)}; got {quantity!r}")
-    column, y_title, logarithmic = columns[quantity]
+    one_of("quantity", quantity, ENDS)
+    column, y_title, logarithmic = QUANTITIES[quantity]
     name, _ = strengths(trace)
     lines = labelled(trace).groupby(["label", "loss"], sort=False)
     series = []

@@ -157,15 +157,8 @@ class BloodCells(Experiment):
         caption = (
             "The stated rate of SDCA is O(n + 1/(lambda eps)), that of Pegasos O(1/(lambda eps)); constants left out."
         )
-        chart = Chart(
-            "Row visits until the gap is eps",
-            "1/(lambda eps)",
-            "row visits",
-            tuple(series),
-            True,
-            True,
-            caption=caption,
-        )
+        title = "Row visits until the gap is eps"
+        chart = Chart(title, "1/(lambda eps)", "row visits", tuple(series), True, True, caption=caption)
         rows = [
             [f"{lam:g}", *(f"{visits[lam, eps] / n:.1f}" for eps in ACCURACIES)]
             for lam in dict.fromkeys(lam for lam, _ in visits)

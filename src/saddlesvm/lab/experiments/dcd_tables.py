@@ -282,14 +282,8 @@ def split_chart(name: str, cells: Accuracies, strengths: Sequence[float]) -> Cha
         series.append(Series(f"{who}, C = {strengths[0]:g}", share, values, style=style))
     levels = {published_value(name, who, 0) / 100.0: "published" for who in BESIDE}
     caption = "Accuracies of the splits in ascending order; the dotted line is what was published for one of them."
-    return Chart(
-        f"{name}: accuracy over the splits",
-        "share of the splits",
-        "accuracy",
-        tuple(series),
-        levels=levels,
-        caption=caption,
-    )
+    title = f"{name}: accuracy over the splits"
+    return Chart(title, "share of the splits", "accuracy", tuple(series), levels=levels, caption=caption)
 
 
 def split_verdict(found: dict[str, Accuracies], strengths: Sequence[float]) -> str:

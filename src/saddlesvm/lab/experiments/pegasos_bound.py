@@ -162,16 +162,9 @@ class PegasosBound(Experiment):
                 rows.append([f"{lam:g}", WORDS[output], *ends, f"{slope:.2f} +- {error:.2f}"])
             rated, _ = slope_of(self.marks[late], np.array([bounds.rate(lam, T) for T in self.marks[late]]))
             rows.append([f"{lam:g}", "ln T / (lambda T)", "", "", f"{rated:.2f}"])
-        columns = [
-            "lambda",
-            "output",
-            f"mean at T = {HUNDRED}",
-            f"at T = {self.marks[-1]:,}",
-            "slope of the second half",
-        ]
-        section.items.append(
-            Table(columns, rows, "Mean excess error, and slopes fitted in log-log over the later marks.")
-        )
+        columns = ["lambda", "output", f"mean at T = {HUNDRED}", f"at T = {self.marks[-1]:,}"]
+        caption = "Mean excess error, and slopes fitted in log-log over the later marks."
+        section.items.append(Table([*columns, "slope of the second half"], rows, caption))
 
     def _late(self, lam: float) -> np.ndarray:
         """The later half of the marks, in the logarithm, from 1 / lambda on where that leaves three of them."""
@@ -209,10 +202,12 @@ class PegasosBound(Experiment):
                     broken.append(f"{name} at lambda = {lam:g}")
                 of = "1 mean" if mean_only else f"{self.runs:,}"
                 near = float((np.quantile(found, 0.95, axis=1) / limit[:, 0]).max())
-                rows.append([f"{lam:g}", name, f"{worst} of {of}", f"{allowed * 100:.0f} %", f"{1.0 / near:,.0f}"])
-        columns = ["lambda", "bound", "exceeded, at the worst T", "allowed", "bound / 95 % quantile, at the least"]
+                rows.append({
+                    "lambda": f"{lam:g}", "bound": name, "exceeded, at the worst T": f"{worst} of {of}",
+                    "allowed": f"{allowed * 100:.0f} %", "bound / 95 % quantile, at the least": f"{1.0 / near:,.0f}",
+                })  # fmt: skip
         section.items.append(
-            Table(columns, rows, "Every bound over all runs, at the number of iterations where it does worst.")
+            Table.of(rows, "Every bound over all runs, at the number of iterations where it does worst.")
         )
         verdict = f"exceeded more often than it allows: {'; '.join(broken)}" if broken else "kept by every bound"
         self.say(f"Over {self.runs:,} runs the stated probability is {verdict}.")

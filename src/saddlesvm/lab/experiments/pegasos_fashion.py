@@ -343,15 +343,18 @@ class PegasosFashion(Experiment):
         for variant in VARIANTS:
             model, took = self.fitted(variant.solver, visits // variant.solver.batch_size, **variant.options)
             train, test = (float(model.score(*part)) for part in (self.train, self.test))
-            rows.append([variant.name, percent(train), percent(test), f"{took:.2f}", f"{objective(model):.4f}"])
-        columns = ["variant", "training accuracy (%)", "test accuracy (%)", "seconds, 45 pairs", "mean objective"]
+            rows.append({
+                "variant": variant.name, "training accuracy (%)": percent(train), "test accuracy (%)": percent(test),
+                "seconds, 45 pairs": f"{took:.2f}", "mean objective": f"{objective(model):.4f}",
+            })  # fmt: skip
         caption = (
             f"{visits:,} row visits a pair; where nothing else is said, the published setting with the tail average of "
             "rows in random order. Each solver's own point."
         )
-        self.report.section("Mini-batches, projection, bias, lambda", Table(columns, rows, caption))
-        best = max(rows, key=lambda row: float(row[2]))
-        self.say(f"With a tenth of the row visits, the best variant ({best[0]}) has {best[2]} % test accuracy.")
+        self.report.section("Mini-batches, projection, bias, lambda", Table.of(rows, caption))
+        best = max(rows, key=lambda row: float(row["test accuracy (%)"]))
+        said = f"the best variant ({best['variant']}) has {best['test accuracy (%)']} % test accuracy."
+        self.say(f"With a tenth of the row visits, {said}")
 
     def kernels(self) -> None:
         """The kernelised version on a part of the data."""
@@ -391,32 +394,17 @@ class PegasosFashion(Experiment):
             train, test = (float(fitted.score(*part)) for part in (self.train, self.test))
             worst = max(proof.relative_gap for proof in fitted.certificates_)
             gap = fitted.certificate_.relative_gap
-            rows.append(
-                [
-                    f"{lam:.2g}",
-                    f"{objective(fitted):.4f}",
-                    f"{gap:.1e}",
-                    f"{worst:.1e}",
-                    percent(train),
-                    percent(test),
-                    f"{took:.1f}",
-                ]
-            )
-        columns = [
-            "lambda",
-            "mean objective",
-            "relative gap, all pairs",
-            "worst pair",
-            "training accuracy (%)",
-            "test accuracy (%)",
-            "seconds",
-        ]
+            rows.append({
+                "lambda": f"{lam:.2g}", "mean objective": f"{objective(fitted):.4f}",
+                "relative gap, all pairs": f"{gap:.1e}", "worst pair": f"{worst:.1e}",
+                "training accuracy (%)": percent(train), "test accuracy (%)": percent(test), "seconds": f"{took:.1f}",
+            })  # fmt: skip
         words = (
             "The objective that Pegasos minimises, brought down to a certified gap where the time allows. A better "
             "objective is not a better classifier by itself: what the iterations leave undone acts as regularisation."
         )
-        self.report.section("Near the optimum", Prose(words), Table(columns, rows))
-        for strength, _, reached, of_worst, _, accuracy, seconds_taken in rows:
+        self.report.section("Near the optimum", Prose(words), Table.of(rows))
+        for strength, _, reached, of_worst, _, accuracy, seconds_taken in map(dict.values, rows):
             how = "certified" if float(of_worst) <= tol else f"stopped by its time limit, not certified to {tol:g},"
             proven = f"at a gap of {reached} (worst pair {of_worst}) after {seconds_taken} s"
             self.say(f"lambda = {strength}: a model {how} {proven} has {accuracy} % test accuracy.", timed=True)

@@ -79,11 +79,8 @@ class VLFeatSDCA(Experiment):
         section = self.report.section("Objective, dual and gap")
         table, found = [], []
         for name, loss in LOSSES.items():
-            problem, limits = (
-                self.problem(loss),
-                Limits(tol=1e-8, max_epochs=30.0 if self.quick else 300.0, certify_every=1.0),
-            )
-            rows_of_loss = []
+            problem, rows_of_loss = self.problem(loss), []
+            limits = Limits(tol=1e-8, max_epochs=30.0 if self.quick else 300.0, certify_every=1.0)
             warm_up(problem, SDCA())
             for seed in range(self.repeats):
                 records, result = run_solver(self.data, problem, SDCA(), limits, seed=seed)
@@ -142,17 +139,13 @@ class VLFeatSDCA(Experiment):
             difference = float(np.abs(first.coef - second.coef).max())
             largest = max(largest, difference)
             ratio = second.certificate.primal / first.certificate.primal
-            lines.append([name, f"{LAM:g}", f"{by_lam.C:g}", f"{difference:.1e}", f"{ratio:.6f}", f"{1 / LAM:g}"])
-        columns = [
-            "loss",
-            "lambda",
-            "C = 1/(lambda n)",
-            "largest difference of a weight",
-            "objectives, C : lambda",
-            "1/lambda",
-        ]
+            lines.append({
+                "loss": name, "lambda": f"{LAM:g}", "C = 1/(lambda n)": f"{by_lam.C:g}",
+                "largest difference of a weight": f"{difference:.1e}", "objectives, C : lambda": f"{ratio:.6f}",
+                "1/lambda": f"{1 / LAM:g}",
+            })  # fmt: skip
         words = "Both forms are the same problem; the objective of the C form is 1/lambda times the other one."
-        self.report.section("lambda and C", Prose(words), Table(columns, lines))
+        self.report.section("lambda and C", Prose(words), Table.of(lines))
         self.say(f"lambda = {LAM:g} and C = 1/(lambda n) give the same weights: they differ by {largest:.1e} at most.")
 
     def bias(self) -> None:
