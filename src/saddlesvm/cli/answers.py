@@ -36,7 +36,20 @@ SUSPECTS_SHOWN = 20  # suspects that are printed; all of them with --json
 
 
 def audited(options: argparse.Namespace) -> int:
-    """Fit, audit, and print or draw what was found."""
+    """List rows that are probably mislabelled, and what rows and groups do to a model.
+
+    Options
+    -------
+    report : text
+        Write an HTML page with tables, pictures and the rows.
+    json : text
+        Print everything as JSON.
+
+    Examples
+    --------
+    saddlesvm audit heart --loss logistic --report heart-audit.html
+    saddlesvm audit data.csv --label outcome --loss logistic --groups patients.txt --json
+    """
     table = reading.read_table(options, options.data)
     reading.check_classes(table)
     y = reading.labels_of(table)
@@ -120,7 +133,22 @@ def facts_of_audit(found: Audit, y: np.ndarray, most: int | None) -> Facts:
 
 
 def prove(options: argparse.Namespace) -> int:
-    """``saddlesvm prove``: write the proof of a saved model."""
+    """Write a proof of a linear model, for others to check.
+
+    Options
+    -------
+    MODEL : text
+        A saved linear model.
+    DATA : text
+        The data that it was trained on.
+    output : required
+        Write the proof, JSON, to this file.
+
+    Examples
+    --------
+    saddlesvm prove data.model data.csv -o proof.json
+    saddlesvm prove data.model data.csv --label outcome --drop-columns name -o proof.json
+    """
     model, table = linear_model(options)
     if options.scale != 1.0:
         raise DataError(f"{options.model}: prove takes no --scale, as the checker reads the file: scale its numbers")
@@ -154,7 +182,24 @@ def training_table(options: argparse.Namespace, model: Any) -> Table:
 
 
 def forget(options: argparse.Namespace) -> int:
-    """``saddlesvm forget``: write the model of the data without some rows."""
+    """Make a linear model one of its data without some rows.
+
+    Options
+    -------
+    MODEL : text
+        A saved linear model.
+    DATA : text
+        The data that it was trained on.
+    rows : required, row_numbers, 3,7-9
+        Rows, from 0 on.
+    output : required
+        Write the model to this file.
+
+    Examples
+    --------
+    saddlesvm forget data.model data.csv --rows 17 -o without.model
+    saddlesvm forget data.model data.csv --rows 3,7-9,120 -o without.model --json
+    """
     model, table = linear_model(options)
     model.forget(options.rows, table.X, reading.labels_of(table), table.sample_weight)
     persistence.save(model, options.output, model.notes_)
@@ -180,7 +225,20 @@ def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """``saddlesvm verify``: check a proof with the checker, over data of any format."""
+    """Check a proof in fractions, with nothing of a fit.
+
+    Options
+    -------
+    PROOF : text
+        A proof that 'saddlesvm prove' made.
+    DATA : text
+        The data that it is about.
+
+    Examples
+    --------
+    saddlesvm verify proof.json data.csv
+    saddlesvm verify proof.json data.parquet --json
+    """
     try:
         proof = json.loads(Path(options.proof).read_bytes())
         problem, how = proof["problem"], proof["read"]
@@ -205,7 +263,24 @@ GAPS_SHOWN = 9  # number of values of C to print
 
 
 def traced(options: argparse.Namespace) -> int:
-    """Compute the path, choose a C on it if asked, then print and draw the proven gaps."""
+    """Fit every C between two ends with a proof, and choose one.
+
+    Options
+    -------
+    C : two_ends, LOW,HIGH
+        The ends; 1e-3,1e3 by default.
+    lam : two_ends, LOW,HIGH
+        The same in lambda.
+    validation : str, DATA
+        Rows to measure the error along the path on.
+    model : text
+        Write the model of the chosen C here.
+
+    Examples
+    --------
+    saddlesvm path heart --leave-one-out --report heart-path.html
+    saddlesvm path data.csv --C 0.01,100 --gap 1e-3 --model data.model
+    """
     if options.probability:
         raise ValueError(
             "path fits no probabilities: use train --C auto --probability, which chooses C along such a path"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import builtins
 import dataclasses
 import functools
 import glob
@@ -305,17 +306,81 @@ class KnownEstimator(NamedTuple):
     texts: dict[str, str]
 
 
-def documented(doc: str | None) -> dict[str, str]:
-    """The text of each parameter in the docstring of a class: the help text of the option of the same name."""
+def sections(doc: str | None) -> dict[str, str]:
+    """The sections of a docstring by their titles; what comes before them has none."""
     first, _, others = (doc or "").expandtabs().partition("\n")  # Python 3.13 strips the indentation itself
-    text = f"{first}\n{textwrap.dedent(others)}\n"
-    section = text.partition("Parameters\n")[2].partition("Attributes\n")[0]
-    found: dict[str, str] = {}
-    for name, description in re.findall(r"^(\w+) : .*\n((?:    .*\n)*)", section, re.M):
+    found = re.split(r"^(\w[\w ]*)\n-+\n", f"{first}\n{textwrap.dedent(others)}\n", flags=re.M)
+    return {"": found[0]} | dict(zip(found[1::2], found[2::2], strict=True))
+
+
+def described(section: str) -> Iterator[tuple[str, str, str]]:
+    """The name, the kind and the text of each parameter in a section of a docstring."""
+    for name, kind, description in re.findall(r"^(\w+) : (.*)\n((?:    .*\n)*)", section, re.M):
         description = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", description)
         plain = re.sub(r"[`*]|\s+", lambda m: " " if m[0].isspace() else "", description).strip()
-        found.setdefault(name, plain.replace("%", "%%"))
+        yield name, kind, plain.replace("%", "%%")
+
+
+def documented(doc: str | None) -> dict[str, str]:
+    """The text of each parameter in the docstring of a class: the help text of the option of the same name."""
+    found: dict[str, str] = {}
+    for name, _, text in described(sections(doc).get("Parameters", "")):
+        found.setdefault(name, text)
     return found
+
+
+class KnownCommand(NamedTuple):
+    """What the docstring of a command's function says of it.
+
+    Parameters
+    ----------
+    text : str
+        What the command does, as a part of a sentence.
+    options : dict of str to dict
+        Its own options, or how those of others differ: what ``ArgumentParser.add_argument`` takes.
+    examples : list of str
+        Command lines.
+    """
+
+    text: str
+    options: dict[str, dict[str, Any]]
+    examples: list[str]
+
+
+def known_command(home: str) -> KnownCommand:
+    """The command that the function ``"module:function"`` of this room runs."""
+    module, _, name = home.partition(":")
+    body = _module(f"saddlesvm.cli.{module}").body
+    doc = next(ast.get_docstring(one) for one in body if isinstance(one, ast.FunctionDef) and one.name == name)
+    parts = sections(doc)
+    options = {name: option_of(kind, text) for name, kind, text in described(parts.get("Options", ""))}
+    return KnownCommand(as_part(parts[""].strip()), options, parts["Examples"].split("\n")[:-1])
+
+
+def option_of(kind: str, text: str) -> dict[str, Any]:
+    """What ``add_argument`` takes for an option that a docstring declares.
+
+    Its kind has words between commas: ``flag``, ``required``, ``default=...``, the name of a reader of this file or of
+    a type of Python, ``{one, other}`` for what may be chosen, and capitals for the value in the help.
+    """
+    how: dict[str, Any] = {"help": as_part(text)} if text else {}
+    chosen = re.search(r"{(.*)}", kind)
+    if chosen:
+        how["choices"] = tuple(chosen[1].split(", "))
+    for word in kind.replace(chosen[0] if chosen else "text", "").split(", "):
+        key, _, given = word.partition("=")
+        if key == "flag":
+            how["action"] = "store_true"
+        elif key in ("required", "default"):
+            how[key] = given if key == "default" else True
+        elif word:
+            how |= {"type": globals().get(word) or getattr(builtins, word)} if word.islower() else {"metavar": word}
+    return how
+
+
+def as_part(sentence: str) -> str:
+    """A sentence as a part of another: without its capital letter, unless an abbreviation begins with it, and point."""
+    return (sentence[:1] if sentence[1:2].isupper() else sentence[:1].lower()) + sentence[1:].removesuffix(".")
 
 
 @functools.cache

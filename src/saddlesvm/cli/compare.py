@@ -23,7 +23,51 @@ OF_WATCH = "solver loss C lam gamma epochs rows seed positive"
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Compare, write report, trace and figures, and print the verdict."""
+    """Run solvers side by side and write a report with figures.
+
+    Options
+    -------
+    DATA : text
+        Data file, or a bundled set.
+    solvers : text
+        By name, with options: dcd,pegasos:batch_size=64,output=average (default dcd,sdca,pegasos).
+    peers : PEERS, default=
+        Sklearn,sgd,liblinear,cyanure,... or all.
+    C : numbers
+        One or several, with commas: 0.1,1,10 (default 1).
+    lam : numbers
+        One or several, with commas, in place of C.
+    repeats : int, default=1
+        Runs with the seeds 0, 1, ... (default 1).
+    test : text
+        Data to measure the test error on.
+    max_time : default=10.0
+        Seconds for each run (default 10).
+    tol : default=1e-06
+        Relative duality gap that ends a run (default 1e-6).
+    intercept : default=regularized
+    kernel : text
+        Kernel machines in place of linear ones.
+    gamma : number_or_name, default=scale
+        Of the kernel: scale, auto or a number.
+    degree : float, default=3.0
+        Of the polynomial kernel (default 3).
+    coef0 : float, default=0.0
+        Of the polynomial and sigmoid kernels (default 0).
+    certify_every : float, default=1.0
+        Epochs (default 1).
+    image : HxW
+        Height and width, where a row is an image.
+    trace : PATH
+        .parquet or .csv; runs that it holds are not done again.
+    report : required
+        The HTML report to write.
+
+    Examples
+    --------
+    saddlesvm compare heart --report heart.html
+    saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report data.html
+    """
     check_places(options.report, options.figures)
     losses = [loss_text(one) for one in names_in(options.loss)] if options.loss else None
     task: Any = traits_of(make_loss(losses[0])).task if losses else "classification"
@@ -57,7 +101,24 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    """Reproduce, write the reports, and print what was found."""
+    """Run the published experiments again.
+
+    Options
+    -------
+    data : DIR
+        Folder with the data files; else a cache folder, then OpenML.
+    report : text
+        HTML file; a folder where all are run (default: ./reports).
+    figures : text
+        Write every figure here as PNG.
+    quick : flag
+        A part of the data, in seconds.
+
+    Examples
+    --------
+    saddlesvm reproduce rates --quick
+    saddlesvm reproduce --data downloads --report reports
+    """
     report = options.report or ("reports" if options.name is None else f"{options.name}.html")
     check_places(None if options.name is None else report, options.figures)
     found = lab.reproduce(
@@ -77,7 +138,36 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def watch(options: argparse.Namespace) -> int:
-    """Record two solvers, and write the page that plays them."""
+    """Write a page that plays two solvers, row by row, side by side.
+
+    Options
+    -------
+    solver : str, default=pegasos
+        Pegasos, sdca, dcd or newton, with options: pegasos:projection=true; kernel-pegasos or kernel-sdca;
+        crammer_singer for all classes at once.
+    against : default=dcd
+        The one beside it (default dcd); none for one alone.
+    C : float
+        Instead of lambda.
+    lam : text
+        Default 0.05.
+    intercept : {none, regularized}, default=regularized
+    gamma : number_or_name, default=scale
+        Of the Gaussian kernel of kernel solvers: scale (default), auto or a number.
+    rows : int, default=60
+        Rows at most, drawn at random (default 60).
+    epochs : float, default=8.0
+        Passes over them at most (default 8).
+    seed : text
+        Of the rows and of the solvers' draws (default 0).
+    report : default=watch.html
+        The page to write (default watch.html).
+
+    Examples
+    --------
+    saddlesvm watch toy
+    saddlesvm watch banknote --solver sdca --against newton --report banknote.html
+    """
     check_places(options.report)
     table = read(options.data, label=options.label, scale=options.scale)
     seen = lab.watch(

@@ -193,31 +193,25 @@ COMMON = frozenset((
 
 
 class Command(NamedTuple):
-    """A subcommand.
+    """A subcommand; the docstring of its function says what it does, has examples, and declares its own options.
 
     Parameters
     ----------
-    text : str
-        What it does.
     run : str
         The function that runs it, ``"module:function"`` of this room.
     options : str
         Their names, with blanks; those with ``|`` between them exclude each other. Names in capitals are positional;
         dots mean that there may be several stores.
-    examples : tuple of str
-        Command lines, without the name of the program.
     changes : dict of str to dict
-        How an option differs from that of :data:`OPTIONS`, or is not there.
+        What the docstring does not say of its own options.
     fits : bool
         Whether it has the options of the registered estimators, and so ``--help-all``.
     reads, models, writes : tuple of str
         The options that name data to read, models to read, and files to write.
     """
 
-    text: str
     run: str
     options: str
-    examples: tuple[str, ...]
     changes: dict[str, Option] = {}  # noqa: RUF012
     fits: bool = False
     reads: tuple[str, ...] = ("data",)
@@ -228,260 +222,92 @@ class Command(NamedTuple):
 OF_FILES = "label drop_columns header scale index_base"
 READING = f"{OF_FILES} columns cache"
 FIT = "loss estimator solver tol max_iter max_time intercept intercept_scaling n_jobs seed json"
-ENDS: Option = {"type": kinds.two_ends, "metavar": "LOW,HIGH"}
 OWN = {  # of a saved model that may be of classes of the user's own
     "estimator": option(f"for a model of your own estimator: {kinds.OWN_ESTIMATOR}"),
     "loss": option(f"for a model with your own loss: {kinds.OWN_LOSS}"),
-    "MODEL": option("a saved model"),
 }
-OF_PROOFS = {"MODEL": option("a saved linear model"), "DATA": option("the data that it was trained on")}
-
 COMMANDS = {
     "train": Command(
-        "train a model, and prove how far it is from the optimum",
         "train:train",
         f"DATA... test validation cv C|lam {FIT} gap keep until_proven dask model report {READING} missing standardize",
-        (
-            "train heart --C auto --validation 0.2 --report heart.html",
-            "train people.csv --label bought --columns zip=category --model people.model",
-        ),
         fits=True,
         reads=("data", "test", "until_proven"),
         writes=("model", "liblinear", "libsvm", "checkpoint", "report"),
     ),
     "path": Command(
-        "fit every C between two ends with a proof, and choose one",
         "answers:traced",
         f"DATA... C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING}",
-        (
-            "path heart --leave-one-out --report heart-path.html",
-            "path data.csv --C 0.01,100 --gap 1e-3 --model data.model",
-        ),
-        {
-            "C": option("the ends; 1e-3,1e3 by default", **ENDS),
-            "lam": option("the same in lambda", **ENDS),
-            "validation": option("rows to measure the error along the path on", type=str, metavar="DATA"),
-            "model": option("write the model of the chosen C here"),
-        },
         fits=True,
         reads=("data", "validation"),
         writes=("report", "model"),
     ),
-    "audit": Command(
-        "list rows that are probably mislabelled, and what rows and groups do to a model",
-        "answers:audited",
-        f"DATA... C|lam groups report {FIT} {READING}",
-        (
-            "audit heart --loss logistic --report heart-audit.html",
-            "audit data.csv --label outcome --loss logistic --groups patients.txt --json",
-        ),
-        {
-            "report": option("write an HTML page with tables, pictures and the rows"),
-            "json": option("print everything as JSON"),
-        },
-        fits=True,
-        writes=("report",),
-    ),
+    "audit": Command("answers:audited", f"DATA... C|lam groups report {FIT} {READING}", fits=True, writes=("report",)),
     "predict": Command(
-        "print the predictions of a model, one line a row",
         "saved:predict",
         f"MODEL DATA... estimator scores|probabilities proven loss output {OF_FILES} cache",
-        ("predict data.model new.csv", "predict data.model new.csv --scores --output scores.txt"),
-        OWN
-        | {
-            "scores": option("the decision values behind each prediction", **YES),
-            "probabilities": option(
-                "the probability of each class beside the prediction, after a line with the classes, as LIBSVM's -b 1",
-                **YES,
-            ),
-            "proven": option(
-                "the training data of the model: adds 'proven' to each prediction that the exact optimum "
-                "shares, and 'open' to the others",
-                metavar="TRAINING",
-            ),
-        },
+        OWN,
         reads=("data", "proven"),
         models=("model",),
     ),
     "certify": Command(
-        "prove how far a model is from the optimum on some data",
-        "saved:certify",
-        f"MODEL DATA... estimator loss C|lam refine tol json {OF_FILES} cache",
-        ("certify data.model data.csv", "certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3"),
-        OWN
-        | {
-            "MODEL": option("a saved model, or a LIBLINEAR text model"),
-            "C": option("instead of the model's own", type=float),
-            "lam": option("instead of the model's own"),
-            "refine": option("epochs of dual ascent that tighten the bound", type=int, default=0),
-            "tol": option("exit with 3 unless the relative gap is at most this"),
-        },
-        models=("model",),
+        "saved:certify", f"MODEL DATA... estimator loss C|lam refine tol json {OF_FILES} cache", OWN, models=("model",)
     ),
-    "prove": Command(
-        "write a proof of a linear model, for others to check",
-        "answers:prove",
-        f"MODEL DATA... output json {READING}",
-        (
-            "prove data.model data.csv -o proof.json",
-            "prove data.model data.csv --label outcome --drop-columns name -o proof.json",
-        ),
-        OF_PROOFS | {"output": option("write the proof, JSON, to this file", required=True)},
-        models=("model",),
-        writes=("output",),
-    ),
-    "verify": Command(
-        "check a proof in fractions, with nothing of a fit",
-        "answers:verify",
-        f"PROOF DATA... json {READING}",
-        ("verify proof.json data.csv", "verify proof.json data.parquet --json"),
-        {"PROOF": option("a proof that 'saddlesvm prove' made"), "DATA": option("the data that it is about")},
-        models=("proof",),
-    ),
+    "prove": Command("answers:prove", f"MODEL DATA... output json {READING}", models=("model",), writes=("output",)),
+    "verify": Command("answers:verify", f"PROOF DATA... json {READING}", models=("proof",)),
     "forget": Command(
-        "make a linear model one of its data without some rows",
-        "answers:forget",
-        f"MODEL DATA... rows output json {READING}",
-        (
-            "forget data.model data.csv --rows 17 -o without.model",
-            "forget data.model data.csv --rows 3,7-9,120 -o without.model --json",
-        ),
-        OF_PROOFS
-        | {
-            "rows": option("rows, from 0 on", type=kinds.row_numbers, required=True, metavar="3,7-9"),
-            "output": option("write the model to this file", required=True),
-        },
-        models=("model",),
-        writes=("output",),
+        "answers:forget", f"MODEL DATA... rows output json {READING}", models=("model",), writes=("output",)
     ),
     "info": Command(
-        "describe a model or a data set",
         "saved:info",
         f"SOURCE estimator loss verify json {READING}",
-        ("info data.csv", "info data.model"),
-        OWN
-        | {
-            "SOURCE": OPTIONS["data"] | {"metavar": "MODEL|DATA"},
-            "verify": option("read all of a store, and compare its checksums", **YES),
-        },
+        OWN | {"SOURCE": OPTIONS["data"] | {"metavar": "MODEL|DATA"}},
         reads=("source",),
     ),
     "convert": Command(
-        "write data files of any size into one store, for fast and repeated training",
         "saved:convert",
         f"DATA STORE dtype n_features memory overwrite missing json {OF_FILES} columns",
-        (
-            "convert day-1.svm.bz2 day-2.svm.bz2 days.store",
-            "convert table.parquet table.store --label outcome --dtype float32",
-        ),
         {
             "DATA": option(f"{OPTIONS['data']['help']}; the rows of several follow each other", nargs="+"),
-            "STORE": option("the folder to make"),
-            "dtype": option("of the values (that of the data by default)", choices=("float32", "float64")),
-            "n_features": option("of sparse data, when more than occur", type=int),
-            "memory": option("that the rows may take on their way; {default} by default", default="256M"),
-            "overwrite": option("replace a store of that name", **YES),
-            "missing": option(
-                "what happens to missing values: an error, or their rows are left out, or they are filled in with the "
-                "mean of their column, which takes a second pass; models trained on the store do the same when they "
-                "predict",
-                choices=names.MISSING_VALUES[:-1],
-            ),
+            "missing": {"choices": names.MISSING_VALUES[:-1]},
         },
     ),
     "compare": Command(
-        "run solvers side by side and write a report with figures",
         "compare:compare",
         "DATA solvers peers C|lam loss repeats test max_time tol intercept kernel gamma degree coef0 positive "
         "certify_every label scale image trace figures report quiet",
-        (
-            "compare heart --report heart.html",
-            "compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report data.html",
-        ),
         {
-            "DATA": option("data file, or a bundled set"),
-            "solvers": option(
-                "by name, with options: dcd,pegasos:batch_size=64,output=average (default dcd,sdca,pegasos)"
-            ),
-            "peers": option("sklearn,sgd,liblinear,cyanure,... or all", default="", metavar="PEERS"),
-            "C": option("one or several, with commas: 0.1,1,10 (default 1)", type=kinds.numbers),
-            "lam": option("one or several, with commas, in place of C", type=kinds.numbers),
             "loss": option(f"with commas: {', '.join(kinds.LOSSES)}, MODULE:CLASS", type=str),
-            "repeats": option("runs with the seeds 0, 1, ... (default {default})", type=int, default=1),
-            "test": option("data to measure the test error on"),
-            "max_time": option("seconds for each run (default {default})", default=10.0),
-            "tol": option("relative duality gap that ends a run (default 1e-6)", default=1e-6),
-            "intercept": {"default": "regularized"},
-            "kernel": option("kernel machines in place of linear ones", choices=COMPUTED, metavar=None),
-            "gamma": option("of the kernel: scale, auto or a number", type=kinds.number_or_name, default="scale"),
-            "degree": option("of the polynomial kernel (default {default})", type=float, default=3.0),
-            "coef0": option("of the polynomial and sigmoid kernels (default {default})", type=float, default=0.0),
-            "certify_every": option("epochs (default {default})", type=float, default=1.0),
-            "image": option("height and width, where a row is an image", metavar="HxW"),
-            "trace": option(".parquet or .csv; runs that it holds are not done again", metavar="PATH"),
-            "report": option("the HTML report to write", required=True),
+            "kernel": {"choices": COMPUTED, "metavar": None},
         },
         reads=("data", "test"),
     ),
     "reproduce": Command(
-        "run the published experiments again",
         "compare:reproduce",
         "NAME data report figures quick quiet",
-        ("reproduce rates --quick", "reproduce --data downloads --report reports"),
-        {
-            "NAME": option(f"{', '.join(HOMES)}; all if left out", nargs="?", choices=tuple(HOMES)),
-            "data": option("folder with the data files; else a cache folder, then OpenML", metavar="DIR"),
-            "report": option("HTML file; a folder where all are run (default: ./reports)"),
-            "figures": option("write every figure here as PNG"),
-            "quick": option("a part of the data, in seconds", **YES),
-        },
+        {"NAME": option(f"{', '.join(HOMES)}; all if left out", nargs="?", choices=tuple(HOMES))},
         reads=(),
     ),
     "watch": Command(
-        "write a page that plays two solvers, row by row, side by side",
         "compare:watch",
         "DATA solver against C|lam loss intercept gamma rows epochs seed positive label scale report",
-        ("watch toy", "watch banknote --solver sdca --against newton --report banknote.html"),
         {
             "DATA": option(f"data file, or a bundled set: {', '.join(BUNDLED)}"),
-            "solver": option(
-                "pegasos, sdca, dcd or newton, with options: pegasos:projection=true; kernel-pegasos or kernel-sdca; "
-                "crammer_singer for all classes at once",
-                type=str,
-                default="pegasos",
-            ),
-            "against": option("the one beside it (default {default}); none for one alone", default="dcd"),
-            "C": option("instead of lambda", type=float),
-            "lam": option("default 0.05"),
             "loss": option(f"{', '.join(kinds.CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
-            "intercept": {"choices": ("none", "regularized"), "default": "regularized"},
-            "gamma": option(
-                "of the Gaussian kernel of kernel solvers: scale (default), auto or a number",
-                type=kinds.number_or_name,
-                default="scale",
-            ),
-            "rows": option("rows at most, drawn at random (default {default})", type=int, default=60),
-            "epochs": option("passes over them at most (default {default})", type=float, default=8.0),
-            "seed": option("of the rows and of the solvers' draws (default 0)"),
-            "report": option("the page to write (default {default})", default="watch.html"),
         },
     ),
     "warmup": Command(
-        "compile ahead what first fits would otherwise wait for",
         "running:warm_up",
         "loss layout dtype intercept multi_class penalty kernel n_jobs",
-        ("warmup", "warmup --loss hinge,logistic --layout csr --dtype float32"),
         {
             "loss": option(f"one or more, by commas; {', '.join(names.USUAL_LOSSES)} by default", type=str),
             "layout": option(
-                f"of {', '.join(names.LAYOUTS)}; {{default}} by default", default=",".join(names.USUAL_LAYOUTS)
+                f"of {', '.join(names.LAYOUTS)}; {' and '.join(names.USUAL_LAYOUTS)} by default",
+                default=",".join(names.USUAL_LAYOUTS),
             ),
             "dtype": option(f"of {', '.join(names.DTYPES)}; {{default}} by default", default="float64"),
-            "intercept": {"default": "regularized"},
-            "multi_class": option("of several classes", choices=get_args(names.MultiClass), metavar=None),
-            "penalty": option("of the weights", choices=get_args(names.PenaltyName)),
-            "kernel": option("of SVC, SVR", choices=COMPUTED, metavar=None),
-            "n_jobs": option("2 or more: also what threads within a fit need"),
+            "multi_class": {"choices": get_args(names.MultiClass), "metavar": None},
+            "penalty": {"choices": get_args(names.PenaltyName)},
+            "kernel": {"choices": COMPUTED, "metavar": None},
         },
         reads=(),
     ),

@@ -21,7 +21,7 @@ from saddlesvm.runtime.lazy import Later
 
 WEIGHTS = "--class-weight"
 WIDEST = 26  # columns of the options, beside their texts
-OF_ALL = ("train heart", "train --help")  # examples of the whole command line
+OF_ALL = ["saddlesvm train heart", "saddlesvm train --help"]  # examples of the whole command line
 
 
 class HelpAll(argparse.Action):
@@ -86,13 +86,14 @@ class Parser(argparse.ArgumentParser):
 
 def add_options(parser: Parser, command: Command) -> None:
     """Add the options of a command, and where it fits models those of the registered estimators."""
+    declared = kinds.known_command(command.run).options
     for names in command.options.split():
         several = "|" in names
         group: Any = parser.add_mutually_exclusive_group() if several else parser
         for name in names.split("|"):
             word = name.removesuffix("...")
             dest = word.lower() if word.isupper() and len(word) > 1 else word
-            own, changed = OPTIONS.get(dest, {}), command.changes.get(word, {})
+            own, changed = OPTIONS.get(dest, {}), declared.get(word, {}) | command.changes.get(word, {})
             sources: Option = {} if word == name else {"nargs": "+", "action": kinds.Sources}
             if dest != word:
                 group.add_argument(dest, **{"metavar": word} | (changed or own) | sources)
@@ -129,10 +130,10 @@ def type_of(default: Any) -> Any:
     return float if isinstance(default, float) else str
 
 
-def examples_of(parser: argparse.ArgumentParser) -> tuple[str, ...]:
+def examples_of(parser: argparse.ArgumentParser) -> list[str]:
     """Command lines that show how a command is used."""
     command = getattr(parser, "command", None)
-    return tuple(f"saddlesvm {line}" for line in (OF_ALL if command is None else command.examples))
+    return OF_ALL if command is None else kinds.known_command(command.run).examples
 
 
 def sections_of(parser: argparse.ArgumentParser, whole: bool = True) -> dict[str, list[argparse.Action]]:
@@ -180,8 +181,8 @@ def make_parser(whole: bool = True) -> Parser:
     parser.add_argument("--version", action="version", version=f"saddlesvm {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for name, command in COMMANDS.items():
-        description = f"{command.text[0].upper()}{command.text[1:]}."
-        made = commands.add_parser(name, help=command.text, description=description, command=command)
+        text = kinds.known_command(command.run).text
+        made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", command=command)
         if whole:
             made.fill()
     return parser

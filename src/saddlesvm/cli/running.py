@@ -38,9 +38,24 @@ def as_line(message: Warning | str, *place: Any, **more: Any) -> str:
 
 
 def warm_up(options: argparse.Namespace) -> int:
-    """``saddlesvm warmup``: compile ahead what first fits would otherwise wait for.
+    """Compile ahead what first fits would otherwise wait for.
 
-    A line on standard error for each combination, the seconds that it took on standard output; the exit code.
+    Options
+    -------
+    intercept : default=regularized
+    multi_class : text
+        Of several classes.
+    penalty : text
+        Of the weights.
+    kernel : text
+        Of SVC, SVR.
+    n_jobs : text
+        2 or more: also what threads within a fit need.
+
+    Examples
+    --------
+    saddlesvm warmup
+    saddlesvm warmup --loss hinge,logistic --layout csr --dtype float32
     """
 
     def watch(name: str, seconds: float) -> None:

@@ -39,7 +39,29 @@ CLASSES_SHOWN = 1_000
 
 
 def convert(options: argparse.Namespace) -> int:
-    """``saddlesvm convert``: data files into one store, in a single pass."""
+    """Write data files of any size into one store, for fast and repeated training.
+
+    Options
+    -------
+    STORE : text
+        The folder to make.
+    dtype : {float32, float64}
+        Of the values (that of the data by default).
+    n_features : int
+        Of sparse data, when more than occur.
+    memory : default=256M
+        That the rows may take on their way; 256M by default.
+    overwrite : flag
+        Replace a store of that name.
+    missing : text
+        What happens to missing values: an error, or their rows are left out, or they are filled in with the mean of
+        their column, which takes a second pass; models trained on the store do the same when they predict.
+
+    Examples
+    --------
+    saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store
+    saddlesvm convert table.parquet table.store --label outcome --dtype float32
+    """
     began = time.perf_counter()
     try:
         with progress_bar(f"converting to {options.store}", options.json) as advance:
@@ -152,7 +174,26 @@ WORDS = np.array(["open", "proven"])
 
 
 def certify(options: argparse.Namespace) -> int:
-    """``saddlesvm certify``: a bound for a saved model, or for one that LIBLINEAR wrote."""
+    """Prove how far a model is from the optimum on some data.
+
+    Options
+    -------
+    MODEL : text
+        A saved model, or a LIBLINEAR text model.
+    C : float
+        Instead of the model's own.
+    lam : text
+        Instead of the model's own.
+    refine : int, default=0
+        Epochs of dual ascent that tighten the bound.
+    tol : text
+        Exit with 3 unless the relative gap is at most this.
+
+    Examples
+    --------
+    saddlesvm certify data.model data.csv
+    saddlesvm certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3
+    """
     model, before = parted(persistence.load(options.model))
     entry = register.entry_of(model)
     assert entry is not None
@@ -191,7 +232,20 @@ def posed(model: Any, strength: dict[str, float | None]) -> dict[str, Any]:
 
 
 def info(options: argparse.Namespace) -> int:
-    """``saddlesvm info``: describe a model, or a data set and what could make it hard."""
+    """Describe a model or a data set.
+
+    Options
+    -------
+    MODEL : text
+        A saved model.
+    verify : flag
+        Read all of a store, and compare its checksums.
+
+    Examples
+    --------
+    saddlesvm info data.csv
+    saddlesvm info data.model
+    """
     if os.path.isfile(options.source) and looks_like_model(options.source):
         model, before = parted(persistence.load(options.source))
         of_model = model_facts(model, options.source)
@@ -234,7 +288,25 @@ def looks_like_model(path: str) -> bool:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """``saddlesvm predict``: a line a row, to standard output or a file."""
+    """Print the predictions of a model, one line a row.
+
+    Options
+    -------
+    MODEL : text
+        A saved model.
+    scores : flag
+        The decision values behind each prediction.
+    probabilities : flag
+        The probability of each class beside the prediction, after a line with the classes, as LIBSVM's -b 1.
+    proven : TRAINING
+        The training data of the model: adds 'proven' to each prediction that the exact optimum shares, and 'open'
+        to the others.
+
+    Examples
+    --------
+    saddlesvm predict data.model new.csv
+    saddlesvm predict data.model new.csv --scores --output scores.txt
+    """
     model, before = parted(persistence.load(options.model))
     if options.probabilities and not hasattr(model, "predict_proba"):
         raise DataError(

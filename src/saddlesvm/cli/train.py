@@ -33,7 +33,13 @@ QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up t
 
 
 def train(options: argparse.Namespace) -> int:
-    """``saddlesvm train``: read, fit, test, save, and print the results."""
+    """Train a model, and prove how far it is from the optimum.
+
+    Examples
+    --------
+    saddlesvm train heart --C auto --validation 0.2 --report heart.html
+    saddlesvm train people.csv --label bought --columns zip=category --model people.model
+    """
     task, entry = asked.task_of(options), asked.estimator_kind(options)
     asked.check_choice(options)
     check_until_proven(options, entry)
