@@ -44,6 +44,8 @@ def audited(options: argparse.Namespace) -> int:
         Write an HTML page with tables, pictures and the rows.
     json : text
         Print everything as JSON.
+    groups : PATH
+        A text file with the name of each row's group, one a line.
 
     Examples
     --------
@@ -141,7 +143,7 @@ def prove(options: argparse.Namespace) -> int:
         A saved linear model.
     DATA : text
         The data that it was trained on.
-    output : required
+    output : PATH, required
         Write the proof, JSON, to this file.
 
     Examples
@@ -192,7 +194,7 @@ def forget(options: argparse.Namespace) -> int:
         The data that it was trained on.
     rows : required, row_numbers, 3,7-9
         Rows, from 0 on.
-    output : required
+    output : PATH, required
         Write the model to this file.
 
     Examples
@@ -275,6 +277,10 @@ def traced(options: argparse.Namespace) -> int:
         Rows to measure the error along the path on.
     model : text
         Write the model of the chosen C here.
+    every_C : flag
+        Prove every C between the ends, with --penalty l1 or elasticnet too.
+    leave_one_out : flag
+        Estimate the error from the training rows alone.
 
     Examples
     --------

@@ -347,33 +347,35 @@ class KnownCommand(NamedTuple):
     examples: list[str]
 
 
+@functools.cache
 def known_command(home: str) -> KnownCommand:
     """The command that the function ``"module:function"`` of this room runs."""
     module, _, name = home.partition(":")
-    body = _module(f"saddlesvm.cli.{module}").body
-    doc = next(ast.get_docstring(one) for one in body if isinstance(one, ast.FunctionDef) and one.name == name)
-    parts = sections(doc)
+    text = SOURCE.joinpath("cli", f"{module}.py").read_text(encoding="utf-8")
+    doc = re.search(rf'^def {name}\([^\n]*\n    """(.*?)    """', text, re.M | re.S)
+    assert doc is not None
+    parts = sections(doc[1])
     options = {name: option_of(kind, text) for name, kind, text in described(parts.get("Options", ""))}
-    return KnownCommand(as_part(parts[""].strip()), options, parts["Examples"].split("\n")[:-1])
+    return KnownCommand(as_part(parts[""].strip()), options, parts["Examples"].strip().split("\n"))
 
 
 def option_of(kind: str, text: str) -> dict[str, Any]:
     """What ``add_argument`` takes for an option that a docstring declares.
 
-    Its kind has words between commas: ``flag``, ``required``, ``default=...``, the name of a reader of this file or of
-    a type of Python, ``{one, other}`` for what may be chosen, and capitals for the value in the help.
+    Its kind has words between commas: ``text``, ``flag``, ``required``, ``default=...``, the name of a reader of this
+    file or of a type of Python, ``{one, other}`` for what may be chosen, and capitals for the value in the help.
     """
     how: dict[str, Any] = {"help": as_part(text)} if text else {}
     chosen = re.search(r"{(.*)}", kind)
     if chosen:
         how["choices"] = tuple(chosen[1].split(", "))
-    for word in kind.replace(chosen[0] if chosen else "text", "").split(", "):
+    for word in kind.replace(chosen[0] if chosen else "", "").split(", "):
         key, _, given = word.partition("=")
         if key == "flag":
             how["action"] = "store_true"
         elif key in ("required", "default"):
             how[key] = given if key == "default" else True
-        elif word:
+        elif word not in ("", "text"):
             how |= {"type": globals().get(word) or getattr(builtins, word)} if word.islower() else {"metavar": word}
     return how
 

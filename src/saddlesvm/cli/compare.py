@@ -62,6 +62,12 @@ def compare(options: argparse.Namespace) -> int:
         .parquet or .csv; runs that it holds are not done again.
     report : required
         The HTML report to write.
+    positive : LABEL
+        The class compared with the rest, if there are several.
+    figures : DIR
+        Write every figure here, as PNG and SVG.
+    quiet : flag
+        No progress bar.
 
     Examples
     --------
@@ -109,10 +115,12 @@ def reproduce(options: argparse.Namespace) -> int:
         Folder with the data files; else a cache folder, then OpenML.
     report : text
         HTML file; a folder where all are run (default: ./reports).
-    figures : text
+    figures : DIR
         Write every figure here as PNG.
     quick : flag
         A part of the data, in seconds.
+    quiet : flag
+        No progress bar.
 
     Examples
     --------
@@ -162,6 +170,8 @@ def watch(options: argparse.Namespace) -> int:
         Of the rows and of the solvers' draws (default 0).
     report : default=watch.html
         The page to write (default watch.html).
+    positive : LABEL
+        The class compared with the rest, if there are several.
 
     Examples
     --------

@@ -301,6 +301,8 @@ def predict(options: argparse.Namespace) -> int:
     proven : TRAINING
         The training data of the model: adds 'proven' to each prediction that the exact optimum shares, and 'open'
         to the others.
+    output : PATH
+        Write to this file instead of standard output.
 
     Examples
     --------

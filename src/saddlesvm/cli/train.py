@@ -35,6 +35,103 @@ QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up t
 def train(options: argparse.Namespace) -> int:
     """Train a model, and prove how far it is from the optimum.
 
+    Options
+    -------
+    label : NAME
+        Label column of a table; the last one by default.
+    scale : float, default=1.0
+        Multiply every value by this (255 levels: 0.00392157).
+    cache : flag
+        Keep what was read in DATA.store for the next run.
+    standardize : flag
+        Bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model.
+    test : DATA
+        Data to test the model on.
+    validation : share, SHARE
+        Hold this share of the rows out for a test: 0.2.
+    C : strength
+        Weight of the losses: 1, several (0.1,1,10), or auto.
+    lam : float
+        Lambda = 1 / (C n) instead of C.
+    cv : fold_count, FOLDS
+        Folds of the cross-validation of several values of C, those of auto, or of gamma; 5 by default.
+    penalty : text
+        L2 (default); l1 or elasticnet set weights to zero.
+    l1_ratio : text
+        Share of the l1 norm in the elastic net; {default} by default.
+    class_weight : WEIGHTS
+        Balanced, or LABEL=FACTOR,LABEL=FACTOR.
+    multi_class : WAY
+        Ovr (default), ovo, crammer_singer, multinomial or top_k.
+    top_k : text
+        Classes that may rank before the right one, with --multi-class top_k; {default} by default.
+    intercept_scaling : float
+        Value of the constant feature of a penalised intercept; 1 by default.
+    epsilon : text
+        Half-width of the tube in which errors cost nothing; 0 for linear models, 0.1 with a kernel.
+    width : text
+        Width of the smooth hinge; 1 by default.
+    estimator : estimator_text
+        The kind of model, instead of the one for the loss: LinearSVC, LinearSVR, KernelSVC, SVC, NuSVC, SVR, NuSVR,
+        OneClassSVM, or MODULE:CLASS of your own.
+    gamma : numbers_or_name
+        Of the kernel: scale (default), auto, a number, or several (0.1,1).
+    degree : text
+        Of the polynomial kernel; {default} by default.
+    coef0 : text
+        Constant of the polynomial and sigmoid kernels; {default} by default.
+    nu : text
+        Of the nu machines: the share of rows that may be margin errors; {default} by default.
+    cache_size : text
+        Megabytes for rows of the kernel matrix; {default} by default.
+    approximation : whole_or_name, LANDMARKS
+        Landmark rows that stand for the kernel matrix: a number, or auto.
+    exact_tol : float
+        With --approximation: relative gap to prove for the exact problem afterwards.
+    shrinking : text
+        Yes or no: set rows aside that stay outside the margin.
+    probability : probability, yes|no|METHOD
+        Yes, no, sigmoid, isotonic or temperature: fit probabilities to scores of rows left out.
+    break_ties : text
+        Yes or no: break ties of votes by the scores.
+    decision_function_shape : SHAPE
+        Ovr or ovo: a column of scores a class, or a pair.
+    solver : solver_text
+        Auto (default), dcd, sdca, pegasos, newton, columns or blocks, with options
+        (pegasos:batch_size=64,output=average), or MODULE:CLASS of your own.
+    tol : float, GAP
+        Relative duality gap to prove; 1e-4 by default.
+    gap : float
+        Duality gap that ends the fit, too, in the units of the objective; 0 by default.
+    until_proven : DATA
+        Data to test on; training continues until each of its labels is proven to be the exact optimum's.
+    max_iter : int, EPOCHS
+        Epochs at most; no limit by default.
+    max_time : float, SECONDS
+        Seconds at most; no limit by default.
+    canonical : int, BITS
+        Round the exact optimum's weights to so many bits, proven: the same for any solver and machine.
+    seed : int, default=0
+        Of the random choices; 0 by default.
+    checkpoint : PATH
+        Save the state of the fit here, and resume from it.
+    n_jobs : int, N
+        Threads; -1 for all cores.
+    memory : BYTES
+        Train block by block within this memory: 512M, 1.5G.
+    dask : local:N|ADDRESS
+        Train on N processes here, or on a Dask cluster.
+    model : PATH
+        Write the model here.
+    report : PATH
+        Write an HTML report with charts here.
+    liblinear : PATH
+        Write the model here as a LIBLINEAR text model.
+    libsvm : PATH
+        Write the model here as a LIBSVM text model.
+    json : flag
+        Print the facts as JSON.
+
     Examples
     --------
     saddlesvm train heart --C auto --validation 0.2 --report heart.html
