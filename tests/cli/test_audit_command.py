@@ -42,3 +42,15 @@ def test_json_has_groups_and_bad_groups_are_refused(data, run):
     code, _, err = run(*words, data / "short.txt")
     assert code == 2
     assert "has 1 lines; the data has 458 rows: give one name a line" in err
+
+
+def test_a_table_of_words_is_audited_as_its_encoding(tmp_path, run):
+    towns, bought = ["Ulm", "Bonn", "Ulm", "Bonn"] * 5, ["yes", "no", "yes", "no"] * 5
+    bought[3] = "yes"
+    rows = "".join(f"{20 + k},{town},{word}\n" for k, (town, word) in enumerate(zip(towns, bought, strict=True)))
+    (tmp_path / "people.csv").write_text(f"age,town,bought\n{rows}")
+    page = tmp_path / "audit.html"
+    code, out, _ = run("audit", tmp_path / "people.csv", "--loss", "logistic", "--report", page)
+    assert code == 0
+    assert "row 3 " in out and "label yes, suggested no" in out
+    assert "town=Bonn = 1" in page.read_text()

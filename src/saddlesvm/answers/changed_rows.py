@@ -25,7 +25,7 @@ decisions that no single row or group can change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -339,6 +339,14 @@ def rows_left_out(
     return LeftOut(replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near)
 
 
+def _solved_groups(near: Vicinity, groups: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarray], Solved]]:
+    """As many groups as are solved together, and the problems without each, one after the other."""
+    size = together(near)
+    for start in range(0, len(groups), size):
+        some = list(groups[start : start + size])
+        yield some, ChangedGroups(near, some).solved()
+
+
 def groups_left_out(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
     """The margins of the rows of each group for the model without the group.
 
@@ -349,10 +357,7 @@ def groups_left_out(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
         The numbers of the rows of each group; each row in one of them.
     """
     margins, error, share = np.empty(near.z.size), np.empty(near.z.size), 1.0
-    size = together(near)
-    for start in range(0, len(groups), size):
-        some = groups[start : start + size]
-        found = ChangedGroups(near, some).solved()
+    for some, found in _solved_groups(near, groups):
         share = min(share, float(found.share.min()))
         for k, rows in enumerate(some):
             margins[rows], error[rows] = found.Z[rows, k], found.row_errors(rows)[:, k]
@@ -438,10 +443,9 @@ def group_changes(near: Vicinity, groups: Sequence[np.ndarray], X: np.ndarray) -
     """
     rows = as_rows(X, near.problem.scale)
     lengths = np.sqrt(quadratic_forms(rows, np.arange(X.shape[0]), near.inverse) * (1.0 + near.error))[:, None]
-    norms, size = radii(squared_norms(rows))[:, None], together(near)
+    norms = radii(squared_norms(rows))[:, None]
     low, high, least, most = [], [], [], []
-    for start in range(0, len(groups), size):
-        found = ChangedGroups(near, list(groups[start : start + size])).solved()
+    for _, found in _solved_groups(near, groups):
         scores, errors = scores_of_rows(rows, found.V.T), found.errors(lengths, norms)
         low.append(scores - errors)
         high.append(scores + errors)

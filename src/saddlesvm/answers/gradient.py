@@ -123,16 +123,11 @@ class Slope(NamedTuple):
     answers: Answers
 
 
-def slope_at(problem: Problem, w: np.ndarray, z: np.ndarray) -> Slope:
-    """The gradient at w by its margins: a pass over the rows."""
-    answers = _answers(problem, z)
-    pull = dual_weights(problem, problem.spread(answers.alpha))
+def slope_at(problem: Problem, w: np.ndarray, z: np.ndarray, pull: np.ndarray | None = None) -> Slope:
+    """The gradient at w by its margins: a pass over the rows, unless the pull of its multipliers is known."""
+    answers = answers_at(smoothed_terms(problem), z)
+    pull = dual_weights(problem, problem.spread(answers.alpha)) if pull is None else pull
     return Slope(_of_penalty(problem, w, pull), pull, z, answers)
-
-
-def slope_with(problem: Problem, w: np.ndarray, z: np.ndarray, pull: np.ndarray) -> Slope:
-    """The gradient at w by its margins and the pull of its multipliers: no pass over the rows."""
-    return Slope(_of_penalty(problem, w, pull), pull, z, _answers(problem, z))
 
 
 def slope_of(problem: Problem, w: np.ndarray) -> Slope:
@@ -153,7 +148,7 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     rows by short sums. A loss without a largest curvature has an infinite error.
     """
     z, terms = close_margins(problem, w)
-    answers = _answers(problem, z)
+    answers = answers_at(smoothed_terms(problem), z)
     pull, missed = _near_pull(problem, answers.alpha)
     now = Slope(_of_penalty(problem, w, pull), pull, z, answers)
     return _bounded(problem, w, now, margin_slips(problem, w, terms), missed)
@@ -204,11 +199,6 @@ def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: t
         slip = 8.0 * UNIT * (abs(corner) + np.abs(first) + np.abs(last))
         sure &= (first - slip > corner) | (last + slip < corner)
     return sure
-
-
-def _answers(problem: Problem, z: np.ndarray) -> Answers:
-    """What the members' losses answer to margins, shape (n,)."""
-    return answers_at(smoothed_terms(problem), z)
 
 
 def _of_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:

@@ -44,6 +44,7 @@ from saddlesvm.answers.neighbourhood import (
     curvature_of,
     gap_in_C_form,
     neighbourhood_of,
+    radius_by_steepening,
 )
 from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near, steps_from
 from saddlesvm.multiclass.splits import each_class
@@ -331,8 +332,5 @@ def _by_step(problem: Problem, near: Neighbourhood, found: Gradient, rho: float)
     longest = SLACK * float(radii(problem.norms).max(initial=0.0)) / math.sqrt(curvature.floor)
     if M * longest * size / less > 0.5:
         longest = float(curvature.row_norms(problem.X, problem.members).max(initial=0.0))
-    reach = SLACK * M * longest * size / less
-    if not reach < 1.0:
-        return None
-    radius = SLACK * size / less * (-math.log1p(-reach) / reach if reach > 0.0 else 1.0)
-    return Stretch(near.center, h, tau, radius, curvature, problem.scale)
+    radius = radius_by_steepening(SLACK * size / less, SLACK * M * longest)
+    return Stretch(near.center, h, tau, radius, curvature, problem.scale) if math.isfinite(radius) else None

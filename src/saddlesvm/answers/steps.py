@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.answers.gradient import Slope, gradient_of, slope_of, slope_with
+from saddlesvm.answers.gradient import Slope, gradient_of, slope_at, slope_of
 from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of, plain_curvature
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, certified, evaluate
 from saddlesvm.problem.loss import is_smooth
@@ -306,7 +306,7 @@ class KeptPoint:
         """By steps of Newton's method, whose last pass serves the certificate, too."""
         problem, size = self.problem, math.sqrt(2.0 * SURE * tol * abs(self.certificate.primal) / self.problem.unit)
         equations = self.equations or NewtonEquations(problem, FACTORS)
-        now = None if self.known is None else slope_with(problem, self.w, self.known.z, self.known.pull)
+        now = None if self.known is None else slope_at(problem, self.w, self.known.z, self.known.pull)
         w, there = steps_from(problem, self.w, size, now, equations)
         known = Known(problem.spread(there.answers.alpha), there.z, there.pull)
         point = replace(self, w=w, known=known, equations=equations)

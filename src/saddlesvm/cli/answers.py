@@ -17,8 +17,9 @@ from saddlesvm.cli import NOT_CERTIFIED, OK, reading
 from saddlesvm.cli.asked import make_estimator, task_of
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, show
+from saddlesvm.cli.train import read_parts
 from saddlesvm.data import DataError, Table
-from saddlesvm.data.blocks import check_names, dropped_positions, label_position
+from saddlesvm.data.blocks import dropped_positions, label_position
 from saddlesvm.data.errors import atomic_write
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
@@ -30,6 +31,7 @@ from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, gr
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.persistence import behind_scaler, parted
 from saddlesvm.estimators.proofs import verified
+from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
 
 SUSPECTS_SHOWN = 20  # suspects that are printed; all of them with --json
@@ -52,13 +54,13 @@ def audited(options: argparse.Namespace) -> int:
     saddlesvm audit heart --loss logistic --report heart-audit.html
     saddlesvm audit data.csv --label outcome --loss logistic --groups patients.txt --json
     """
-    table = reading.read_table(options, options.data)
-    reading.check_classes(table)
+    _, (table, _, _), _, _, encoder = read_parts(options, None, "classification")
     y = reading.labels_of(table)
     groups = None if options.groups is None else read_groups(options.groups, table.n_rows)
     model: Any = make_estimator(options, y).fit(table.X, y, table.sample_weight)
-    if table.feature_names:
-        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    names = table.feature_names if encoder is None else encoder.get_feature_names_out()
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
     found = audit(model, table.X, y, groups, sample_weight=table.sample_weight)
     facts: Facts = {"read": described(table)} | facts_of_audit(found, y, None if options.json else SUSPECTS_SHOWN)
     if options.report:
@@ -168,8 +170,10 @@ def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
     """A saved linear model, and the data."""
     model, scaler = parted(persistence.load(options.model))
     if not isinstance(model, Accountable) or scaler is not None:
-        kind = type(model).__name__ if scaler is None else "linear model behind a scaler"
-        advice = "" if scaler is None else ": scale the data first, and train on the scaled numbers"
+        before, advice = "scaler", ": scale the data first, and train on the scaled numbers"
+        if isinstance(scaler, TableEncoder):
+            before, advice = "table's encoder", ": encode the table first (saddlesvm.table.encoder), and train on that"
+        kind, advice = (type(model).__name__, "") if scaler is None else (f"linear model behind a {before}", advice)
         raise DataError(f"{options.model}: is a {kind}; a linear model on the numbers of the data is needed{advice}")
     return model, training_table(options, model)
 
@@ -292,18 +296,9 @@ def traced(options: argparse.Namespace) -> int:
             "path fits no probabilities: use train --C auto --probability, which chooses C along such a path"
         )
     task = task_of(options)
-    table = reading.read_table(options, options.data, task=task)
+    options.test, options.validation = options.validation, None
+    _, (table, _, held_out), _, _, encoder = read_parts(options, task, task or "classification")
     y = reading.labels_of(table)
-    encoder = reading.fitted_to(table) if table.encoder is not None else None
-    table = table if encoder is None else reading.encoded(encoder, table)
-    held_out = None
-    if options.validation and encoder is not None:
-        held_out = reading.read_encoded(encoder, options, options.validation, table.label_name, task)
-    elif options.validation:
-        held_out = reading.read_table(options, options.validation, table.n_features, task, table.zero_based)
-    if held_out is not None:
-        reading.labels_of(held_out)
-        check_names(held_out.source, held_out.feature_names, table.source, table.feature_names)
     path = path_asked_for(options, table, y)
     scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
     facts: Facts = {

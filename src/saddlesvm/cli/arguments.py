@@ -377,6 +377,8 @@ def option_of(kind: str, text: str) -> dict[str, Any]:
             how[key] = given if key == "default" else True
         elif word not in ("", "text"):
             how |= {"type": globals().get(word) or getattr(builtins, word)} if word.islower() else {"metavar": word}
+    if "type" in how and "default" in how:
+        how["default"] = how["type"](how["default"])
     return how
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.answers.changed import Separability, contradictions, separability
-from saddlesvm.answers.changed_rows import group_changes, moved_scores, row_moves, rows_in_turn
+from saddlesvm.answers.changed_rows import GroupChanges, group_changes, moved_scores, row_moves, rows_in_turn
 from saddlesvm.answers.labels import label_verdicts
 from saddlesvm.answers.vicinity import Vicinity
 from saddlesvm.data import inputs
@@ -152,28 +152,15 @@ def audit(
     asked = own.design if decisions is None else inputs.check_design(model, decisions, reset=False)
     names = np.empty(0) if groups is None else check_labels(groups, own.design.shape[0])
     loo = Estimation(own).run()
-    margins, low, high, rivals = _own_margins(loo, own.codes)
+    margins, *ends, rivals = _own_margins(loo, own.codes)
     suspects = np.flatnonzero(margins < 0.0)
     suspects = suspects[np.argsort(margins[suspects], kind="stable")]
     near, notes, repeats = own.all_vicinities, [], contradictions(own.design, own.codes)
     if near is None:
         notes.append("influence is not proven: the loss has no known curvature, or there are too many features")
-    low_moves, high_moves, stable = _of_rows(near, own, asked)
-    return Audit(
-        suspects,
-        own.model.classes_[rivals[suspects]],
-        margins,
-        low,
-        high,
-        loo,
-        low_moves,
-        high_moves,
-        stable,
-        _of_groups(near, own, asked, names),
-        repeats,
-        _separability(own, repeats),
-        notes,
-    )
+    suggested, of_rows = own.model.classes_[rivals[suspects]], _of_rows(near, own, asked)
+    of_groups, separable = _of_groups(near, own, asked, names), _separability(own, repeats)
+    return Audit(suspects, suggested, margins, *ends, loo, *of_rows, of_groups, repeats, separable, notes)
 
 
 def _own_margins(loo: LeaveOneOut, codes: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -213,8 +200,7 @@ def _of_rows(near: list[Vicinity] | None, own: OwnRows, asked: Any) -> tuple[np.
     for start in range(0, far.size, size):
         some = far[start : start + size]
         found = [group_changes(one, [np.array([i]) for i in some], asked) for one in near]
-        low, high = (np.stack([getattr(one, end) for one in found], axis=2) for end in ("low", "high"))
-        changed |= _changed(base, low, high)[1].any(axis=1)
+        changed |= _changed(base, *_stacked(found))[1].any(axis=1)
         for end, every in ends.items():
             for own_moves, one in zip(every, found, strict=True):
                 own_moves[some] = getattr(one.moves, end)
@@ -234,22 +220,18 @@ def _of_groups(near: list[Vicinity] | None, own: OwnRows, asked: Any, names: np.
     kinds, members = rows_of_groups(names)
     found = [group_changes(one, members, asked) for one in near]
     base = np.column_stack([_exact(one, asked) for one in near])
-    low, high = (np.stack([getattr(one, end) for one in found], axis=2) for end in ("low", "high"))
-    surely, perhaps = _changed(base, low, high)
+    surely, perhaps = _changed(base, *_stacked(found))
     inside = found if asked is own.design else [group_changes(one, members, own.design) for one in near]
-    ends = [np.stack([getattr(one, end) for one in inside], axis=2) for end in ("low", "high")]
-    errors = np.array([_errors(ends[0][rows, k], ends[1][rows, k], own, rows) for k, rows in enumerate(members)])
+    low, high = _stacked(inside)
+    errors = np.array([_errors(low[rows, k], high[rows, k], own, rows) for k, rows in enumerate(members)])
     least, most = (np.sqrt(np.sum([getattr(one.moves, end) ** 2 for one in found], axis=0)) for end in ("low", "high"))
-    return GroupAudit(
-        kinds,
-        least,
-        most,
-        surely.sum(axis=0),
-        perhaps.sum(axis=0),
-        errors[:, 0],
-        errors[:, 1],
-        np.asarray(~perhaps.any(axis=1)),
-    )
+    changes = surely.sum(axis=0), perhaps.sum(axis=0)
+    return GroupAudit(kinds, least, most, *changes, *errors.T, np.asarray(~perhaps.any(axis=1)))
+
+
+def _stacked(found: list[GroupChanges]) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of the scores of all sub-problems, each of shape (m, groups, k)."""
+    return np.stack([one.low for one in found], axis=2), np.stack([one.high for one in found], axis=2)
 
 
 def _changed(base: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -506,34 +506,6 @@ LARGEST_B = 1.0  # upper end of the multipliers' range, at least; losses with bo
 RECORDERS = {"linear": Recorder, "classes": ClassesRecorder, "kernel": KernelRecorder}  # by the kind of problem
 WATCHED: dict[str, type[Any]] = {solver.name: solver for recorder in RECORDERS.values() for solver in recorder.watched}
 SCRIPTS = ("watch_parts.js", "watch_panels.js", "watch.js")
-LEGENDS = {
-    "linear": (
-        ("The plane", "Rows of the two classes; the row just drawn has a ring, rows set aside by shrinking are faint. "
-         "The full line is w, the dashed lines are the margins."),
-        ("The weights", "The path of w, the optimum as a cross, and the ball of radius 1 / sqrt(lambda) that holds it; "
-         "the circle is solid where the solver projects onto it."),
-        ("The lower plane", "The loss of the row just drawn and the plane of slope -b below it: dashed before the "
-         "visit, solid after. Where the plane touches the loss at the row's margin, the row is optimal."),
-        ("The bars", "b of every row: the weight with which it pulls at w. Pegasos has no b of its own; its bars show "
-         "how often a row was violated when drawn."),
-    ),
-    "kernel": (
-        ("The plane", "Rows of the two classes; the row just drawn has a ring. The full curve is where the decision "
-         "function f is 0, the dashed curves are where it is -1 and 1."),
-        ("The lower plane", "The loss of the row just drawn and the plane of slope -b below it: dashed before the "
-         "visit, solid after. For Pegasos it is the tangent at the margin by which the row is judged."),
-        ("The bars", "For Pegasos, how often each row was violated when drawn: the counts, which only grow. For dual "
-         "ascent, b of each row, which may return to zero."),
-    ),
-    "classes": (
-        ("The plane", "Rows of all classes; the row just drawn has a ring. The full lines are where two classes have "
-         "the same score, and no other class a higher one; beyond a dashed line, the rows of its colour pay nothing."),
-        ("The weights", "The path of the weights of each class; the crosses are the optimum."),
-        ("The slopes", "e + x . w of the row just drawn, by class: circles before the visit, dots after. The step "
-         "makes the slopes of those classes equal that share in it: the threshold beta is their level."),
-        ("The bars", "The weight of every row against its rivals, in the rivals' colours; a whole bar is at most 1."),
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -574,11 +546,10 @@ class Watch:
 
     def html(self) -> str:
         """The page, with its styles, script and data inside."""
-        legend = (f"<li><b>{words(name)}.</b> {words(text)}</li>" for name, text in LEGENDS[self.scene["kind"]])
         parts = {
             "title": words(self.title),
             "words": words(self.scene["words"]),
-            "legend": "\n".join(legend),
+            "legend": page_part(f"legend_{self.scene['kind']}.html"),
             "command": words(self.command),
             "style": page_part("watch.css"),
             "script": "".join(map(page_part, SCRIPTS)),
