@@ -17,8 +17,8 @@ from saddlesvm.answers.active_set import long_gradient, rounded
 from saddlesvm.answers.neighbourhood import FACTORED
 from saddlesvm.cli import parser as cli
 from saddlesvm.data import Store, load_bundled
+from saddlesvm.estimators.accountable import fingerprint
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.forgetting import fingerprint
 from saddlesvm.estimators.proofs import labels_of, rows_of
 from saddlesvm.estimators.proven import Data
 from saddlesvm.problem.losses import make_loss

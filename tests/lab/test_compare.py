@@ -17,8 +17,11 @@ from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.limits import Limits  # noqa: E402
 from saddlesvm.lab import dataset, tidy  # noqa: E402
-from saddlesvm.lab.comparison import compare  # noqa: E402
-from saddlesvm.lab.comparison_report import reach_times, verdict  # noqa: E402
+from saddlesvm.lab.comparison import (  # noqa: E402
+    compare,
+    reach_times,
+    verdict,
+)
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
 from saddlesvm.lab.machine import in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402

@@ -300,7 +300,7 @@ def from_standard_input(options: argparse.Namespace, use: Callable[[str], Table]
 def check_stores_asked(options: argparse.Namespace, stores: list[str], *further: str) -> None:
     """Raise DataError for options of reading files, and `further` ones, where the data are several stores."""
     for name in (*READING.split(), "missing", *further):
-        if getattr(options, name) not in (OPTIONS[name].get("default"), None, False):
+        if getattr(options, name) not in (OPTIONS[name].get("default", False), None):
             raise DataError(f"{flag(name)} is for files; {shorten(stores)} are stores")
 
 

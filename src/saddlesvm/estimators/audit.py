@@ -152,7 +152,7 @@ def audit(
     asked = own.design if decisions is None else inputs.check_design(model, decisions, reset=False)
     names = np.empty(0) if groups is None else check_labels(groups, own.design.shape[0])
     loo = Estimation(own).run()
-    margins, *ends, rivals = _own_margins(loo, own.codes)
+    margins, low, high, rivals = _own_margins(loo, own.codes)
     suspects = np.flatnonzero(margins < 0.0)
     suspects = suspects[np.argsort(margins[suspects], kind="stable")]
     near, notes, repeats = own.all_vicinities, [], contradictions(own.design, own.codes)
@@ -160,7 +160,7 @@ def audit(
         notes.append("influence is not proven: the loss has no known curvature, or there are too many features")
     suggested, of_rows = own.model.classes_[rivals[suspects]], _of_rows(near, own, asked)
     of_groups, separable = _of_groups(near, own, asked, names), _separability(own, repeats)
-    return Audit(suspects, suggested, margins, *ends, loo, *of_rows, of_groups, repeats, separable, notes)
+    return Audit(suspects, suggested, margins, low, high, loo, *of_rows, of_groups, repeats, separable, notes)
 
 
 def _own_margins(loo: LeaveOneOut, codes: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -225,8 +225,8 @@ def _of_groups(near: list[Vicinity] | None, own: OwnRows, asked: Any, names: np.
     low, high = _stacked(inside)
     errors = np.array([_errors(low[rows, k], high[rows, k], own, rows) for k, rows in enumerate(members)])
     least, most = (np.sqrt(np.sum([getattr(one.moves, end) ** 2 for one in found], axis=0)) for end in ("low", "high"))
-    changes = surely.sum(axis=0), perhaps.sum(axis=0)
-    return GroupAudit(kinds, least, most, *changes, *errors.T, np.asarray(~perhaps.any(axis=1)))
+    changes, (fewest, largest) = (surely.sum(axis=0), perhaps.sum(axis=0)), errors.T
+    return GroupAudit(kinds, least, most, *changes, fewest, largest, np.asarray(~perhaps.any(axis=1)))
 
 
 def _stacked(found: list[GroupChanges]) -> tuple[np.ndarray, np.ndarray]:

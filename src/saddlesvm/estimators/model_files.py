@@ -209,7 +209,7 @@ __all__ = ["CSR_PARTS", "check_stored"]
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 PLAIN = (bool, int, float, str, type(None))
-Arrays = Mapping[str, np.ndarray]
+Arrays, Shapes = Mapping[str, np.ndarray], Mapping[str, tuple[int, int]]
 
 
 def check_stored(arrays: Arrays, meta: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> None:
@@ -314,10 +314,7 @@ def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, .
     vector = "coef_" if "coef_" in arrays and arrays["coef_"].ndim == 1 else ""  # of a regression with one target
     shapes = {name: matrix_shape(arrays, name) for name in found if name != vector}
     count = check_classes(arrays)
-    if "coef_" in shapes and "coef_" not in arrays:
-        rows = check_sparse_weights(arrays["coef_data"], shapes["coef_"], width, count, of_labels)
-    else:
-        rows = check_weights(arrays, width, count, of_labels)
+    rows = check_weights(arrays, shapes, width, count, of_labels)
     if "feature_names_in_" in arrays:
         names = arrays["feature_names_in_"]
         needs(names.dtype.kind == "U" and names.shape == (width,), "feature_names_in_", names)
@@ -348,26 +345,22 @@ def check_classes(arrays: Arrays) -> int:
     return int(classes.size)
 
 
-def check_weights(arrays: Arrays, width: int, count: int, of_labels: bool) -> int:
-    """The number of sub-problems that a linear model's weights are of; 0 where there are none."""
-    if "coef_" not in arrays:
+def check_weights(arrays: Arrays, shapes: Shapes, width: int, count: int, of_labels: bool) -> int:
+    """The number of sub-problems that a linear model's weights are of; 0 where there are none.
+
+    Several targets have a row each; one has a vector, or a row where the weights are stored as CSR.
+    """
+    coef = arrays.get("coef_", arrays.get("coef_data"))
+    if coef is None:
         return 0
-    coef = arrays["coef_"]
-    rows = 1 if coef.ndim == 1 else coef.shape[0] if coef.ndim == 2 else 0
+    dense = "coef_" in arrays
+    rows, wide = shapes.get("coef_", (1, coef.size))
     if count:
-        fits = coef.ndim == 2 and rows in ((count,) if of_labels else of_classes(count))
+        fits = "coef_" in shapes and rows in ((count,) if of_labels else of_classes(count))
     else:
-        fits = coef.ndim == 1 or rows >= 2  # several targets
-    needs(fits and coef.shape[-1:] == (width,) and coef.dtype.kind == "f", "coef_", coef)
+        fits = "coef_" not in shapes or rows >= (2 if dense else 1)
+    needs(fits and wide == width and coef.dtype.kind == "f", "coef_", coef)
     return rows
-
-
-def check_sparse_weights(data: np.ndarray, shape: tuple[int, int], width: int, count: int, of_labels: bool) -> int:
-    """The same for weights that are stored as CSR, in which those of one target are a row."""
-    allowed = ((count,) if of_labels else of_classes(count)) if count else (shape[0],)
-    if shape[0] not in allowed or shape[0] < 1 or shape[1] != width or data.dtype.kind != "f":
-        raise ValueError(f"its coef_ of type {data.dtype} and shape {shape} does not fit the rest")
-    return shape[0]
 
 
 def of_classes(count: int) -> tuple[int, ...]:
@@ -375,9 +368,7 @@ def of_classes(count: int) -> tuple[int, ...]:
     return (1,) if count == 2 else (count, count * (count - 1) // 2)
 
 
-def check_support(
-    arrays: Arrays, shapes: Mapping[str, tuple[int, int]], width: int, count: int, kernel: dict[str, Any]
-) -> int:
+def check_support(arrays: Arrays, shapes: Shapes, width: int, count: int, kernel: dict[str, Any]) -> int:
     """The number of sub-problems that a kernel model's coefficients are of, once its rows fit them."""
     missing = {"support_", "n_support_", "intercept_"} - {*arrays} | {"dual_coef_", "support_vectors_"} - {*shapes}
     if missing:

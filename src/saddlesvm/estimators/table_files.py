@@ -6,7 +6,8 @@ The first pass learns an encoder from the table's parts: counts and sums.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -256,19 +257,14 @@ def as_store(
     return Store(target)
 
 
-class naming:
-    """Puts the name of a file, and the number of its rows that came before, into errors about a part of it."""
-
-    def __init__(self, name: str, before: int) -> None:
-        self.name, self.before = name, before
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, DataError):
-            after = f" (counted from row {self.before + 1} of the file)" if self.before else ""
-            raise DataError(f"{self.name}: {error}{after}") from None
+@contextmanager
+def naming(name: str, before: int) -> Iterator[None]:
+    """Put the name of a file, and the number of its rows that came before, into errors about a part of it."""
+    try:
+        yield
+    except DataError as error:
+        after = f" (counted from row {before + 1} of the file)" if before else ""
+        raise DataError(f"{name}: {error}{after}") from None
 
 
 def stored_encoder(store: Store) -> TableEncoder | None:

@@ -11,8 +11,7 @@ from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
     from saddlesvm.lab import bounds as bounds, figures as figures, study as study
-    from saddlesvm.lab.comparison import compare as compare
-    from saddlesvm.lab.comparison_report import Comparison as Comparison
+    from saddlesvm.lab.comparison import Comparison as Comparison, compare as compare
     from saddlesvm.lab.displays import GapDisplay as GapDisplay, PathDisplay as PathDisplay
     from saddlesvm.lab.experiments.reproduction import EXPERIMENTS as EXPERIMENTS, reproduce as reproduce
     from saddlesvm.lab.report import Report as Report
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from saddlesvm.lab.tidy import Diagnostics as Diagnostics, read_trace as read_trace, write_trace as write_trace
 
 NAMES = {
-    "saddlesvm.lab.comparison": "compare",
-    "saddlesvm.lab.comparison_report": "Comparison",
+    "saddlesvm.lab.comparison": "Comparison compare",
     "saddlesvm.lab.displays": "GapDisplay PathDisplay",
     "saddlesvm.lab.experiments.reproduction": "EXPERIMENTS reproduce",
     "saddlesvm.lab.report": "Report",

@@ -1,25 +1,318 @@
-"""Compare solvers on one's own data: every run (solver or peer, loss, C, repeat) goes into one tidy trace."""
+"""Compare solvers on one's own data: every run (solver or peer, loss, C, repeat) goes into one tidy trace.
+
+Its result has the findings in words, and the report with its tables and figures.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from saddlesvm.fit.limits import Limits
-from saddlesvm.lab import tidy
-from saddlesvm.lab.comparison_report import Comparison
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import FitResult
+from saddlesvm.lab import figures, tidy
+from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
 from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers
+from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
 from saddlesvm.lab.runs import Plan, as_list, cells, parse_contenders
+from saddlesvm.lab.tidy import AXES, PROBLEM, closing_chart, curve_chart, labelled, strength_chart, strengths
 from saddlesvm.problem.kernel import check_kernel_loss
-from saddlesvm.problem.losses import Loss, is_loss, make_loss
+from saddlesvm.problem.losses import Loss, is_loss, make_loss, spelled
+from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import STRENGTH, check, names_in
 from saddlesvm.runtime.threads import interruptible
+
+MODEL_SECONDS = 10.0  # limit of the fit whose model is shown
+LEVELS = (1e-2, 1e-3, 1e-6)
+CUT_SHORT = ("time_limit", "interrupted")  # outcomes that a limit or the user caused, not the solver
+
+
+@dataclass(eq=False)
+class Comparison:
+    """The result of a comparison: its runs, the verdict on them, and their report.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    plan : Plan
+    trace : DataFrame
+        The tidy trace; columns as in :data:`saddlesvm.lab.tidy.COLUMNS`.
+    notes : list of str
+        The runs that were left out, and why.
+    interrupted : bool
+        Ctrl-C ended it early; the trace holds the finished runs.
+    command : str
+        The command that repeats the comparison.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab import compare
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> found = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote")
+    >>> len(found.verdict()) > 0, "relative_gap" in found.trace
+    (True, True)
+    """
+
+    dataset: Dataset
+    plan: Plan
+    trace: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    command: str = ""
+
+    def verdict(self) -> list[str]:
+        """Sentences that say which solver was first to which accuracy, and by what factor."""
+        return verdict(self.trace)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the self-contained HTML report; its path."""
+        return comparison_report(self).write(path)
+
+    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Write every figure of the report as files of the given formats; their paths."""
+        return comparison_report(self).save_figures(folder, formats)
+
+
+def comparison_report(comparison: Comparison) -> Report:
+    """Assemble the report of a comparison, or of its finished runs if it was interrupted."""
+    trace = comparison.trace
+    sentences = verdict(trace)
+    if comparison.interrupted:
+        sentences.insert(0, f"Interrupted: the report has the finished ones of {comparison.plan.cells} runs.")
+    report = Report(
+        f"Solvers compared on {comparison.dataset.name}",
+        sentences + comparison.notes,
+        data=comparison.dataset.describe() + settings(comparison),
+        command=comparison.command,
+    )
+    if trace.empty:
+        return report
+    report.section("Results", first_to_reach(trace), endings(trace))
+    for (loss, C), part in trace.groupby(PROBLEM, sort=False):
+        name, written = strengths(part)
+        report.sections.append(convergence(part, f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"))
+    if trace["C"].nunique() > 1:
+        names = ["seconds", "train_error"] + (["test_error"] if trace["test_error"].notna().any() else [])
+        report.section(f"Against {strengths(trace)[0]}", *(strength_chart(trace, name) for name in names))
+    if comparison.dataset.task == "classification":
+        report.sections.append(classifier(comparison))
+    return report
+
+
+def settings(comparison: Comparison) -> list[tuple[str, str]]:
+    """The settings of the runs, as pairs of words."""
+    plan = comparison.plan
+    words = "none" if plan.intercept == "none" else f"{plan.intercept}, scaling {plan.scaling:g}"
+    limits = f"relative gap {plan.limits.tol:g}, or {plan.limits.max_time:g} s with certificates"
+    return [("intercept", words), ("each run ends at", limits), ("repeats", str(plan.repeats))]
+
+
+def first_to_reach(trace: pd.DataFrame) -> Table:
+    """Median seconds and epochs to each level."""
+    tables = [medians(reach_times(trace, level)).set_index([*PROBLEM, "label"]) for level in LEVELS]
+    name, written = strengths(trace)
+    rows = []
+    for key in tables[-1].index:
+        cells = [
+            cell for found in tables for cell in (seconds(found.loc[key, "seconds"]), count(found.loc[key, "epochs"]))
+        ]
+        rows.append([str(key[0]), written[key[1]], str(key[2]), *cells])
+    columns = ["loss", name, "solver"]
+    columns += [word for level in LEVELS for word in (f"time to {level:.0e}", "epochs")]
+    caption = "Time of solving until the objective was within a fraction of the optimum; median over the repeats."
+    return Table(columns, rows, caption)
+
+
+def endings(trace: pd.DataFrame) -> Table:
+    """The last objective, gap and errors of each solver."""
+    ends = labelled(trace).groupby([*PROBLEM, "label", "repeat"], sort=False).last().reset_index()
+    name, written = strengths(trace)
+    rows = []
+    for (loss, C, label), runs in ends.groupby([*PROBLEM, "label"], sort=False):
+        middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
+        outcome = ", ".join(sorted(set(runs["outcome"])))
+        errors = [share(runs[column].dropna().median()) for column in ("train_error", "test_error")]
+        rows.append(
+            [str(loss), written[float(C)], str(label), outcome, f"{middle['primal']:.8g}",
+             f"{middle['relative_gap']:.2g}", count(middle["epoch"]), seconds(middle["seconds_solving"]),
+             seconds(middle["seconds_certifying"]), *errors]
+        )  # fmt: skip
+    columns = ["loss", name, "solver", "outcome", "objective", "relative gap", "epochs", "solving", "certifying"]
+    caption = "Where the runs ended; medians over the repeats. A peer's time is that of its longest single fit."
+    return Table([*columns, "train error", "test error"], rows, caption)
+
+
+def convergence(trace: pd.DataFrame, title: str) -> Section:
+    """The curves of one problem."""
+    closing: dict[tuple[str, ...], Chart] = {
+        (word, axis): curve_chart(trace, quantity, against, f"{word} against {axis}")
+        for quantity, word in (("suboptimality", "Suboptimality"), ("gap", "Duality gap"))
+        for against, (column, axis) in AXES.items()
+        if trace[column].any()
+    }
+    caption = next(iter(closing.values())).caption
+    charts: list[Item] = [Switch("Closing in on the optimum", caption, ("quantity", "against"), closing)]
+    charts.append(closing_chart(trace, "epochs", "Primal and dual closing in on each other"))
+    for quantity, against, word in (
+        ("test_error", "seconds", "Test error over time"),
+        ("accuracy", "rows", "Training accuracy against rows touched"),
+        ("active", "epochs", "Active rows under shrinking"),
+        ("change", "epochs", "Change of w in a pass"),
+    ):
+        chart = curve_chart(trace, quantity, against, word)
+        if chart.series:
+            charts.append(chart)
+    return Section(f"Convergence: {title}", charts)
+
+
+def classifier(comparison: Comparison) -> Section:
+    """Pictures of a certified model: that of the C with the lowest error among those compared."""
+    dataset, trace = comparison.dataset, comparison.trace
+    column = "test_error" if dataset.test_X is not None else "train_error"
+    best = trace.loc[trace[column].fillna(np.inf).idxmin()]
+    planned = {spelled(one): one for one in comparison.plan.losses}
+    loss = planned.get(best["loss"]) or make_loss(best["loss"])
+    strength, written = strengths(trace)
+    C, lam = (None, float(best["lam"])) if strength == "lambda" else (float(best["C"]), None)
+    problem = dataset.problem(loss, C, comparison.plan.intercept, comparison.plan.scaling, lam)
+    result = fit(problem, dataset.reference_solver, Limits(tol=1e-4, max_time=MODEL_SECONDS))
+    shown = f"{str(best['loss']).replace('_', ' ')}, {strength} = {written[float(best['C'])]}"
+    words = (
+        f"The model of the lowest error seen: {shown}, fitted again to a relative gap of "
+        f"{result.certificate.relative_gap:.1e}. The rows are those of the "
+        f"{'test' if dataset.test_X is not None else 'training'} part."
+    )
+    section = Section("The classifier", [Prose(words), *model_pictures(dataset, result)])
+    if dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray) and isinstance(problem, Problem):
+        section.items += figures.shrinking_charts(problem, names=dataset.classes)
+    return section
+
+
+def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
+    """Confusion matrix, margins, misclassified images and the plane, as far as the data allow."""
+    X, y = (dataset.X, dataset.y) if dataset.test_X is None else (dataset.test_X, dataset.test_y)
+    assert y is not None
+
+    def decide(rows: Any) -> np.ndarray:
+        return dataset.scores_of(rows, model.coef[None], np.array([model.intercept]))[:, 0]
+
+    scores = decide(X)
+    names = np.array(dataset.classes)
+    true, taken = names[(y > 0).astype(int)], names[(scores > 0).astype(int)]
+    items: list[Any] = [figures.confusion_grid(true, taken, dataset.classes)]
+    items.append(figures.margins_chart(scores, y, dataset.classes))
+    if dataset.image_shape is not None and (true != taken).any():
+        shape = dataset.image_shape
+        items.append(
+            Picture(
+                "Misclassified images",
+                "The worst mistakes first.",
+                lambda: figures.misclassified(X, true, taken, shape, scores),
+            )
+        )
+    if X.shape[1] == 2 and isinstance(X, np.ndarray):
+        alpha = model.alpha if dataset.test_X is None else None
+        items.append(figures.plane_chart(X, y, decide, names=dataset.classes, alpha=alpha))
+    return items
+
+
+def count(value: float) -> str:
+    """A number of epochs as text."""
+    return "" if not np.isfinite(value) else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+def share(value: float) -> str:
+    """An error as text."""
+    return "" if not np.isfinite(value) else f"{value:.4g}"
+
+
+def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Seconds of solving until a run was within `level`, a row a solver, problem and repeat; infinite if it never was.
+
+    A peer's run is a ladder of fits, of which a later one may be the faster: the fastest within `level` counts.
+
+    Returns
+    -------
+    DataFrame
+        Columns solver, options, label, loss, C, repeat, seconds, epochs.
+    """
+    keys, taken = ["solver", "options", "label", *PROBLEM, "repeat"], {"seconds_solving": "seconds", "epoch": "epochs"}
+    trace = labelled(trace)
+    inside = trace[trace["relative_suboptimality"] <= level]
+    first = inside.loc[inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]]
+    runs = trace[keys].drop_duplicates().merge(first.rename(columns=taken), how="left", on=keys)
+    return runs.fillna(dict.fromkeys(taken.values(), np.inf))
+
+
+def medians(times: pd.DataFrame) -> pd.DataFrame:
+    """Median seconds and epochs over the repeats, the fastest first within each problem."""
+    grouped = times.groupby([*PROBLEM, "label"], sort=False)[["seconds", "epochs"]].median().reset_index()
+    return grouped.sort_values([*PROBLEM, "seconds"], kind="stable")
+
+
+def verdict(trace: pd.DataFrame) -> list[str]:
+    """Sentences about a tidy trace, one a problem and level of relative suboptimality."""
+    if trace.empty:
+        return ["Nothing was run."]
+    sentences = []
+    tables = {level: medians(reach_times(trace, level)) for level in LEVELS}
+    name, written = strengths(trace)
+    for (loss, C), part in trace.groupby(PROBLEM, sort=False):
+        done = ended_by_themselves(part)
+        where = f"{str(loss).replace('_', ' ')}, {name} = {written[float(C)]}"
+        for level, table in tables.items():
+            chosen = table[(table["loss"] == loss) & (table["C"] == C)]
+            sentences.append(f"{where}: {_sentence(chosen, level, done)}")
+    return sentences
+
+
+def ended_by_themselves(trace: pd.DataFrame) -> set[str]:
+    """Labels of the solvers none of whose runs was stopped by the clock: they ended at their gap or by another rule."""
+    ends = labelled(trace[trace["outcome"] != ""])
+    return set(ends["label"]) - set(ends["label"][ends["outcome"].isin(CUT_SHORT)])
+
+
+def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
+    """The first solver within `level` of the optimum, the others' factors, and the reasons of those that failed."""
+    exponent = f"{level:.0e}".replace("e-0", "e-")
+    arrived = table[np.isfinite(table["seconds"])]
+    missing = list(table[~np.isfinite(table["seconds"])]["label"])
+    if arrived.empty and done >= set(missing):
+        return f"no run went on until {exponent} of the optimum: all ended before, at the gap asked for or by a rule."
+    if arrived.empty:
+        return f"no solver came within {exponent} of the optimum in its time."
+    first = arrived.iloc[0]
+    words = f"{first['label']} came within {exponent} of the optimum first, after {seconds(first['seconds'])}"
+    others = [f"{row['label']} {row['seconds'] / first['seconds']:.2g}" for _, row in arrived.iloc[1:].iterrows()]
+    if others:
+        words += f"; the others took longer by a factor of: {', '.join(others)}"
+    for reason, whom in (
+        ("not in its time", [label for label in missing if label not in done]),
+        ("ended before, at its gap or by its rule", [label for label in missing if label in done]),
+    ):
+        if whom:
+            words += f"; {reason}: {', '.join(whom)}"
+    return words + "."
+
+
+def seconds(value: float) -> str:
+    """A time as text."""
+    if not np.isfinite(value):
+        return "never"
+    if value < 1e-3:
+        return f"{1e6 * value:.0f} µs"
+    return f"{1e3 * value:.3g} ms" if value < 1.0 else f"{value:.3g} s"
+
 
 LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
 

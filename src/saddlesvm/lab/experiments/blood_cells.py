@@ -16,8 +16,7 @@ import pandas as pd
 from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
 from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.comparison import run_plan
-from saddlesvm.lab.comparison_report import count, medians, reach_times, seconds
+from saddlesvm.lab.comparison import count, medians, reach_times, run_plan, seconds
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
 from saddlesvm.lab.machine import blood_cells, in_threads
