@@ -209,7 +209,8 @@ __all__ = ["CSR_PARTS", "check_stored"]
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 PLAIN = (bool, int, float, str, type(None))
-Arrays, Shapes = Mapping[str, np.ndarray], Mapping[str, tuple[int, int]]
+Arrays = Mapping[str, np.ndarray]
+Shapes = Mapping[str, tuple[int, int]]
 
 
 def check_stored(arrays: Arrays, meta: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> None:
