@@ -40,130 +40,147 @@ from saddlesvm.estimators.table import TableEncoder, groups_of
 from saddlesvm.problem.loss import loss_name
 
 
+def _by(name: str, backwards: bool = False) -> Callable[[Values, Any], Values]:
+    """The method of :class:`Values` that is a node of two inputs, of which the other may be an array or a number."""
+
+    def both(own: Values, other: Any) -> Values:
+        given = np.array([float(other)]) if isinstance(other, (int, float)) else other
+        return own.graph.op(name, *((given, own) if backwards else (own, given)))
+
+    return both
+
+
+class Values:
+    """The values of a node of a graph, with the arithmetic of arrays."""
+
+    def __init__(self, graph: Graph, node: Any) -> None:
+        self.graph, self.node = graph, node
+
+    __add__, __sub__, __mul__, __truediv__, __matmul__ = map(_by, ("Add", "Sub", "Mul", "Div", "MatMul"))
+    __rsub__ = _by("Sub", backwards=True)
+
+    def __floordiv__(self, other: Any) -> Values:
+        return self.graph.op("Floor", self / other)
+
+    def __mod__(self, other: Any) -> Values:
+        return self - self // other * other
+
+    def __gt__(self, other: Any) -> Values:
+        return _by("Greater")(self, other)
+
+    def as_float64(self) -> Values:
+        """The values as float64."""
+        return self.graph.op("Cast", self, to=TensorProto.DOUBLE)
+
+    def part(self, axis: int, start: int, stop: int) -> Values:
+        """The values from `start` to before `stop` along an axis."""
+        return self.graph.op("Slice", self, *(np.array([one], dtype=np.int64) for one in (start, stop, axis)))
+
+    def sums(self) -> Values:
+        """The sum of each row, shape (n, 1)."""
+        return self.graph.op("ReduceSum", self, np.array([1], dtype=np.int64), keepdims=1)
+
+
 class Graph:
     """The nodes of one model: float64 values in, float64 values out."""
 
     def __init__(self, version: int, source: Any) -> None:
         self.version, self.source = version, source
 
-    def op(self, name: str, *inputs: Any, **attributes: Any) -> Any:
+    def op(self, name: str, *inputs: Any, **attributes: Any) -> Values:
         """A node; arrays among its inputs become constants."""
-        return getattr(onnx_ops, f"Onnx{name}")(*inputs, op_version=self.version, **attributes)
+        given = (one.node if isinstance(one, Values) else one for one in inputs)
+        return Values(self, getattr(onnx_ops, f"Onnx{name}")(*given, op_version=self.version, **attributes))
 
-    def in_float64(self, values: Any) -> Any:
+    def in_float64(self, values: Any) -> Values:
         """The values as float64."""
-        return self.op("Cast", values, to=TensorProto.DOUBLE)
+        return Values(self, values.node if isinstance(values, Values) else values).as_float64()
 
-    def linear(self, X: Any, coef: Any, intercept: np.ndarray) -> Any:
+    def linear(self, X: Values, coef: Any, intercept: np.ndarray) -> Values:
         """``X @ coef.T + intercept``; coef of shape (k, d), intercept of shape (k,)."""
         dense = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
         weights = np.ascontiguousarray(np.atleast_2d(dense).T, dtype=np.float64)
-        offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
-        return self.op("Add", self.op("MatMul", X, weights), offsets)
+        return X @ weights + np.atleast_1d(np.asarray(intercept, dtype=np.float64))
 
-    def kernel(self, X: Any, kernel: Any, centres: Any) -> Any:
+    def kernel(self, X: Values, kernel: Any, centres: Any) -> Values:
         """Kernel values between rows and centres, shape (n, centres)."""
         centres = centres.toarray() if sparse.issparse(centres) else np.asarray(centres)
         centres = np.ascontiguousarray(centres, dtype=np.float64)
-        products = self.op("MatMul", X, np.ascontiguousarray(centres.T))
+        products = X @ np.ascontiguousarray(centres.T)
         if kernel.name == "linear":
             return products
-        gamma = np.array([kernel.gamma])
         if kernel.name == "rbf":
-            axes = np.array([1], dtype=np.int64)
-            own = self.op("ReduceSum", self.op("Mul", X, X), axes, keepdims=1)
-            apart = self.op("Sub", self.op("Add", own, (centres * centres).sum(axis=1)[None, :]),
-                            self.op("Mul", products, np.array([2.0])))  # fmt: skip
-            return self.op("Exp", self.op("Mul", self.op("Max", apart, np.array([0.0])), -gamma))
-        inner = self.op("Add", self.op("Mul", products, gamma), np.array([float(kernel.coef0)]))
+            apart = (X * X).sums() + (centres * centres).sum(axis=1)[None, :] - products * 2.0
+            return self.op("Exp", self.op("Max", apart, np.array([0.0])) * -kernel.gamma)
+        inner = products * kernel.gamma + kernel.coef0
         return self.op("Tanh", inner) if kernel.name == "sigmoid" else self.op("Pow", inner, np.array([kernel.degree]))
 
-    def vote(self, scores: Any, classes: int) -> Any:
+    def vote(self, scores: Values, classes: int) -> Values:
         """As :func:`saddlesvm.multiclass.sub_problems.vote`."""
-        pairs = list(combinations(range(classes), 2))
-        first, later = np.zeros((2, len(pairs), classes))
-        for k, (i, j) in enumerate(pairs):
-            first[k, i] = later[k, j] = 1.0
-        won = self.in_float64(self.op("Greater", scores, np.array([0.0])))
-        votes = self.op("Add", self.op("MatMul", won, later - first), first.sum(axis=0))
-        sums = self.op("MatMul", scores, later - first)
-        size = self.op("Mul", self.op("Add", self.op("Abs", sums), np.array([1.0])), np.array([3.0]))
-        return self.op("Add", votes, self.op("Div", sums, size))
+        first, later = sides(classes)
+        sums = scores @ (later - first)
+        size = (self.op("Abs", sums) + 1.0) * 3.0
+        return (scores > 0.0).as_float64() @ (later - first) + first.sum(axis=0) + sums / size
 
-    def both(self, positive: Any) -> Any:
+    def both(self, positive: Values) -> Values:
         """The probabilities of two classes from that of the second, shape (n, 2)."""
-        return self.op("Concat", self.op("Sub", np.array([1.0]), positive), positive, axis=1)
+        return self.op("Concat", 1.0 - positive, positive, axis=1)
 
-    def shares(self, positive: Any) -> Any:
+    def shares(self, positive: Values) -> Values:
         """Probabilities scaled to sum to 1; equal ones where all are 0."""
-        axes, zero = np.array([1], dtype=np.int64), np.array([0.0])
-        sums = self.op("ReduceSum", positive, axes, keepdims=1)
-        none = self.in_float64(self.op("Equal", sums, zero))
-        return self.op("Div", self.op("Add", positive, none),
-                       self.op("ReduceSum", self.op("Add", positive, none), axes, keepdims=1))  # fmt: skip
+        some = positive + self.op("Equal", positive.sums(), np.array([0.0])).as_float64()
+        return some / some.sums()
 
-    def curves(self, curves: np.ndarray, scores: Any) -> Any:
+    def curves(self, curves: np.ndarray, scores: Values) -> Values:
         """As :func:`saddlesvm.estimators.calibration.probabilities`."""
-        if curves.ndim == 1:
-            return self.op("Sigmoid", self.op("Mul", scores, curves))
-        if curves.ndim == 2:
-            return self.op("Sigmoid", self.op("Add", self.op("Mul", scores, curves[:, 0]), curves[:, 1]))
+        if curves.ndim < 3:
+            slope, offset = (curves, 0.0) if curves.ndim == 1 else curves.T
+            return self.op("Sigmoid", scores * slope + offset)
         columns = []
         for k, (at, values) in enumerate(curves):
-            places = [np.array([k], dtype=np.int64), np.array([k + 1], dtype=np.int64), np.array([1], dtype=np.int64)]
-            column = self.op("Slice", scores, *places)
-            apart = np.diff(at)
+            column, apart = scores.part(1, k, k + 1), np.diff(at)
             steps = apart > 0.0
             if not steps.any():
-                columns.append(self.op("Add", self.op("Mul", column, np.array([0.0])), values[:1]))
+                columns.append(column * 0.0 + values[:1])
                 continue
-            share = self.op("Div", self.op("Sub", column, at[:-1][steps][None, :]), apart[steps][None, :])
+            share = (column - at[:-1][steps][None, :]) / apart[steps][None, :]
             clipped = self.op("Clip", share, np.array(0.0), np.array(1.0))
-            rises = np.diff(values)[steps][:, None]
-            columns.append(self.op("Add", self.op("MatMul", clipped, rises), values[:1]))
+            columns.append(clipped @ np.diff(values)[steps][:, None] + values[:1])
         return columns[0] if len(columns) == 1 else self.op("Concat", *columns, axis=1)
 
-    def part(self, values: Any, axis: int, start: int, stop: int) -> Any:
-        """The values from `start` to before `stop` along an axis."""
-        return self.op("Slice", values, *(np.array([one], dtype=np.int64) for one in (start, stop, axis)))
-
-    def coupled(self, later: Any, classes: int) -> Any:
+    def coupled(self, later: Values, classes: int) -> Values:
         """As :func:`saddlesvm.estimators.calibration.coupled`; the equations are solved by elimination."""
-        pairs = list(combinations(range(classes), 2))
-        first, second = np.zeros((2, len(pairs), classes))
-        place = np.full((classes, classes), len(pairs))
-        for k, (i, j) in enumerate(pairs):
-            first[k, i] = second[k, j] = 1.0
+        first, second = sides(classes)
+        place = np.full((classes, classes), len(first))
+        for k, (i, j) in enumerate(combinations(range(classes), 2)):
             place[i, j] = place[j, i] = k
         r = self.op("Clip", later, np.array(NEAREST), np.array(1.0 - NEAREST))
-        other = self.op("Sub", np.array([1.0]), r)
-        diagonal = self.op("Add", self.op("MatMul", self.op("Mul", r, r), first),
-                           self.op("MatMul", self.op("Mul", other, other), second))  # fmt: skip
-        none = self.op("Mul", self.part(r, 1, 0, 1), np.array([0.0]))
-        products = self.op("Concat", self.op("Mul", r, other), none, axis=1)
-        beside = self.op("Gather", products, place, axis=1)
-        Q = self.op("Sub", self.op("Mul", self.op("Unsqueeze", diagonal, np.array([2])), np.eye(classes)), beside)
-        Q = self.op("Add", Q, np.ones((1, 1, 1)))
-        ones = self.op(
-            "Unsqueeze", self.op("Add", self.op("Mul", diagonal, np.array([0.0])), np.array([1.0])), np.array([2])
-        )
-        system = self.op("Concat", Q, ones, axis=2)
+        other, last = 1.0 - r, np.array([2])
+        diagonal = (r * r) @ first + (other * other) @ second
+        beside = self.op("Gather", self.op("Concat", r * other, r.part(1, 0, 1) * 0.0, axis=1), place, axis=1)
+        Q = self.op("Unsqueeze", diagonal, last) * np.eye(classes) - beside + np.ones((1, 1, 1))
+        system = self.op("Concat", Q, self.op("Unsqueeze", diagonal * 0.0 + 1.0, last), axis=2)
         for k in range(classes):
-            row, column = self.part(system, 1, k, k + 1), self.part(system, 2, k, k + 1)
-            row = self.op("Div", row, self.part(row, 2, k, k + 1))
-            rest = self.op("Sub", column, np.eye(classes)[:, [k]][None])
-            system = self.op("Sub", system, self.op("Mul", rest, row))
-        found = self.op("Squeeze", self.part(system, 2, classes, classes + 1), np.array([2]))
+            row, column = system.part(1, k, k + 1), system.part(2, k, k + 1)
+            row = row / row.part(2, k, k + 1)
+            system = system - (column - np.eye(classes)[:, [k]][None]) * row
+        found = self.op("Squeeze", system.part(2, classes, classes + 1), last)
         return self.shares(self.op("Max", found, np.array([0.0])))
 
     def categories(self, column: Any, found: np.ndarray) -> Any:
         """A feature for each category of a column of texts; zeros for others."""
         ones = onnx_ops.OnnxOneHotEncoder(column, cats_strings=found.tolist(), zeros=1, op_version=1)
-        return self.in_float64(self.op("Reshape", ones, np.array([-1, len(found)], dtype=np.int64)))
+        return self.op("Reshape", ones, np.array([-1, len(found)], dtype=np.int64)).as_float64()
 
     def submodel(self, model: Any, X: Any) -> Any:
         """The output of another model, by skl2onnx."""
         return OnnxSubEstimator(model, X, op_version=self.version, options={"locale": LOCALE})
+
+
+def sides(classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which class is the earlier one of each pair, and which the later one, as ones, each of shape (pairs, classes)."""
+    unit, (first, later) = np.eye(classes), np.array([*combinations(range(classes), 2)]).T
+    return unit[first], unit[later]
 
 
 LOCALE = "C.UTF-8"  # in which texts become lower case: minimal systems have no other with UTF-8
@@ -213,10 +230,8 @@ def convert_encoder(scope: Any, operator: Any, container: Any) -> None:
     for group in groups_of(encoder.columns):
         columns = [given[names[place]] for place in group.places]
         parts += group.exported(graph, encoder.named_transformers_[group.name], columns)
-    last = onnx_ops.OnnxConcat(
-        *parts, axis=1, op_version=container.target_opset, output_names=[operator.outputs[0].full_name]
-    )
-    last.add_to(scope, container)
+    last = graph.op("Concat", *parts, axis=1, output_names=[operator.outputs[0].full_name])
+    last.node.add_to(scope, container)
 
 
 update_registered_converter(
@@ -315,7 +330,7 @@ def probabilities_of(graph: Graph, model: Any, raw: Any, scores: Any) -> Any:
         later = graph.op("Neg", raw) if isinstance(model, (SVC, NuSVC)) else raw
         return graph.coupled(graph.curves(model.calibration_, later), model.classes_.size)
     if model.probability and not binary and not several and model.calibration_.ndim == 1:
-        return graph.op("Softmax", graph.op("Mul", scores, model.calibration_), axis=1)
+        return graph.op("Softmax", scores * model.calibration_, axis=1)
     if getattr(model, "multi_class", "") == "multinomial" and not model.probability:
         return graph.both(graph.op("Sigmoid", scores)) if binary else graph.op("Softmax", scores, axis=1)
     if model.probability:
@@ -335,8 +350,8 @@ def labels_of(graph: Graph, model: Any, raw: Any, scores: Any) -> Any:
         likely = probabilities_of(graph, model, raw, scores)
         if not getattr(model, "multilabel_", False):
             return graph.op("Gather", label_values(model), graph.op("ArgMax", likely, axis=1, keepdims=0))
-        return graph.op("Cast", graph.op("Greater", likely, np.array([0.5])), to=TensorProto.INT64)
-    positive = graph.op("Cast", graph.op("Greater", scores, np.array([0.0])), to=TensorProto.INT64)
+        return graph.op("Cast", likely > 0.5, to=TensorProto.INT64)
+    positive = graph.op("Cast", scores > 0.0, to=TensorProto.INT64)
     if getattr(model, "multilabel_", False):
         return positive
     if model.classes_.size == 2:
@@ -419,8 +434,8 @@ def write_outputs(scope: Any, operator: Any, container: Any, values: list[Any]) 
     real = TensorProto.DOUBLE if isinstance(operator.inputs[0].type, DoubleTensorType) else TensorProto.FLOAT
     for value, output in zip(values, operator.outputs, strict=True):
         kind = {} if output.raw_name == "label" else {"to": real}
-        last = getattr(onnx_ops, "OnnxCast" if kind else "OnnxIdentity")
-        last(value, op_version=container.target_opset, output_names=[output.full_name], **kind).add_to(scope, container)
+        last = value.graph.op("Cast" if kind else "Identity", value, output_names=[output.full_name], **kind)
+        last.node.add_to(scope, container)
 
 
 def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
@@ -450,7 +465,7 @@ def convert_novelty(scope: Any, operator: Any, container: Any) -> None:
     inside = graph.op("Cast", graph.op("GreaterOrEqual", scores, np.array([0.0])), to=TensorProto.INT64)
     flat = graph.op("Squeeze", inside, np.array([1], dtype=np.int64))
     two, one = np.array([2], dtype=np.int64), np.array([1], dtype=np.int64)
-    write_outputs(scope, operator, container, [graph.op("Sub", graph.op("Mul", flat, two), one), scores])
+    write_outputs(scope, operator, container, [flat * two - one, scores])
 
 
 def register(kinds: tuple[type, ...], shape: Callable[..., None], convert: Callable[..., None], **more: Any) -> None:

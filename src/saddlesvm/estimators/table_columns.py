@@ -231,7 +231,7 @@ class Numbers(Moments):
             with_missing = imputer.indicator_.features_.astype(np.int64)
             parts.append(graph.op("Gather", graph.in_float64(missing), with_missing, axis=1))
         both = graph.op("Concat", *parts, axis=1)
-        return [graph.op("Div", graph.op("Sub", both, scaler.mean_[None, :]), scaler.scale_[None, :])]
+        return [(both - scaler.mean_[None, :]) / scaler.scale_[None, :]]
 
 
 class Categories(Columns):
@@ -604,18 +604,13 @@ class Dates(Moments):
             given = graph.in_float64(column)
             missing = graph.op("IsNaN", given)
             known = graph.in_float64(graph.op("Not", missing))
-            days = graph.op("Where", missing, np.array([[0.0]]), given)
-            since = graph.op(
-                "Sub", graph.op("Where", missing, fitted.centre_[None, [k]], given), fitted.centre_[None, [k]]
-            )
-            made.append(graph.op("Div", since, fitted.spread_[None, [k]]))
+            days, centre = graph.op("Where", missing, np.array([[0.0]]), given), fitted.centre_[None, [k]]
+            made.append((graph.op("Where", missing, centre, given) - centre) / fitted.spread_[None, [k]])
             whole = graph.op("Floor", days)
-            weekday = _rest(graph, graph.op("Add", whole, np.array([[3.0]])), float(WEEKDAYS))
-            made += [_one_hot(graph, month_of(graph, whole), MONTHS, known), _one_hot(graph, weekday, WEEKDAYS, known)]
+            made += [_one_hot(month_of(whole), MONTHS, known), _one_hot((whole + 3.0) % WEEKDAYS, WEEKDAYS, known)]
             if fitted.timed_[k]:
-                hours = graph.op("Mul", graph.op("Sub", days, whole), np.array([[float(HOURS)]]))
-                hour = graph.op("Floor", graph.op("Add", hours, np.array([[A_MOMENT]])))
-                made.append(_one_hot(graph, hour, HOURS, known))
+                hour = graph.op("Floor", (days - whole) * HOURS + A_MOMENT)
+                made.append(_one_hot(hour, HOURS, known))
         return made
 
 
@@ -623,34 +618,20 @@ def _state(centre: np.ndarray, spread: np.ndarray, timed: np.ndarray) -> State:
     return {"centre": centre.tolist(), "spread": spread.tolist(), "timed": timed.tolist()}
 
 
-def _one_hot(graph: Any, place: Any, count: int, known: Any) -> Any:
+def _one_hot(place: Any, count: int, known: Any) -> Any:
+    graph = place.graph
     same = graph.op("Equal", graph.op("Round", place), np.arange(count, dtype=np.float64)[None, :])
-    return graph.op("Mul", graph.in_float64(same), known)
+    return same.as_float64() * known
 
 
-def _parts(graph: Any, value: Any, size: float) -> Any:
-    """The quotients of whole numbers and a size."""
-    return graph.op("Floor", graph.op("Div", value, np.array([[size]])))
-
-
-def _rest(graph: Any, value: Any, size: float) -> Any:
-    return graph.op("Sub", value, graph.op("Mul", _parts(graph, value, size), np.array([[size]])))
-
-
-def month_of(graph: Any, day: Any) -> Any:
+def month_of(day: Any) -> Any:
     """The month, from 0, of days since 1970-01-01: arithmetic of years that begin in March, in eras of 400 years.
 
     The method of H. Hinnant, "chrono-compatible low-level date algorithms" (2021).
     """
-
-    def plus(value: Any, number: float) -> Any:
-        return graph.op("Add", value, np.array([[number]]))
-
-    in_era = _rest(graph, plus(day, 719_468.0), 146_097.0)
-    leaps = graph.op("Sub", _parts(graph, in_era, 36_524.0), _parts(graph, in_era, 1_460.0))
-    years = graph.op("Sub", graph.op("Add", in_era, leaps), _parts(graph, in_era, 146_096.0))
-    year = _parts(graph, years, 365.0)
-    begun = graph.op("Add", graph.op("Mul", year, np.array([[365.0]])), _parts(graph, year, 4.0))
-    of_year = graph.op("Sub", in_era, graph.op("Sub", begun, _parts(graph, year, 100.0)))
-    from_march = _parts(graph, plus(graph.op("Mul", of_year, np.array([[5.0]])), 2.0), 153.0)
-    return _rest(graph, plus(from_march, 2.0), float(MONTHS))
+    in_era = (day + 719_468.0) % 146_097.0
+    leaps = in_era // 36_524.0 - in_era // 1_460.0
+    year = (in_era + leaps - in_era // 146_096.0) // 365.0
+    of_year = in_era - (year * 365.0 + year // 4.0 - year // 100.0)
+    from_march = (of_year * 5.0 + 2.0) // 153.0
+    return (from_march + 2.0) % MONTHS
