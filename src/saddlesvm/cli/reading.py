@@ -258,17 +258,9 @@ def read_table(
     if n_features is None and needs_encoder(options, source):
         refuse(options, source, ("dask", "liblinear", "libsvm"))
         return read_tabular(options, source, task)
-    given: dict[str, Any] = {
-        "label": options.label,
-        "header": options.header,
-        "n_features": n_features,
-        "scale": options.scale,
-        "task": task,
-        "cache": options.cache,
-        "missing": missing,
-        "drop_columns": options.drop_columns,
-    }
     by_options = options.index_base != "auto" or zero_based is None
+    given = {name: getattr(options, name) for name in ("label", "header", "scale", "cache", "drop_columns")}
+    given |= {"n_features": n_features, "task": task, "missing": missing}
     given["zero_based"] = options.index_base if by_options else zero_based
     with progress_bar(f"reading {source}", options.json) as advance:
         return read(source, **given, advance=advance)

@@ -36,6 +36,7 @@ from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.rows.small_types import type_name
 
 CLASSES_SHOWN = 1_000
+OF_CONVERT = "label header n_features dtype scale overwrite missing drop_columns"  # parameters of the same name
 
 
 def convert(options: argparse.Namespace) -> int:
@@ -65,20 +66,10 @@ def convert(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     try:
         with progress_bar(f"converting to {options.store}", options.json) as advance:
+            memory, index_base = memory_bytes(options.memory), options.index_base
+            given = {name: getattr(options, name) for name in OF_CONVERT.split()}
             store = converted_table(options, advance) or convert_files(
-                options.data,
-                options.store,
-                label=options.label,
-                header=options.header,
-                n_features=options.n_features,
-                dtype=options.dtype,
-                scale=options.scale,
-                zero_based=options.index_base,
-                memory=memory_bytes(options.memory),
-                overwrite=options.overwrite,
-                missing=options.missing,
-                drop_columns=options.drop_columns,
-                advance=advance,
+                options.data, options.store, zero_based=index_base, memory=memory, advance=advance, **given
             )
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted; nothing was written")

@@ -164,7 +164,9 @@ def train(options: argparse.Namespace) -> int:
         else:
             model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
-    proven_labels = proven_test_labels(model, test) if options.until_proven and test is not None else {}
+    proven_labels = {}
+    if options.until_proven and test is not None:
+        proven_labels = count_of("test", model.settle(test.X))
     trace = None
     if options.report:
         proven_labels = proven_labels or proven_in_report(model, table, test)
@@ -364,12 +366,6 @@ def check_until_proven(options: argparse.Namespace, entry: Entry) -> None:
     options.test = options.until_proven
 
 
-def proven_test_labels(model: Any, test: Table) -> dict[str, Any]:
-    """The number of proven labels of the test rows, after the model has been trained further for them."""
-    proven = model.settle(test.X)
-    return {"test labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}
-
-
 def proven_in_report(model: Any, train: Table, test: Table | None) -> dict[str, Any]:
     """The number of proven labels of the test rows, or of the training rows; nothing where a proof would take long,
     or the model has none."""
@@ -377,7 +373,11 @@ def proven_in_report(model: Any, train: Table, test: Table | None) -> dict[str, 
     if not isinstance(model, ProvesLabels) or getattr(model, "seconds_solving_", np.inf) > QUICK:
         return {}
     try:
-        proven = model.is_proven(rows.X)
+        return count_of(name, model.is_proven(rows.X))
     except ValueError:  # rows in files, calibrated labels
         return {}
+
+
+def count_of(name: str, proven: np.ndarray) -> dict[str, Any]:
+    """How many labels of some rows are proven, in words."""
     return {f"{name} labels proven": f"{int(proven.sum()):,} of {proven.size:,}"}

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -117,11 +118,9 @@ class PathSearch:
 
     def _path(self, fitted: Sequence[Fitted], uses_lambda: bool) -> CertifiedPath:
         knots, models = [knot for knot, _ in fitted], [model for _, model in fitted]
-        spent = clock() - self.began
-        path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, spent)
-        if path.outcome is Outcome.CERTIFIED and path.proven_gap > self.gap:
-            return CertifiedPath(knots, models, self.gap, self.n, uses_lambda, Outcome.NO_PROGRESS, spent)
-        return path
+        path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, clock() - self.began)
+        complete = path.outcome is not Outcome.CERTIFIED or path.proven_gap <= self.gap
+        return path if complete else replace(path, outcome=Outcome.NO_PROGRESS)
 
     def _open(self, low: Fitted, high: Fitted) -> bool:
         """Whether the gap between two neighbours is not proven yet, and a fit between them would help."""
