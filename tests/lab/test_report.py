@@ -37,19 +37,20 @@ def report(comparison, tmp_path_factory):
 
 def test_every_figure_is_drawn_singly(comparison):
     trace = comparison.trace
-    for draw in (figures.suboptimality, figures.gap, figures.primal_dual, figures.test_error, figures.accuracy):
-        for against in ("epochs", "rows", "seconds"):
-            assert draw(trace, against).get_lines()
-    assert figures.active_rows(trace).get_lines()
-    assert figures.change_of_w(trace).get_title()
+    for against in ("epochs", "rows", "seconds"):
+        for quantity in ("suboptimality", "gap", "test_error", "accuracy"):
+            assert figures.curve_chart(trace, quantity, against).draw().get_lines()
+        assert figures.closing_chart(trace, against).draw().get_lines()
+    assert figures.curve_chart(trace, "active").draw().get_lines()
+    assert figures.curve_chart(trace, "change").draw().get_title()
     for quantity in ("test_error", "train_error", "seconds"):
-        assert figures.against_C(trace, quantity).get_lines()
+        assert figures.strength_chart(trace, quantity).draw().get_lines()
     ax = charts.new_axes()
-    assert figures.gap(trace, ax=ax) is ax
+    assert figures.curve_chart(trace, "gap").draw(ax) is ax
     with pytest.raises(ValueError, match="charts show"):
-        figures.gap(trace, "minutes")
-    with pytest.raises(ValueError, match="against C"):
-        figures.against_C(trace, "gap")
+        figures.curve_chart(trace, "gap", "minutes")
+    with pytest.raises(ValueError, match="quantity must be one of"):
+        figures.strength_chart(trace, "gap")
 
 
 def test_pictures_of_a_classifier():
@@ -58,16 +59,17 @@ def test_pictures_of_a_classifier():
     coef = np.array([1.0, 1.0])
     taken = np.where(data.X @ coef > 0, 1.0, -1.0)
     wrong = int((taken != data.y).sum())
-    assert str(wrong) in figures.confusion_grid(data.y, taken, (-1.0, 1.0)).caption
-    assert figures.confusion(data.y, taken, (-1.0, 1.0)).texts
-    assert figures.decision(data.X, data.y, coef, 0.0).get_lines()
-    assert figures.margins(data.X, data.y, coef, 0.0).collections
+    confusion = figures.confusion_grid(data.y, taken, (-1.0, 1.0))
+    assert str(wrong) in confusion.caption
+    assert confusion.draw().texts
+    assert figures.plane_chart(data.X, data.y, figures.affine(coef, 0.0)).draw().get_lines()
+    assert figures.margins_chart(data.X @ coef, data.y).draw().collections
     problem = data.problem(Hinge(), 1.0, "regularized")
     early, late = figures.shrinking_charts(problem, (1, 4))
     small = [sum((series.size == figures.SMALL).sum() for series in one.series[:2]) for one in (early, late)]
     assert small[0] == 0
     assert small[1] > 0
-    assert figures.shrinking(problem, 2.0).collections
+    assert early.draw().collections
     images = np.random.default_rng(0).random((6, 9))
     ax = figures.misclassified(images, np.arange(6) % 2, np.zeros(6, int), (3, 3), np.arange(6.0), most=2)
     assert len(ax.images) == 2

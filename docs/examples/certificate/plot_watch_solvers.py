@@ -30,8 +30,8 @@ print(*found.verdict(), sep="\n")
 import matplotlib.pyplot as plt
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-figures.gap(found.trace, "epochs", left)
-figures.suboptimality(found.trace, "epochs", right)
+figures.curve_chart(found.trace, "gap").draw(left)
+figures.curve_chart(found.trace, "suboptimality").draw(right)
 
 # %%
 # Everything is in one tidy table, a row a certificate.

@@ -1,6 +1,6 @@
-"""Every figure of the lab as a function that draws on matplotlib axes and returns them.
+"""Every figure of the lab: functions that return charts, whose ``draw(ax)`` draws on matplotlib axes and returns them.
 
-Each takes an optional `ax`; without it a figure of its own is made, which :func:`save` writes as PNG or SVG.
+Without axes a figure of its own is made, which :func:`save` writes as PNG or SVG.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.metrics import confusion_matrix
 
-from saddlesvm.lab import tidy
 from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, save
 from saddlesvm.lab.runs import iterates
+from saddlesvm.lab.tidy import closing_chart, curve_chart, strength_chart
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.dcd import DCD
 
@@ -23,72 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "accuracy", "active_rows", "against_C", "change_of_w", "confusion", "decision", "gap", "margins", "misclassified",
-    "primal_dual", "save", "shrinking", "suboptimality", "test_error",
+    "closing_chart", "confusion_grid", "curve_chart", "margins_chart", "misclassified", "plane_chart", "save",
+    "shrinking_charts", "strength_chart",
 ]  # fmt: skip
 
 BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
 CLASS_STYLES = (0, 1)
 NAMES = ("class -1", "class +1")
 GRID, BINS = 60, 60  # places of a heat map along an axis, bars of a histogram
-
-
-def suboptimality(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
-    """Relative distance from the best dual bound, on a log scale; median and range over the repeats.
-
-    Parameters
-    ----------
-    trace : DataFrame
-        A tidy trace, such as ``compare(...).trace``.
-    against : {"epochs", "rows", "seconds"}
-    ax : matplotlib.axes.Axes, optional
-    """
-    return tidy.curve_chart(trace, "suboptimality", against).draw(ax)
-
-
-def gap(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
-    """Relative duality gap, on a log scale; parameters as for :func:`suboptimality`."""
-    return tidy.curve_chart(trace, "gap", against).draw(ax)
-
-
-def primal_dual(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
-    """Primal and dual objective closing in on each other; parameters as for :func:`suboptimality`."""
-    return tidy.closing_chart(trace, against).draw(ax)
-
-
-def test_error(trace: pd.DataFrame, against: str = "seconds", ax: Axes | None = None) -> Axes:
-    """Test error over time; parameters as for :func:`suboptimality`."""
-    return tidy.curve_chart(trace, "test_error", against).draw(ax)
-
-
-test_error.__test__ = False  # type: ignore[attr-defined]
-
-
-def accuracy(trace: pd.DataFrame, against: str = "rows", ax: Axes | None = None) -> Axes:
-    """Training accuracy against rows touched (iterations); parameters as for :func:`suboptimality`."""
-    return tidy.curve_chart(trace, "accuracy", against).draw(ax)
-
-
-def active_rows(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
-    """Share of the rows that shrinking still works on; parameters as for :func:`suboptimality`."""
-    return tidy.curve_chart(trace, "active", against).draw(ax)
-
-
-def change_of_w(trace: pd.DataFrame, against: str = "epochs", ax: Axes | None = None) -> Axes:
-    """Norm of the change of w in a pass, for solvers that measure it; parameters as for :func:`suboptimality`."""
-    return tidy.curve_chart(trace, "change", against).draw(ax)
-
-
-def against_C(trace: pd.DataFrame, quantity: str = "test_error", ax: Axes | None = None) -> Axes:
-    """The result of every run, against C.
-
-    Parameters
-    ----------
-    trace : DataFrame
-    quantity : {"test_error", "train_error", "seconds"}
-    ax : matplotlib.axes.Axes, optional
-    """
-    return tidy.strength_chart(trace, quantity).draw(ax)
 
 
 def confusion_grid(
@@ -108,11 +49,6 @@ def confusion_grid(
     wrong = int(counts.sum() - np.trace(counts))
     caption = f"{wrong:,} of {counts.sum():,} rows are not on the diagonal; colour is the share of each true class."
     return Grid(title, "predicted", "true", counts, words, words, caption)
-
-
-def confusion(y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], ax: Axes | None = None) -> Axes:
-    """Draw the confusion matrix; parameters as for :func:`confusion_grid`."""
-    return confusion_grid(y, predicted, labels).draw(ax)
 
 
 def misclassified(
@@ -219,21 +155,6 @@ def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
     return points[:-1, 0], points[:-1, 1]
 
 
-def decision(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes | None = None) -> Axes:
-    """Draw the decision function of a 2-D problem as shades, its margin as lines, and the rows as points.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, 2)
-    y : ndarray of shape (n,)
-        -1 and +1.
-    coef : ndarray of shape (2,)
-    intercept : float
-    ax : matplotlib.axes.Axes, optional
-    """
-    return plane_chart(X, y, affine(coef, intercept)).draw(ax)
-
-
 def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = "") -> Chart:
     """Histogram of the decision function, one colour a class; the margin lies between the outer dotted lines.
 
@@ -254,12 +175,6 @@ def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAME
         title or "Decision function and margin", "decision function", "rows", tuple(series),
         caption=words, uprights=(-1.0, 0.0, 1.0),
     )  # fmt: skip
-
-
-def margins(X: Any, y: np.ndarray, coef: np.ndarray, intercept: float, ax: Axes | None = None) -> Axes:
-    """Histogram of the decision function, one colour a class; the margin lies between the dotted lines."""
-    scores = np.asarray(X @ coef.astype(X.dtype), dtype=float) + intercept
-    return margins_chart(scores, y).draw(ax)
 
 
 def shrinking_charts(
@@ -289,11 +204,6 @@ def shrinking_charts(
         lines = (*_classes(X, y, size, names), Series("decision 0", *line, style=2))
         charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
     return charts
-
-
-def shrinking(problem: Problem, epoch: float, ax: Axes | None = None) -> Axes:
-    """Draw the scatter of :func:`shrinking_charts` for one epoch."""
-    return shrinking_charts(problem, (epoch,))[0].draw(ax)
 
 
 def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]) -> list[Series]:

@@ -286,8 +286,8 @@ def curve_chart(
     ----------
     trace : DataFrame
         A tidy trace; lines of different problems (loss, C) differ by their dashes.
-    quantity : str
-        A key of :data:`QUANTITIES`.
+    quantity : {"suboptimality", "gap", "train_error", "test_error", "accuracy", "active", "change"}
+        The share of rows that shrinking still works on is "active"; the norm of the change of w in a pass is "change".
     against : {"epochs", "rows", "seconds"}
     title : str, optional
     centre : {"median", "mean"}
