@@ -18,7 +18,7 @@ from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.register import ENDS, GAP
-from saddlesvm.runtime.allowed import SHARE, STRENGTH, check, options_in
+from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, options_in
 from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.threads import part_of_a_search
 
@@ -62,15 +62,13 @@ class AutomaticC:
     size: int = 13
 
     def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise ValueError(f"the rule of C='auto' must be one of {', '.join(RULES)}; got {self.rule!r}")
+        one_of("the rule of C='auto'", self.rule, RULES)
         for name in ("low", "high"):
             check(name, getattr(self, name), STRENGTH)
         check("gap", self.gap, SHARE)
         if not self.low < self.high:
             raise ValueError(f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}")
-        if not (isinstance(self.size, int) and self.size >= 2):
-            raise ValueError(f"size of C='auto' must be a whole number of at least 2; got {self.size!r}")
+        check("size of C='auto'", self.size, numbers("a whole number of at least 2", 2, kinds=WHOLE))
 
 
 @dataclass(frozen=True, eq=False)

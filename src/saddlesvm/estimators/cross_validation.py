@@ -35,6 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import inputs
 from saddlesvm.data.door import check_labels, check_weights
+from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
@@ -45,7 +46,7 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.allowed import SHARE, check
+from saddlesvm.runtime.allowed import SHARE, check, one_of
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.threads import Schedule, interruptible, results_of
@@ -315,9 +316,6 @@ class FoldSearchOnFiles:
             yield first, min(first + size, n)
 
 
-RULES = ("best", "one_standard_error")
-
-
 def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The values of C that every fold reached, with scores and gaps, shape (k, n_folds); warns if some are missing.
 
@@ -447,8 +445,7 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
         UserWarning
             Ctrl-C, or a callback, stopped a later fit. C is chosen among the values that every fold completed.
         """
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {self.rule!r}")
+        one_of("rule", self.rule, RULES)
         if self.drop is not None:
             check("drop", self.drop, SHARE)
             if self.scoring not in (None, "accuracy"):

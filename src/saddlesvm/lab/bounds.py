@@ -60,10 +60,11 @@ CONSTANT = 21.0
 MOST = 2**200  # iterations: the largest number that is tried
 
 
-def positive(name: str, value: float) -> None:
-    """`value` is positive and finite."""
-    if not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+def positive(**given: float) -> None:
+    """Raise ValueError unless all numbers are positive and finite; the message has the name of one that is not."""
+    for name, value in given.items():
+        if not 0.0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite; got {value!r}")
 
 
 def between(name: str, value: float) -> None:
@@ -90,8 +91,7 @@ def gradient_constant(R: float, lam: float, *, projection: bool = False) -> floa
     projection : bool, default=False
         ``(sqrt(lambda) + R)^2`` with the projection step, ``4 R^2`` without.
     """
-    positive("R", R)
-    positive("lam", lam)
+    positive(R=R, lam=lam)
     return (math.sqrt(lam) + R) ** 2 if projection else 4.0 * R * R
 
 
@@ -105,7 +105,7 @@ def rate(lam: float, T: float) -> float:
     T : float
         Iterations, more than 1.
     """
-    positive("lam", lam)
+    positive(lam=lam)
     iterations(T)
     return math.log(T) / (lam * T)
 
@@ -262,7 +262,7 @@ def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **o
     >>> iterations_for(0.1, deterministic_regret_bound, 1.0, 0.01)
     21998
     """
-    positive("eps", eps)
+    positive(eps=eps)
     names = list(inspect.signature(bound).parameters)
     if "T" not in names:
         raise ValueError(f"{bound.__name__} has no parameter T")
@@ -323,7 +323,7 @@ def martingale_bound(variance: float, b: float, T: float, delta: float) -> float
     ValueError
         A condition is not met; the message names it.
     """
-    positive("b", b)
+    positive(b=b)
     if not 0.0 <= variance < math.inf:
         raise ValueError(f"variance must be at least 0 and finite; got {variance!r}")
     root = math.sqrt(log_of_share(T, delta))
@@ -360,8 +360,7 @@ def strongly_convex_average_bound(
     ValueError
         A condition is not met; the message names it.
     """
-    for name, given in (("L", L), ("nu", nu), ("B", B), ("k", k)):
-        positive(name, given)
+    positive(L=L, nu=nu, B=B, k=k)
     if not 0.0 <= regret < math.inf:
         raise ValueError(f"regret must be at least 0 and finite; got {regret!r}")
     log, d = log_of_share(T, delta), 0.25 * k * L * L / nu
@@ -438,8 +437,7 @@ def freedman_average_bound(R: float, lam: float, T: float, delta: float, *, proj
     Conditions, parameters and errors as for :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
     """
     log = log_of_share(T, delta)
-    positive("R", R)
-    positive("lam", lam)
+    positive(R=R, lam=lam)
     optimum = min(1.0 / math.sqrt(lam), R / lam)
     apart = optimum + (1.0 / math.sqrt(lam) if projection else R / lam)
     a = math.sqrt(8.0 * R * R * log / lam)
@@ -507,7 +505,7 @@ def sdca_smooth_iterations(n: int, lam: float, gamma: float, eps: float, *, R: f
 
     Parameters as for :func:`sdca_smooth_dual_bound`; `eps` is the wanted expected duality gap.
     """
-    positive("eps", eps)
+    positive(eps=eps)
     steps = _smooth_steps(n, lam, gamma, R)
     return max(0, math.ceil(steps * math.log(steps / eps)))
 
@@ -595,22 +593,20 @@ def sdca_lipschitz_iterations(
     ``5 R^2 / (lambda eps)``. Parameters as for :func:`sdca_lipschitz_dual_bound`; `eps` is the wanted expected duality
     gap of the average.
     """
-    positive("eps", eps)
+    positive(eps=eps)
     first, G = _first_steps(n, lam, L, R, spread, start)
     return math.ceil(first + n + 5.0 * G / (lam * eps))
 
 
 def _smooth_steps(n: int, lam: float, gamma: float, R: float) -> float:
-    for name, given in (("n", n), ("lam", lam), ("gamma", gamma), ("R", R)):
-        positive(name, given)
+    positive(n=n, lam=lam, gamma=gamma, R=R)
     return n + R * R / (lam * gamma)
 
 
 def _first_steps(n: int, lam: float, L: float, R: float, spread: float | None, start: str) -> tuple[int, float]:
     """t0 and G."""
     wide = 2.0 * L if spread is None else spread
-    for name, given in (("n", n), ("lam", lam), ("L", L), ("R", R), ("spread", wide)):
-        positive(name, given)
+    positive(n=n, lam=lam, L=L, R=R, spread=wide)
     if start not in ("zero", "sgd"):
         raise ValueError(f"start must be 'zero' or 'sgd'; got {start!r}")
     G = (R * wide) ** 2

@@ -224,8 +224,7 @@ class PathDisplay(Display):
             The proven gap over C; the band between primal and bound; the error over C; the weights over C; how many
             features have a weight.
         """
-        if kind not in PATH_KINDS:
-            raise ValueError(f"kind must be one of {', '.join(PATH_KINDS)}; got {kind!r}")
+        one_of("kind", kind, PATH_KINDS)
         return self._drawn(getattr(self, f"{kind}_chart")(), ax)
 
     def _certificates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

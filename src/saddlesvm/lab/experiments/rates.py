@@ -106,13 +106,10 @@ class Rates(Experiment):
 
     def _lines(self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]) -> None:
         """A section with a chart of one line a solver, and a table of slopes beside those stated."""
-        series = [
-            Series(contender.label, x[np.isfinite(y)], y[np.isfinite(y)], style=style)
-            for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True))
-        ]
-        rows = []
-        for contender, y in zip(self.contenders, found, strict=True):
+        series, rows = [], []
+        for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True)):
             shown = np.isfinite(y)
+            series.append(Series(contender.label, x[shown], y[shown], style=style))
             slope, error = slope_of(x[shown], y[shown])
             fitted = f"{slope:.2f} +- {error:.2f}" if np.isfinite(slope) and shown.sum() > 2 else "too few points"
             ends = [f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}" for value in (y[0], y[-1])]
