@@ -175,11 +175,11 @@ EXCUSED: dict[tuple[str, str, str], str] = {
             ("rows/kernels", FEW_VALUES.format("2**15"), FEW_VALUES.format("2** 14"))
         ],
         "whether a variable is at a bound does not depend on the margin, in arrays either": [
-            ("array_losses", IN_ARRAYS.format("0.0"), IN_ARRAYS.format("1.0"))
+            ("terms", IN_ARRAYS.format("0.0"), IN_ARRAYS.format("1.0"))
         ],
         "a variable of zero adds nothing to a sum, and stays zero": [
-            ("array_losses", HEAVY.format(">"), HEAVY.format(">=")),
-            ("array_losses", SHARED.format("1.0"), SHARED.format("2.0")),
+            ("terms", HEAVY.format(">"), HEAVY.format(">=")),
+            ("terms", SHARED.format("1.0"), SHARED.format("2.0")),
         ],
         "the search halves a step to the end of its interval instead, and ends at the same place": [
             ("arithmetic", HALVED.format("<="), HALVED.format("<")),

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
-from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors, seed_of
 from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import PairOptions
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
@@ -26,7 +26,6 @@ from saddlesvm.problem.kernel import MIDDLE, has_shared
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import part_of_a_search
 
 

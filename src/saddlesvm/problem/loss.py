@@ -11,15 +11,17 @@ alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from saddlesvm.runtime.allowed import Allowed
 from saddlesvm.runtime.compiled import mark_source, operation, python_class
 from saddlesvm.runtime.option_names import LOSS_ALIASES
+from saddlesvm.runtime.small import NotOnArrays, on_arrays
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -108,6 +110,8 @@ class Loss(Protocol):
 
     def largest_curvature(self) -> float:
         """The largest second derivative of phi; infinite for a loss with kinks."""
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -282,6 +286,57 @@ def _shape(name: str, shape: Shape | str) -> Shape:
     except ValueError:
         known = ", ".join(one.value for one in Shape)
         raise ValueError(f"loss {name!r}: shape must be one of {known}; got {shape!r}") from None
+
+
+Method = Callable[..., Any]
+MAY_LACK = ("dual_step",)  # a method that only a proximal term asks for
+
+
+class ArrayMethods(NamedTuple):
+    """The methods of a class of losses on arrays; each takes the loss first. What does not depend on a row may be a
+    number.
+
+    Attributes
+    ----------
+    value, subgradient, conjugate, dual_step, slopes, curvature, bounds : callable
+        `dual_step` is None where its text is more than arithmetic.
+    """
+
+    value: Method
+    subgradient: Method
+    conjugate: Method
+    dual_step: Method | None
+    slopes: Method
+    curvature: Method
+    bounds: Method
+
+
+@functools.cache
+def array_methods(kind: Hashable) -> ArrayMethods | None:
+    """The methods of a class of losses on arrays; None where they cannot be made of its text."""
+    made: dict[str, Method | None] = {}
+    for name in (name for name in ARGUMENTS if name in ArrayMethods._fields):
+        try:
+            made[name] = on_arrays(getattr(kind, name))
+        except NotOnArrays:
+            if name not in MAY_LACK:
+                return None
+            made[name] = None
+    return ArrayMethods(**made)  # type: ignore[arg-type]
+
+
+def methods_of(loss: Any) -> ArrayMethods:
+    """The methods on arrays of a loss that has them."""
+    kind: Any = type(loss)
+    methods = array_methods(kind)
+    assert methods is not None
+    return methods
+
+
+def has_array_methods(loss: Any) -> bool:
+    """Whether a loss has methods on arrays."""
+    kind: Any = type(loss)
+    return array_methods(kind) is not None
 
 
 def _of_loss(name: str) -> Callable[..., Any]:
