@@ -119,7 +119,7 @@ def checked_data(
 
     Without `y`, a store as X supplies its labels, and its weights if none are given.
     """
-    if not isinstance(X, np.ndarray):
+    if not isinstance(X, (np.ndarray, Design)):
         X, y, sample_weight = parts_of(X, y, sample_weight, getattr(estimator, "memory", None))
     return check_design(X, estimator, reset=reset), y, sample_weight
 
@@ -132,6 +132,7 @@ def check_design(
     Parameters
     ----------
     X : object
+        A design, whose features were compared when it was made, is returned as it is.
     estimator : estimator, optional
         Its features are compared with those of X. A function has none.
     reset : bool, default=False
@@ -146,6 +147,8 @@ def check_design(
     ValueError
         No rows or features, a wrong number of features, indices out of range; or NaN and infinity.
     """
+    if isinstance(X, Design):
+        return X
     names = None
     given: Any = X
     if not isinstance(X, (np.ndarray, Passes)):

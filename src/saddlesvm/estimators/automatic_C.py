@@ -181,13 +181,13 @@ def choose_C(
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)")
-    template = clone(model).set_params(C=1.0)
-    folds = None if groups is None else _group_folds(model, groups, check_design(X).shape[0])
+    template, design = clone(model).set_params(C=1.0), check_design(X)
+    folds = None if groups is None else _group_folds(model, groups, design.shape[0])
     path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
     Cs = path.grid(how.size)
     seen: dict[int, LeaveOneOut] = {}
     for k in coarse_to_fine(Cs.size) if folds is None else ():
-        seen[k] = estimated(path.model(Cs[k]), X, y, sample_weight)
+        seen[k] = estimated(path.model(Cs[k]), design, y, sample_weight)
         if clock() >= end_of_fit():
             break
     estimates = [seen[k] for k in sorted(seen)]
@@ -197,11 +197,11 @@ def choose_C(
     by_folds = not np.isfinite(errors).any()
     if by_folds:
         template.set_params(checkpoint=None)
-        errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight, folds)
+        errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
     place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
     bounds = -np.inf, np.inf
     if not by_folds and clock() < end_of_fit():
-        found = leave_one_out(path.model(Cs[place]), X, y, sample_weight)
+        found = leave_one_out(path.model(Cs[place]), design, y, sample_weight)
         bounds = found.error_low, found.error_high
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from saddlesvm.data.door import check_target_columns, check_targets, check_weights, checked_data, has_columns
+from saddlesvm.data.door import Design, check_target_columns, check_targets, check_weights, checked_data, has_columns
 from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
@@ -110,7 +110,7 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         tasks = FitTasks(self, design.X, y, sample_weight, len(posed.problems)) if in_use(self) else None
         self._solve(design, posed, tasks, start)
         self._data = None if self.reads_blocks or design.placed else Data(design.X, y, sample_weight)
-        self._complete(design.X, y, sample_weight)
+        self._complete(design, y, sample_weight)
         if tasks is not None:
             tasks.end()
         if self.canonical is not None:
@@ -121,7 +121,7 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         """The sub-problems of labels, or of targets; the model learns which classes there are."""
         return self.training_problems(y, sample_weight, n)
 
-    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         """Set the attributes of a model beside those of its fits."""
 
     def check_options(self) -> Loss:
@@ -187,7 +187,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     C: float | Literal["auto"] | AutomaticC = 1.0
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 
-    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         if not has_columns(y):
             self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
 
