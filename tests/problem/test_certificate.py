@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, balance, best_offset
 from saddlesvm.problem.losses import Hinge, Logistic, Loss

@@ -65,16 +65,13 @@ class Design:
     ----------
     X : ndarray, CSR matrix or Passes
     shape : tuple of int
+    placed : bool
+        Whether the rows are in a place of their own, over which only passes go.
     """
 
     def __init__(self, X: Any) -> None:
-        self.X, self.shape = X, X.shape
+        self.X, self.shape, self.placed = X, X.shape, isinstance(X, Passes)
         self._norms: np.ndarray | None = None
-
-    @property
-    def placed(self) -> bool:
-        """Whether the rows are in a place of their own, over which only passes go."""
-        return isinstance(self.X, Passes)
 
     @cached_property
     def rows(self) -> Rows:

@@ -19,10 +19,8 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data.door import check_labels, check_weights, encoded
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
-from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.splits import has_factors

@@ -15,8 +15,7 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design
 from saddlesvm.estimators.base import Training, seed_of
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of
 from saddlesvm.problem.intercepts import Free, make_intercept

@@ -119,7 +119,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
     checkpoint : path-like, optional
         File for the state of the fit, written periodically. If the file exists, the fit continues from it.
     memory : int or str, optional

@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
 from saddlesvm.estimators.base import class_factors, seed_of
-from saddlesvm.fit.outcome import FitResult
-from saddlesvm.fit.trace import Record, Trace
+from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2

@@ -104,7 +104,7 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
     n_jobs : int, optional
         Number of threads, spread over the pairs. The threads share `cache_size`.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
     checkpoint : path-like or Checkpoint, optional

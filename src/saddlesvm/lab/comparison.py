@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab import tidy
 from saddlesvm.lab.comparison_report import Comparison
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel

@@ -19,9 +19,8 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design
 from saddlesvm.fit.loop import LATE, Batch, Begin
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.fit.run import Fit
-from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
 from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share
@@ -162,6 +161,7 @@ def open_rows(
 
 
 KEPT_ROWS, KEPT_PLACES = 2**17, 2**18  # of all problems, and of a matrix for each, that a model keeps of its fits
+AUTO = Auto()
 AT_ONCE = 2**22  # dual variables that are made sparse at once
 WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
 
@@ -379,7 +379,7 @@ class LinearFits(Fits):
     def small_classes(self) -> list[SubProblem] | None:
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.shared_start` may then solve them."""
-        plain = not self.rows.in_files and self.solver == Auto() and self.former is self.shared is None
+        plain = not self.rows.in_files and self.solver == AUTO and self.former is self.shared is None
         if self.watch or not self.unwatched or not plain or self.rows.X.n_rows * len(self.problems) > Most.values:
             return None
         subs = list(self.problems)

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.loop import Batch, Ended, Worked
-from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.trace import Record, Trace
+from saddlesvm.fit.outcome import FitResult, Outcome, Record, Trace
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel_sums import (

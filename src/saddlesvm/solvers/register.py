@@ -5,6 +5,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
@@ -82,6 +83,12 @@ def make_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, SOLVERS)
 
 
+@cache
+def usual(kind: type[Any]) -> Any:
+    """The solver of a class with the default of every option; solvers cannot be changed, so that one serves all."""
+    return kind()
+
+
 def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
     """A solver object from ``"name"`` or ``"name:option=value,option=value"``; `among` holds the allowed solvers.
 
@@ -98,7 +105,8 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
     if name not in among:
         raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
     if not listed:
-        return among[name]()
+        kind: Any = among[name]
+        return usual(kind)
     options = [option.partition("=") for option in listed.split(",") if option]
     known = [field.name for field in fields(among[name])]
     for option, equals, _ in options:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm import Certificate, certify
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.dcd_setting import (

@@ -48,9 +48,7 @@ from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.first_point import bending, learns_from_steps, needs_no_proximity, sample_shares
 from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState
-from saddlesvm.solvers.small.dense import SmallSolver, fits
-from saddlesvm.solvers.small.interior_point import InteriorPoint
-from saddlesvm.solvers.small.newton import SmallNewton
+from saddlesvm.solvers.small.newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 
 FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # epochs
@@ -63,15 +61,6 @@ STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the
 # models, whose number is rough: measured on rcv1-binary at C = 100, where descent takes a tenth of the time to 1e-4.
 FEATURES_LEFT, MODELS = 100.0, 100.0
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
-DENSE, INTERIOR = "dense Newton", "interior point"  # of small problems
-SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
-
-
-def small_phase(problem: Problem) -> str | None:
-    """The solver of a problem that is small; None where it is not."""
-    if not fits(problem):
-        return None
-    return DENSE if is_smooth(problem.loss) and problem.penalty.identity() else INTERIOR
 
 
 @dataclass
