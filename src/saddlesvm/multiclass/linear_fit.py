@@ -37,8 +37,9 @@ from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
 from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import Auto, small_phase
+from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.small.newton import small_phase
 from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads
 
