@@ -72,6 +72,7 @@ def test_weak_duality_of_the_joint_problem(seed):
     other = evaluate(problem, Point(W, alpha))
     assert own.certificate.gap >= 0.0
     assert other.certificate.gap >= 0.0
+    assert np.array_equal(other.coef, W[:, :-1]) and np.array_equal(other.intercept, W[:, -1])
     assert own.certificate.dual == pytest.approx(other.certificate.dual)
     assert other.certificate.primal == pytest.approx(joint_primal(X, y, W[:, :-1], W[:, -1], problem.C, weights))
     np.testing.assert_allclose(dual_weights(problem, alpha)[:, :-1], problem.C * alpha.T @ X, atol=1e-12)
