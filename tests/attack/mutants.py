@@ -119,7 +119,8 @@ OPERATORS = (
 )
 KEPT = 250  # letters of a change by which records know it
 LONGEST = 7.5  # seconds of the processor for a test without any change, traced; tests that take longer are left out
-CASES = 9  # of a test, at most, unless every case is asked for
+CASES = 9  # of a test, at most, unless every case is asked for, or all together take less than
+LONG = 1.5  # seconds
 FEW = 2  # tests that may fail without any change, such as one that measures memory
 SLOW = 3.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
 ERROR = 99  # exit code of a process that fails in the campaign itself
@@ -421,7 +422,7 @@ class Campaign:
     def code_of(self, tests: list[Any]) -> int:
         """1 where a test fails; those go first that noticed most for their time, then the quickest."""
         tests = [test for test in tests if math.isfinite(self.seconds.get(test.nodeid, 0.0))]
-        tests = tests if self.every else [test for cases in by_test(tests) for test in evenly(cases, CASES)]
+        tests = [test for cases in by_test(tests) for test in (cases if self.all_of(cases) else evenly(cases, CASES))]
         tests.sort(key=lambda test: self.seconds.get(test.nodeid, 0.0))
         tests.sort(key=lambda test: -self.noticed[test.nodeid] / (0.01 + self.seconds.get(test.nodeid, 0.0)))
         Tests.most = SLOW * LONGEST  # one that fails may take long to say so: Hypothesis looks for a simpler case
@@ -429,6 +430,10 @@ class Campaign:
             self.noticed[failed] += 1
         self.keep_course()
         return int(failed != "")
+
+    def all_of(self, cases: list[Any]) -> bool:
+        """Whether all these cases of a test run: where they are quick, or all are asked for."""
+        return self.every or sum(self.seconds.get(case.nodeid, 0.0) for case in cases) < LONG
 
     def keep_course(self) -> None:
         """Note what is known of the tests."""

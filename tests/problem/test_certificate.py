@@ -233,6 +233,7 @@ def test_a_dual_point_of_the_optimum_is_recovered_from_its_weights() -> None:
         (-1.0, -1.0, 0.0, 0.0, True),
         (-1.0, -4.0, 0.75, 0.75, True),  # a negative objective proves nothing by its sign
         (1.0, -math.inf, math.inf, math.inf, False),
+        (-1.0, -math.inf, math.inf, math.inf, False),
         (-1.0, 0.0, -1.0, math.inf, False),
         (1.0, 1.1, -1 / 11, -1 / 11, False),
         (1.0, 1.0 + 1e-13, -1e-13, -1e-13, False),  # rounding is part of both figures already

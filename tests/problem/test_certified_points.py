@@ -60,7 +60,7 @@ def test_running_weights_stay_the_model_beside_the_exact_pull(loss: Loss, interc
     pull = dual_weights(problem, alpha)
     w = pull * 1.25
     kept = evaluate(problem, Point(w, alpha, tracks=True))
-    assert np.array_equal(kept.coef, w[:-1]) and kept.exact and kept.pull is None
+    assert np.array_equal(kept.coef, w[:-1]) and kept.exact and kept.pull is None and type(kept.intercept) is float
     assert near(kept.certificate.primal, plain_primal(problem, kept.coef, kept.intercept))
     assert near(kept.certificate.dual, max(0.0, plain_dual(problem, alpha)))
     narrow = evaluate(problem, Point(w.astype(np.float32), alpha, tracks=True))
