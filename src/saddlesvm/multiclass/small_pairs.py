@@ -43,8 +43,7 @@ from saddlesvm.rows.kernels import leaf_of
 from saddlesvm.rows.row_table import HELD, RowTable, whole_table
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
-from saddlesvm.solvers.kernel.ascent import Small
-from saddlesvm.solvers.kernel.pairs import pair_steps
+from saddlesvm.solvers.kernel.ascent import Small, pair_steps
 from saddlesvm.solvers.kernel.state import SAMPLE
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
