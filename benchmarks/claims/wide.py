@@ -22,8 +22,8 @@ from saddlesvm.cluster.over_passes import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.data import read
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.losses import Logistic, SquaredHinge
 from saddlesvm.problem.problem import Rooms, make_problem
 from saddlesvm.rows.files import BlockReader

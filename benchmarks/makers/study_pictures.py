@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.makers.many_runs import pegasos_runs, sampler
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series, save
 from saddlesvm.lab.dataset import make_dataset

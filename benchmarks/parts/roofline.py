@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like, text_like
-from saddlesvm.data.inputs import finite_norms
+from saddlesvm.data.door import finite_norms
 from saddlesvm.lab.machine import memory, processor
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem

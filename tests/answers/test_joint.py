@@ -9,8 +9,8 @@ import pytest
 
 from saddlesvm.answers.labels import JointNeighbourhood, joint_neighbourhood, largest_by_differences, norms_apart
 from saddlesvm.answers.neighbourhood import gap_in_C_form
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.rows.layouts import as_rows

@@ -19,8 +19,8 @@ from saddlesvm.answers.neighbourhood import (
 )
 from saddlesvm.answers.steps import ENOUGH, enough_for, neighbourhood_near
 from saddlesvm.data import load_bundled
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.intercepts import INTERCEPTS
 from saddlesvm.problem.losses import Hinge, Logistic, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, L2, ElasticNet

@@ -35,8 +35,8 @@ from saddlesvm.data.conversion import cached
 from saddlesvm.data.errors import write_page
 from saddlesvm.estimators.persistence import load, save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 
 from . import seeds
 from .tally import Tally

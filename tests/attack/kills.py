@@ -13,8 +13,8 @@ import numpy as np
 
 from saddlesvm.data import Store, convert
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 
 from . import faults, seeds
 from .tally import Tally

@@ -63,22 +63,25 @@ JOINT = tuple(
         "multiclass/test_top_k",
     )
 )
+OF_JOINT_CERTIFICATES = (
+    "tests/multiclass/test_crammer_singer.py::test_weak_duality_of_the_joint_problem",
+    "tests/problem/test_joint_losses.py",
+)
 LOSSES = ("tests/problem/test_losses.py", "tests/problem/test_small_twins.py")
 OF_ROOMS = {"problem": ("tests/problem",), "rows": ("tests/rows", "tests/problem/test_small_twins.py")}
 REFUSED = "test_rows_of_a_type_that_is_not_registered_are_refused_in_words"
 CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than those of its room
-    "certificate": TESTS,
-    "responses": TESTS,
+    **dict.fromkeys(("certificate", "responses"), (*TESTS, *OF_JOINT_CERTIFICATES)),
     "sums": (*TESTS, LOSSES[1]),
     "proven_sums": SHORT_SUMS,
     "rounding": SHORT_SUMS,
     "short_sums": SHORT_SUMS[-1:],
     "problem": (TESTS[2], TESTS[4], "tests/problem/test_parts_of_problems.py"),
-    "terms": (TESTS[2], TESTS[4]),
+    "terms": (TESTS[2], TESTS[4], *LOSSES),
     "intercepts": (TESTS[4], "tests/problem/test_small_twins.py"),
     "first_weight": ("tests/problem/test_first_weight.py",),
     **dict.fromkeys(("penalties", "regularizer"), ("tests/problem/test_penalties.py", TESTS[0])),
-    **dict.fromkeys(("arithmetic", "array_losses", "margin_losses", "residual_losses"), LOSSES),
+    **dict.fromkeys(("arithmetic", "margin_losses", "residual_losses"), LOSSES),
     **dict.fromkeys(("loss", "losses"), (*LOSSES, "tests/estimators/test_own_loss.py")),
     **dict.fromkeys(("kernel", "kernel_certificate", "kernel_sums"), KERNELS),
     **dict.fromkeys(("crammer_singer", "joint_losses", "multinomial", "multinomial_kernels"), JOINT),
@@ -116,7 +119,8 @@ OPERATORS = (
 )
 KEPT = 250  # letters of a change by which records know it
 LONGEST = 7.5  # seconds of the processor for a test without any change, traced; tests that take longer are left out
-CASES = 9  # of a test, at most, unless every case is asked for
+CASES = 9  # of a test, at most, unless every case is asked for, or all together take less than
+LONG = 1.5  # seconds
 FEW = 2  # tests that may fail without any change, such as one that measures memory
 SLOW = 3.0  # times of the unchanged text's tests, in seconds of the processor, after which a mutant hangs
 ERROR = 99  # exit code of a process that fails in the campaign itself
@@ -370,8 +374,7 @@ class Campaign:
     def change_bodies(self, tests: list[Any], chosen: list[tuple[Mutant, str]]) -> None:
         """Test mutants of bodies, in processes that have the tests already; first the unchanged text."""
         self.recall()
-        if not self.seconds:
-            self.measure(tests)
+        self.measure([test for test in tests if test.nodeid not in self.seconds])
         functions, whole = loaded(self.file), path_of(self.file).read_text()
         gc.freeze()  # so that the processes that follow share what is loaded
 
@@ -402,7 +405,7 @@ class Campaign:
             if in_child(partial(self.measure_one, test)):
                 failed.append(test.nodeid)
             self.recall()
-        print("\n".join(f"left out, because it fails without any change: {name}" for name in failed), flush=True)
+        print(*(f"left out, because it fails without any change: {name}" for name in failed), sep="\n", flush=True)
         if len(failed) > FEW:
             raise RuntimeError(f"the tests of {self.file}.py fail without any change")
 
@@ -419,7 +422,7 @@ class Campaign:
     def code_of(self, tests: list[Any]) -> int:
         """1 where a test fails; those go first that noticed most for their time, then the quickest."""
         tests = [test for test in tests if math.isfinite(self.seconds.get(test.nodeid, 0.0))]
-        tests = tests if self.every else [test for cases in by_test(tests) for test in evenly(cases, CASES)]
+        tests = [test for cases in by_test(tests) for test in (cases if self.all_of(cases) else evenly(cases, CASES))]
         tests.sort(key=lambda test: self.seconds.get(test.nodeid, 0.0))
         tests.sort(key=lambda test: -self.noticed[test.nodeid] / (0.01 + self.seconds.get(test.nodeid, 0.0)))
         Tests.most = SLOW * LONGEST  # one that fails may take long to say so: Hypothesis looks for a simpler case
@@ -427,6 +430,10 @@ class Campaign:
             self.noticed[failed] += 1
         self.keep_course()
         return int(failed != "")
+
+    def all_of(self, cases: list[Any]) -> bool:
+        """Whether all these cases of a test run: where they are quick, or all are asked for."""
+        return self.every or sum(self.seconds.get(case.nodeid, 0.0) for case in cases) < LONG
 
     def keep_course(self) -> None:
         """Note what is known of the tests."""
@@ -486,6 +493,7 @@ def main() -> int:
     tallies = []
     for file in given.files or FILES:
         found = list(mutants(file))
+        print(*stale_excuses(file, [mutant for mutant, _ in found]), sep="\n", flush=True)
         if given.survivors:
             found = survivors(found, RECORDS)
             if not found:
@@ -516,6 +524,17 @@ def survivors(found: list[tuple[Mutant, str]], records: Path) -> list[tuple[Muta
         for failure in record["failures"]
     }
     return [pair for pair in found if (pair[0].file, change_of(pair[0])[:KEPT]) in lost]
+
+
+def stale_excuses(file: str, found: list[Mutant]) -> list[str]:
+    """A line for each excuse of a file that excuses none of its mutants."""
+    changes = {(mutant.before, mutant.after) for mutant in found}
+    own = [pair for one, *pair in EXCUSED if one == file]
+    return [
+        f"{file}: no mutant has this excuse: {before} => {after}"
+        for before, after in own
+        if (before, after) not in changes
+    ]
 
 
 def change_of(mutant: Mutant) -> str:

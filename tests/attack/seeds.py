@@ -22,8 +22,8 @@ from saddlesvm.data import Store
 from saddlesvm.estimators.model_files import save_libsvm
 from saddlesvm.estimators.persistence import save, save_liblinear
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem

@@ -15,8 +15,8 @@ from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import DataError, Store, convert
 from saddlesvm.data.archives import load_model, save_model
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.solvers import DCD
 
 from . import faults, seeds

@@ -22,9 +22,8 @@ from saddlesvm.cluster.over_passes import (
 )
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic

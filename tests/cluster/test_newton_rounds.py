@@ -12,9 +12,8 @@ from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.over_passes import Asked, NewtonRounds, answers_of, is_suited, together
 from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Solution, Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge

@@ -13,9 +13,8 @@ from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.part import Part, count_right, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.multiclass.splits import JOINT, JointSubProblem, solver_for
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge

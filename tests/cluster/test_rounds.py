@@ -10,9 +10,8 @@ import pytest
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, is_classification, make_problem

@@ -13,9 +13,8 @@ from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.mixing import dealt, joined
 from saddlesvm.cluster.part import Part, Split, count_right, folds_of, make_part
 from saddlesvm.cluster.rounds import Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

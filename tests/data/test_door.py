@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import SVC, LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError, convert, read
-from saddlesvm.data.door import opened
-from saddlesvm.data.inputs import check_design
+from saddlesvm.data.door import check_design
+from saddlesvm.data.inputs import opened
 from saddlesvm.rows.files import is_mapped
 
 RANDOM = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def test_dlpack_is_taken_without_a_copy() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_of_an_array_library_keep_their_type_and_place(dtype: str) -> None:
     rows = xp.asarray(X.astype(dtype))
-    checked = check_design(LinearSVC(), rows, reset=True)
+    checked = check_design(rows, LinearSVC(), reset=True).X
     assert type(checked) is np.ndarray and checked.dtype == dtype and np.shares_memory(checked, np.from_dlpack(rows))
 
 
@@ -153,7 +153,7 @@ def test_frames_of_polars_keep_their_type_and_names() -> None:
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({f"f{k}": X[:, k] for k in range(5)})
     expected = LinearSVC(random_state=0).fit(X, Y)
-    assert check_design(LinearSVC(), frame, reset=True).dtype == np.float32
+    assert check_design(frame, LinearSVC(), reset=True).X.dtype == np.float32
     for rows in (frame, frame.lazy()):
         model = LinearSVC(random_state=0).fit(rows, pl.Series(Y))
         np.testing.assert_array_equal(model.coef_, expected.coef_)

@@ -11,7 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import LinearSVC
 from saddlesvm.data.door import encoded
-from saddlesvm.runtime.randomness import SEEDS, seed_of
+from saddlesvm.estimators.base import seed_of
+from saddlesvm.runtime.randomness import SEEDS
 
 LABELS = [
     np.array([1, 0, 0, 1]),

@@ -11,13 +11,13 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, Pegasos
 from saddlesvm.data import load_bundled
+from saddlesvm.estimators.base import seed_of
 from saddlesvm.lab.runs import iterates
 from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.pegasos import first_steps

@@ -13,12 +13,12 @@ from sklearn.datasets import load_iris
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, Pegasos, Store
 from saddlesvm.cli.parser import main
 from saddlesvm.data import load_bundled
+from saddlesvm.estimators.base import seed_of
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import DCD, SDCA
 from saddlesvm.solvers.base import Budget
 from support import matrix

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC as TheirSVC, LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos
-from saddlesvm.data import inputs
+from saddlesvm.data.door import check_design
 from support.estimating import two_blobs
 
 EXCUSED = {
@@ -138,7 +138,7 @@ def test_unsorted_indices_are_used_in_place():
     before = X.indices.copy()
     for array in (X.data, X.indices, X.indptr):
         array.flags.writeable = False
-    assert inputs.as_design(X).indices is X.indices
+    assert check_design(X).X.indices is X.indices
     y = np.arange(40) % 3
     for model in (LinearSVC(random_state=0), LinearSVC(multi_class="crammer_singer", random_state=0)):
         ours, plain = model.fit(X, y), clone(model).fit(X.sorted_indices(), y)

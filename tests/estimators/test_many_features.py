@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import LinearSVC, LinearSVR, OneClassSVM
-from saddlesvm.data import inputs
+from saddlesvm.data import door
 from saddlesvm.estimators import diagnosis
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass import linear_fit
 from saddlesvm.rows import memory_plan
+from saddlesvm.rows.csr_checks import canonical
 from saddlesvm.rows.kernels import Kernel
 
 MOST = 2**31 - 1
@@ -31,7 +31,7 @@ def few_values(d: int = MOST, unit: float = 1.0) -> sparse.csr_array:
 )
 def test_weights_beyond_the_memory_are_refused_before_any_work(model: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 2**34)
-    monkeypatch.setattr(linear_fit, "finite_norms", lambda *_: pytest.fail("there was work"))
+    monkeypatch.setattr(door, "finite_norms", lambda *_: pytest.fail("there was work"))
     with pytest.raises(ValueError, match=r"2,147,483,647 features are too many .* at least 80 GiB .* 16 GiB"):
         model.fit(few_values(), [0, 1, 0, 1])  # type: ignore[attr-defined]
 
@@ -58,13 +58,13 @@ def test_every_vector_of_a_model_counts(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_rows_of_few_values_are_checked_without_a_mark_for_each_feature() -> None:
     X = few_values()
-    assert inputs.canonical(X) is X
+    assert canonical(X) is X
     twice = few_values()
     twice.indices[1] = MOST - 1
-    assert inputs.canonical(twice)[0, MOST - 1] == 3.0
+    assert canonical(twice)[0, MOST - 1] == 3.0
     twice.indices[3] = -1
     with pytest.raises(ValueError, match="malformed in row 1"):
-        inputs.canonical(twice)
+        canonical(twice)
 
 
 def test_scales_are_those_of_the_features_with_values() -> None:

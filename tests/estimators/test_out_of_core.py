@@ -15,9 +15,8 @@ from saddlesvm.cli.parser import main
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.diagnosis import diagnose
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.fit.outcome import Limits, NotCertifiedWarning, Outcome
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows import scores
 from saddlesvm.rows.files import BlockReader

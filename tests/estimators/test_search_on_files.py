@@ -10,7 +10,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from saddlesvm import LinearSVC, LinearSVCCV, Store
-from saddlesvm.data import inputs
+from saddlesvm.data.door import check_design
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.fit.outcome import Outcome
 from support import distance_bound
@@ -45,7 +45,7 @@ def test_a_grid_goes_on_from_C_to_C(large: Store) -> None:
 def test_a_fold_over_shared_readings_is_a_fit_of_its_rows(loss: str, large: Store) -> None:
     X, y, weights = np.array(large.X), large.y > 0, large.sample_weight
     template = LinearSVC(loss=loss, C=1e-2, memory="16M", class_weight="balanced", **OPTIONS)
-    design = inputs.as_design(large.X)
+    design = check_design(large.X).X
     whole = PartFits(template, design, y, weights)
     trains = [train for train, _ in KFold(3, shuffle=True, random_state=0).split(y)]
     parts = [whole, *(whole.part(*rows_of_fold(whole, train)) for train in trains)]

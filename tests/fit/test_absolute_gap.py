@@ -14,9 +14,8 @@ from saddlesvm.cli.parser import main
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.persistence import load
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.solvers import SOLVERS
 from support import matrix, plain_dual, plain_primal, small_problem

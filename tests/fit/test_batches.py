@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from saddlesvm.fit.limits import Limits, StallWatch
 from saddlesvm.fit.loop import InTurn, drive
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
 from saddlesvm.fit.run import Fit, Stopwatches
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import Hinge

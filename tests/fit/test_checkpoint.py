@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, checkpoint_of
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import make_problem

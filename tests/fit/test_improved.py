@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.kernel import make_kernel_problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.fit.points import Points
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge

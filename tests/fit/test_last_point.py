@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.checkpoint import Checkpoint, OtherFit
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import Problem

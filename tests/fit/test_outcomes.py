@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import LONG_EPOCHS, Limits, StallWatch
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import ADVICE, NotCertifiedWarning, Outcome
-from saddlesvm.fit.trace import Record
+from saddlesvm.fit.outcome import ADVICE, LONG_EPOCHS, Limits, NotCertifiedWarning, Outcome, Record, StallWatch
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem

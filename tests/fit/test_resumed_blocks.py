@@ -15,9 +15,8 @@ import pytest
 
 from saddlesvm import LinearSVC, Store
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.trace import COLUMNS, Record
+from saddlesvm.fit.outcome import COLUMNS, FitResult, Limits, Outcome, Record
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.solvers import DCD, SDCA, Pegasos

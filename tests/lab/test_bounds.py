@@ -41,8 +41,8 @@ def test_bounds_name_the_condition_that_is_not_met(arguments, message):
 
 
 def test_bounds_hold_on_data():
-    from saddlesvm.fit.limits import Limits
     from saddlesvm.fit.loop import fit
+    from saddlesvm.fit.outcome import Limits
     from saddlesvm.lab.runs import hinge_objective, iterates
     from saddlesvm.solvers import DCD, Pegasos
 

@@ -15,7 +15,7 @@ pytest.importorskip("plotly")
 import saddlesvm.lab.runs as running  # noqa: E402
 from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
-from saddlesvm.fit.limits import Limits  # noqa: E402
+from saddlesvm.fit.outcome import Limits  # noqa: E402
 from saddlesvm.lab import dataset, tidy  # noqa: E402
 from saddlesvm.lab.comparison import (  # noqa: E402
     compare,

@@ -50,7 +50,9 @@ def test_every_kind_can_be_drawn(chosen, heart, kind):
 
 
 def test_an_unknown_kind_is_refused(chosen):
-    with pytest.raises(ValueError, match="kind must be one of 'gap', 'band', 'error', 'weights', 'features'; got 'pie'"):
+    with pytest.raises(
+        ValueError, match="kind must be one of 'gap', 'band', 'error', 'weights', 'features'; got 'pie'"
+    ):
         PathDisplay(chosen.path_).plot(kind="pie")
     with pytest.raises(ValueError, match="there is no error to draw"):
         PathDisplay(chosen.path_).plot(kind="error")

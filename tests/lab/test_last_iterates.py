@@ -11,6 +11,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
+from saddlesvm.estimators.base import seed_of
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.experiments import pegasos_fashion as fashion
 from saddlesvm.lab.experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
@@ -19,7 +20,6 @@ from saddlesvm.lab.experiments.pegasos_fashion import RunAccuracies, pair, stren
 from saddlesvm.lab.experiments.reproduction import Options
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.losses import Hinge, SquaredHinge
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import DCD
 
 MAKERS = {entrant.name: entrant.make for entrant in ENTRANTS}

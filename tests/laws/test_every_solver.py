@@ -15,9 +15,8 @@ from saddlesvm.cli.parser import main
 from saddlesvm.data import DataError
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

@@ -11,9 +11,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

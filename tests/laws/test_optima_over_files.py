@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic

@@ -13,9 +13,8 @@ import support.own_solver  # noqa: F401 (registers a solver)
 from saddlesvm import KernelSVC, LinearSVC, LinearSVR
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem

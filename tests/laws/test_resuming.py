@@ -15,9 +15,8 @@ import pytest
 
 from saddlesvm import DCD, SVC, LinearSVC
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.solvers.base import Budget, SolverBase, State

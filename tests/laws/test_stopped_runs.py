@@ -14,8 +14,8 @@ from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.kernel import make_kernel_problem

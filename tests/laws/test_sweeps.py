@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge

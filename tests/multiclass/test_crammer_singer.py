@@ -14,6 +14,7 @@ from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.joint_losses import BEST_RIVAL, TopKHinge, leads
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows import class_rows
@@ -61,6 +62,34 @@ def test_the_threshold_makes_the_block_sum_to_zero(seed):
     assert found == pytest.approx(brentq(total, -wide, wide, xtol=1e-13), rel=1e-9, abs=1e-9)
 
 
+def test_a_threshold_of_small_variables_is_precise_where_the_bounds_are_large():
+    B = np.array([0.3, 0.1, -0.7])
+    assert threshold(B, 3, 1, 1e12, 1.0, np.empty(3)) == pytest.approx(0.2, rel=1e-15)
+
+
+@pytest.mark.parametrize("machine", [BEST_RIVAL, TopKHinge(2)], ids=str)
+def test_rows_without_loss_pay_exactly_nothing(machine):
+    random = np.random.default_rng(0)
+    scores, own = random.normal(size=(500, 4)), random.integers(0, 4, 500)
+    scores[np.arange(500), own] = -np.inf
+    scores[np.arange(500), own] = scores.max(axis=1) + 1.0 + 1e-9
+    assert not machine.values(scores, own).any()
+    assert leads(scores, own) == pytest.approx(1.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e10])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("machine", ["crammer_singer", "top_k"])
+def test_separable_rows_are_certified_at_any_C(machine, sparse, C):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 300)), random.integers(0, 4, 200)
+    if sparse:
+        X = csr(np.where(random.random(X.shape) < 0.1, X, 0.0))
+    model = LinearSVC(multi_class=machine, top_k=2, loss="hinge", C=C, tol=1e-6, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.certificate_.relative_gap <= 1e-6
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_weak_duality_of_the_joint_problem(seed):
     random = np.random.default_rng(seed)
@@ -72,6 +101,7 @@ def test_weak_duality_of_the_joint_problem(seed):
     other = evaluate(problem, Point(W, alpha))
     assert own.certificate.gap >= 0.0
     assert other.certificate.gap >= 0.0
+    assert np.array_equal(other.coef, W[:, :-1]) and np.array_equal(other.intercept, W[:, -1])
     assert own.certificate.dual == pytest.approx(other.certificate.dual)
     assert other.certificate.primal == pytest.approx(joint_primal(X, y, W[:, :-1], W[:, -1], problem.C, weights))
     np.testing.assert_allclose(dual_weights(problem, alpha)[:, :-1], problem.C * alpha.T @ X, atol=1e-12)

@@ -11,8 +11,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from saddlesvm import LinearSVC, Outcome
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.multiclass import shared_start, sub_problems as multiclass
 from saddlesvm.multiclass.shared_start import ClassNewton
 from saddlesvm.problem.certificate import evaluate

@@ -9,8 +9,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from saddlesvm import SVC, SVR, KernelSVC, NuSVC, NuSVR, OneClassSVM
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.multiclass.fits import drive_all
 from saddlesvm.multiclass.kernel_fit import KernelFits
 from saddlesvm.multiclass.small_pairs import SmallPairs, certificate_of

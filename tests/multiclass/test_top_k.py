@@ -77,7 +77,7 @@ def test_digits_are_certified_and_more_forgiven_rows_pay_less(k):
     best = LinearSVC(multi_class="crammer_singer", C=0.1, tol=1e-5, random_state=0).fit(X / 16.0, y)
     assert model.certificate_.dual <= best.certificate_.primal
     duals = model.dual_coef_.toarray()
-    np.testing.assert_allclose(duals @ (X / 16.0), model.coef_, atol=1e-9)
+    assert np.linalg.norm(duals @ (X / 16.0) - model.coef_) <= distance_bound(model.certificate_.gap)
 
 
 def test_a_warm_start_and_a_checkpoint_go_on(tmp_path):

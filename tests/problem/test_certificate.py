@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, balance, best_offset
 from saddlesvm.problem.losses import Hinge, Logistic, Loss
@@ -233,6 +233,7 @@ def test_a_dual_point_of_the_optimum_is_recovered_from_its_weights() -> None:
         (-1.0, -1.0, 0.0, 0.0, True),
         (-1.0, -4.0, 0.75, 0.75, True),  # a negative objective proves nothing by its sign
         (1.0, -math.inf, math.inf, math.inf, False),
+        (-1.0, -math.inf, math.inf, math.inf, False),
         (-1.0, 0.0, -1.0, math.inf, False),
         (1.0, 1.1, -1 / 11, -1 / 11, False),
         (1.0, 1.0 + 1e-13, -1e-13, -1e-13, False),  # rounding is part of both figures already

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize_scalar
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem import penalties
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem

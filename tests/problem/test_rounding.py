@@ -13,9 +13,8 @@ from attack.fits import refuted
 from attack.hostile import hostile_rows, hostile_targets, hostile_weights
 from attack.public import Claim
 from saddlesvm import LinearSVR
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name

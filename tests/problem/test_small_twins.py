@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.warm_start import cut
-from saddlesvm.problem import array_losses, sums
-from saddlesvm.problem.array_losses import methods_of
+from saddlesvm.problem import sums, terms as in_numpy
 from saddlesvm.problem.intercepts import balance, best_offset
-from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.loss import Loss, methods_of
 from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.runtime.small import NotOnArrays, on_arrays
@@ -78,7 +77,7 @@ def test_far_margins_and_variables_at_their_bounds_raise_no_warning(loss: Loss) 
         sums.dual_of_margins.twin(terms, members, z, 0.0, alpha)  # type: ignore[attr-defined]
         assert np.isfinite(sums.conjugate_sum.twin(terms, members, alpha, 1.0))  # type: ignore[attr-defined]
         balance.twin(terms, members, alpha)  # type: ignore[attr-defined]
-        array_losses.offset_slope(terms, members, z, 0.0)
+        in_numpy.offset_slope(terms, members, z, 0.0)
         cut.twin(terms, members, alpha)  # type: ignore[attr-defined]
     assert alpha.sum() == pytest.approx(0.0, abs=1e-9 * np.abs(alpha).sum())
 

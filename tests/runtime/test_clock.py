@@ -10,8 +10,8 @@ from numba import njit
 from numba.core import event
 
 from saddlesvm import LinearSVC, warmup
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.multiclass.sub_problems import SharedTime
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import make_problem

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name

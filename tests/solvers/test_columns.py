@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC as OfLiblinear
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Absolute, Hinge, Huber, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet, Penalty

@@ -12,9 +12,8 @@ from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.over_passes import NewtonRounds
 from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Training
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification, make_problem

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem

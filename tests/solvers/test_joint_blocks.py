@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, TopKHinge

@@ -14,8 +14,7 @@ from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.rows.kernels import Kernel, gram
-from saddlesvm.solvers.kernel.finish import factor, factor_of, linear_dual
-from saddlesvm.solvers.kernel.free_rows import solved_within
+from saddlesvm.solvers.kernel.finish import factor, factor_of, linear_dual, solved_within
 
 random = np.random.default_rng(3)
 X = random.normal(size=(60, 2))

@@ -10,9 +10,8 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import rbf_kernel
 
 from saddlesvm import SVR, KernelDecomposition, KernelSDCA, KernelSVC, NuSVC, NuSVR, OneClassSVM
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.lab.study import Draws
 from saddlesvm.multiclass.kernel_fit import make_kernel_solver
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem

@@ -9,9 +9,8 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
 from saddlesvm.problem.kernel_certificate import (
     KernelPoint,
@@ -23,9 +22,8 @@ from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Smooth
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.runtime.randomness import seeded
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.kernel.ascent import ascend_singly, plain
+from saddlesvm.solvers.kernel.ascent import ascend_pairs, ascend_singly, plain
 from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
-from saddlesvm.solvers.kernel.pairs import ascend_pairs
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos, draw_rows, draw_subsets
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]

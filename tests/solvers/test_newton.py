@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import (
     Absolute,

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import drive, fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate

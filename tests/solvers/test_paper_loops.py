@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge, make_loss

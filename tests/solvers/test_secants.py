@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import primal_of

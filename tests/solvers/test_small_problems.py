@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem, make_problem

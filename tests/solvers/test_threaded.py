@@ -15,9 +15,8 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.multiclass.sub_problems import threads_each
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from saddlesvm import register_estimator
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, check_weights
+from saddlesvm.data.door import check_design, check_labels, check_weights
 from saddlesvm.estimators.base import Training, all_or_nothing
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -63,9 +62,9 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresSVC:
         """Train to the relative gap `tol`."""
         self.check_options()
-        X = inputs.check_design(self, X, reset=True)
-        self.classes_ = np.unique(check_labels(y, X.shape[0]))
-        self._solve(X, self.training_problems(y, sample_weight, X.shape[0]))
+        design = check_design(X, self, reset=True)
+        self.classes_ = np.unique(check_labels(y, design.shape[0]))
+        self._solve(design, self.training_problems(y, sample_weight, design.shape[0]))
         return self
 
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:

@@ -12,9 +12,8 @@ import numpy as np
 
 from saddlesvm import DCD, SDCA, Newton, Pegasos
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge

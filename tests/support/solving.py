@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget

@@ -34,8 +34,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.vicinity import Vicinity, gradient_rounding
-from saddlesvm.problem.array_losses import has_array_methods, methods_of
-from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.loss import Loss, has_array_methods, methods_of
 from saddlesvm.problem.rounding import SLACK, gamma, radii
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows

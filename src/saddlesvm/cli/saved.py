@@ -16,8 +16,9 @@ from sklearn.base import clone
 from saddlesvm.cli import INTERRUPTED, NOT_CERTIFIED, OK, reading
 from saddlesvm.cli.console import print_error, safe_label, write_output
 from saddlesvm.cli.display import Facts, described, line_of, model_facts, progress_bar, show, worth, worth_of
-from saddlesvm.data import DataError, Store, atomic_write, convert as convert_files, inputs
+from saddlesvm.data import DataError, Store, atomic_write, convert as convert_files
 from saddlesvm.data.archives import is_model
+from saddlesvm.data.door import Design
 from saddlesvm.data.frame_files import taken_label
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.missing_values import NOTE
@@ -31,7 +32,6 @@ from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.rows.small_types import type_name
 
@@ -257,7 +257,7 @@ def info(options: argparse.Namespace) -> int:
         facts["read"]["columns"] = table.columns
         show(facts, options.json)
         return OK
-    norms = np.sqrt(inputs.finite_norms(rows.as_rows(table.X)))
+    norms = np.sqrt(Design(table.X).norms())
     facts["rows"] = {
         "smallest norm": float(norms.min()),
         "median norm": float(np.median(norms)),

@@ -25,8 +25,7 @@ from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.table import TableEncoder
-from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.fit.trace import Trace
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
 from saddlesvm.solvers.automatic.auto import FINISH
 
 QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up to some times as long

@@ -17,9 +17,8 @@ from saddlesvm.cluster.mixing import joined
 from saddlesvm.cluster.part import Part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import Answer, Until, combined, measured, working_until
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.multiclass.splits import JointSubProblem, solver_for
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem

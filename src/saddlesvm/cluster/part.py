@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_targets, naming_columns
+from saddlesvm.data.door import BadRowError, check_targets, finite_norms
+from saddlesvm.data.inputs import naming_columns
 from saddlesvm.multiclass.splits import has_factors, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
 from saddlesvm.problem.intercepts import InterceptName
@@ -28,6 +28,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among
 from saddlesvm.problem.sums import SUMS, conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.csr_checks import canonical
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import kept_type, precision_of
@@ -292,9 +293,9 @@ def make_part(
     n = X.shape[0]
     design = rows.as_rows(X, scale)
     try:
-        norms = inputs.finite_norms(design) if n else np.empty(0)
-    except inputs.BadRowError as error:
-        raise inputs.BadRowError(error.message, error.row, place) from None
+        norms = finite_norms(design) if n else np.empty(0)
+    except BadRowError as error:
+        raise BadRowError(error.message, error.row, place) from None
     if classes is None:
         codes, count = check_targets(y, n) if n else np.empty(0), 0
     else:
@@ -325,7 +326,7 @@ def as_matrix(X: Any) -> Any:
     if getattr(given, "kind", "") == "c":
         raise ValueError("Complex data not supported: features must be real numbers")
     if sparse.issparse(values):
-        return inputs.canonical(sparse.csr_array(values, dtype=precision_of(values.dtype)))
+        return canonical(sparse.csr_array(values, dtype=precision_of(values.dtype)))
     if given is not None and kept_type(given) is not None:
         return np.ascontiguousarray(values)
     with naming_columns(X):

@@ -19,9 +19,8 @@ import numpy as np
 from saddlesvm.cluster.engine import Engine, Late, Stopped
 from saddlesvm.cluster.part import Order, Report, RoundSums
 from saddlesvm.cluster.tasks import Answer, Until, whole
-from saddlesvm.fit.limits import Limits, StallWatch
 from saddlesvm.fit.loop import drive
-from saddlesvm.fit.outcome import Outcome
+from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free, Regularized
 from saddlesvm.problem.joint_losses import JointLoss

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.archives import DAMAGE, Archive, ArrayHeader, open_archive, read_header, short
-from saddlesvm.data.blocks import Block, Reading, Source, rows_in
+from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, labelled, rows_in
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, open_bytes, reading
 from saddlesvm.data.table import Label, float_type, shorten, stored_type
@@ -72,16 +72,12 @@ def npy_source(path: Path, how: Reading) -> Source:
     n, width = raw.X.shape
     if raw.y is not None and len(raw.y) != n:
         raise DataError(f"{path}: has {n} rows and {len(raw.y)} labels in {how.label}; one label a row is needed")
-
-    def blocks(n_bytes: int) -> Iterator[Block]:
-        step = rows_in(n_bytes, raw.X.itemsize * width)
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            yield Block(np.asarray(raw.X[part]), None if raw.y is None else raw.y[part], None, min(1.0, part.stop / n))
-
-    dtype = float_type(raw.X.dtype)
-    n_bytes = path.stat().st_size
-    return Source(str(path), "npy", False, width, dtype, raw.y is not None, n_bytes, blocks, whole=lambda _: raw)
+    dtype, n_bytes = float_type(raw.X.dtype), path.stat().st_size
+    return Source(
+        str(path), "npy", False, width, dtype, raw.y is not None, n_bytes,
+        blocks=lambda n_bytes: labelled(_parts(raw.X, n_bytes), raw.y, n),
+        whole=lambda _: raw,
+    )  # fmt: skip
 
 
 def _mapped(path: Path) -> np.ndarray[Any, Any]:
@@ -173,11 +169,7 @@ def npz_source(path: Path, how: Reading) -> Source:
                 else _csr_parts(archive, n_bytes) if csr
                 else _parts(read_npz(path, how).X, n_bytes)
             )  # fmt: skip
-            start = 0
-            for X in parts:
-                stop = start + X.shape[0]
-                yield Block(X, None if y is None else y[start:stop].ravel(), None, stop / shape[0])
-                start = stop
+            yield from labelled(parts, y, shape[0])
 
     return Source(
         str(path),
@@ -261,7 +253,7 @@ def _parts(X: Any, n_bytes: int) -> Iterator[Any]:
     X = X.tocsr() if sp.issparse(X) else X
     step = rows_in(n_bytes, 16 * (X.nnz if sp.issparse(X) else X.size) / max(X.shape[0], 1))
     for start in range(0, X.shape[0], step):
-        yield X[start : start + step]
+        yield X[start : start + step] if sp.issparse(X) else np.asarray(X[start : start + step])
 
 
 def _sparse(archive: Archive, path: Path) -> Any:
@@ -317,36 +309,31 @@ def idx_source(path: Path, how: Reading) -> Source:
     if len(shape) < 2:
         raise DataError(f"{path}: has {len(shape)} dimension, as labels have; give the images file")
     beside = None if how.label is False else _labels_beside(path, required=how.n_features is None)
-    y = None if beside is None else _read_array(beside)
+    y = None if beside is None else next(_values(beside, WHOLE), np.empty(0))
     if y is not None and y.shape != shape[:1]:
         raise DataError(f"{beside}: has labels of shape {y.shape}; {path.name} has {shape[0]} images, one label each")
     width = math.prod(shape[1:])
 
-    def blocks(n_bytes: int) -> Iterator[Block]:
-        step = rows_in(n_bytes, width * 8)
-        with reading(path), open_bytes(path) as file:
-            _head(file, path)
-            for start in range(0, shape[0], step):
-                stop = min(start + step, shape[0])
-                promised = (stop - start) * width * dtype.itemsize
-                data = _read_up_to(file, promised + (stop == shape[0]))
-                if len(data) != promised:
-                    _refuse_size(path, shape, dtype, start * width * dtype.itemsize + len(data))
-                images = np.frombuffer(data, dtype=dtype).reshape(stop - start, width)
-                yield Block(images, None if y is None else y[start:stop], None, stop / shape[0])
-
     n_bytes = path.stat().st_size + (0 if beside is None else beside.stat().st_size)
-    return Source(str(path), "idx", False, width, stored_type(dtype), y is not None, n_bytes, blocks)
+    return Source(
+        str(path), "idx", False, width, stored_type(dtype), y is not None, n_bytes,
+        blocks=lambda n_bytes: labelled(
+            (images.reshape(-1, width) for images in _values(path, rows_in(n_bytes, width * 8))), y, shape[0]
+        ),
+    )  # fmt: skip
 
 
-def _read_array(path: Path) -> np.ndarray[Any, Any]:
+def _values(path: Path, step: int) -> Iterator[np.ndarray[Any, Any]]:
+    """The values of an idx file, `step` images or labels at a time."""
     with reading(path), open_bytes(path) as file:
         shape, dtype = _head(file, path)
-        promised = math.prod(shape) * dtype.itemsize
-        data = _read_up_to(file, promised + 1)
-    if len(data) != promised:
-        _refuse_size(path, shape, dtype, len(data))
-    return np.frombuffer(data, dtype=dtype).reshape(shape)
+        one = math.prod(shape[1:]) * dtype.itemsize
+        for start in range(0, shape[0], step):
+            stop = min(start + step, shape[0])
+            data = _read_up_to(file, (stop - start) * one + (stop == shape[0]))
+            if len(data) != (stop - start) * one:
+                _refuse_size(path, shape, dtype, start * one + len(data))
+            yield np.frombuffer(data, dtype=dtype).reshape(stop - start, *shape[1:])
 
 
 def _head(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:

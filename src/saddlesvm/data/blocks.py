@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -93,6 +93,15 @@ class Block(NamedTuple):
 
 
 Blocks = Callable[[int], Iterator[Block]]
+
+
+def labelled(parts: Iterable[Any], y: np.ndarray[Any, Any] | None, n: int) -> Iterator[Block]:
+    """Parts of n rows, one after the other, as blocks with their labels among all."""
+    start = 0
+    for X in parts:
+        stop = start + X.shape[0]
+        yield Block(X, None if y is None else y[start:stop].ravel(), None, stop / n)
+        start = stop
 
 
 @dataclass(frozen=True)

@@ -1,239 +1,305 @@
-"""Inputs accepted as rows besides arrays, and the column to name where they are not numbers.
+"""The one place where data are checked: bad input raises its error here, before any work. Behind it travel rows.
 
-Slices are those of data sets of h5py and zarr. Rows that are dicts become sparse by scikit-learn's vectorizer. Labels,
-targets and weights of the rows, in one column or in several, are checked before any work.
+X is checked once: the door makes a :class:`Design` of it, and nobody behind it asks what X was, where it lies, or of
+which library it is.
+
+float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy,
+and so do dense float16, bfloat16, int8, uint8 and bool, and mapped whole numbers of any size that ``memory`` is for.
+Everything else that scikit-learn accepts is converted once: to float32 where that holds every number of the type.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction import DictVectorizer
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from saddlesvm.data.blocks import check_names
 from saddlesvm.data.column_kinds import is_missing
-from saddlesvm.data.parquet import arrow_matrix, is_arrow
-from saddlesvm.rows.files import mapping_of
-from saddlesvm.rows.memory_plan import available_memory, memory_bytes
+from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
+from saddlesvm.rows.csr_checks import canonical, in_range
+from saddlesvm.rows.files import is_mapped
+from saddlesvm.rows.matrix import Rows, as_rows, is_little
+from saddlesvm.rows.memory_plan import does_not_fit
+from saddlesvm.rows.passes import Passes, squared_norms
+from saddlesvm.rows.scores import linear_scores
+from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
 
-SLICE_BYTES = 1 << 24  # of rows that are read by slices, at a time
-SHARE = 0.5  # of the memory: rows by slices up to this size are read into it, larger ones into a file
+OPTIONS_IN_MEMORY = ("canonical", "probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
 
 
-def opened(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
-    """Rows as an array where they are given as something else, and the names of their columns, where those have any.
+class BadRowError(ValueError):
+    """A row holds a value that cannot be used.
+
+    Parameters
+    ----------
+    message : str
+    row : int
+        Its number, from 0.
+    place : int, optional
+        The number of its partition, of rows on a cluster.
+    """
+
+    def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
+        super().__init__(message, row, place)
+        self.message, self.row, self.place = message, row, place
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Design:
+    """The rows of X as the door lets them in.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or Passes of shape (n, d)
+        Of a type that kernels take, each index of a CSR matrix in range. :func:`check_design` makes it of other things.
+
+    Attributes
+    ----------
+    X : ndarray, CSR matrix or Passes
+    shape : tuple of int
+    placed : bool
+        Whether the rows are in a place of their own, over which only passes go.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.X, self.shape, self.placed = X, X.shape, isinstance(X, Passes)
+        self._norms: np.ndarray | None = None
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows as kernels take them, without a virtual feature; of a place of their own without values."""
+        return self.X.X if isinstance(self.X, Passes) else as_rows(self.X)
+
+    @property
+    def plain(self) -> Any:
+        """X for functions that take no other types than float32 and float64, and sort the indices of a row in place."""
+        if not sparse.issparse(self.X):
+            return widened(self.X)
+        return self.X if self.X.has_sorted_indices else self.X.sorted_indices()
+
+    def norms(self, threads: int = 1) -> np.ndarray:
+        """Squared norms of the rows, shape (n,); see :func:`finite_norms`, which is asked once."""
+        if self._norms is None:
+            self._norms = finite_norms(self.X if self.placed else self.rows, threads)
+        return self._norms
+
+    def with_feature(self, value: float) -> Rows | Passes:
+        """The rows with a virtual feature of this value."""
+        return self.X.with_feature(value) if self.placed else self.rows._replace(bias=value)
+
+    def scores(self, coef: Any, intercept: Any) -> np.ndarray:
+        """The scores of a linear model, shape (n, k), all finite.
+
+        Raises
+        ------
+        BadRowError
+            X holds NaN or infinity, which make none of their row's scores finite.
+        """
+        scores = linear_scores(self.X, coef, intercept)
+        if sparse.issparse(coef) or not np.isfinite(scores).all():
+            self.norms()
+        return scores
+
+
+def checked_data(
+    X: Any, y: Any = None, sample_weight: Any = None, estimator: Any = None, *, reset: bool = False
+) -> tuple[Design, Any, Any]:
+    """Rows that are checked, as by :func:`check_design`, and their labels and weights, which are not.
+
+    Without `y`, a store as X supplies its labels, and its weights if none are given.
+    """
+    if not isinstance(X, (np.ndarray, Design)):
+        X, y, sample_weight = parts_of(X, y, sample_weight, getattr(estimator, "memory", None))
+    return check_design(X, estimator, reset=reset), y, sample_weight
+
+
+def check_design(
+    X: Any, estimator: Any = None, *, reset: bool = False, repeats: bool = False, finite: bool = False
+) -> Design:
+    """The rows of X, of a type that kernels take.
 
     Parameters
     ----------
     X : object
-        With ``__arrow_c_stream__``, ``__arrow_c_array__`` or ``__arrow_array__``: columns of numbers, or one column of
-        lists, which is taken without a copy. With ``__dlpack__``: the arrays of other libraries. With ``shape``,
-        ``dtype`` and slices. A lazy frame of polars becomes a data frame. Anything else is returned as it is.
-    memory : int, str or None
-        What a fit may take: rows by slices that are larger than half of it are copied into a file, and mapped.
+        A design, whose features were compared when it was made, is returned as it is.
+    estimator : estimator, optional
+        Its features are compared with those of X. A function has none.
+    reset : bool, default=False
+        Note the features of X instead.
+    repeats : bool, default=False
+        Whether a row may name a column twice, as it may for products.
+    finite : bool, default=False
+        Whether all values are checked now. Fits check them as they compute the norms of the rows.
 
     Raises
     ------
     ValueError
-        Columns that are no numbers, or pyarrow, which is needed, is not installed.
+        No rows or features, a wrong number of features, indices out of range; or NaN and infinity.
     """
-    if isinstance(X, np.ndarray) or sparse.issparse(X) or isinstance(X, (list, tuple)):
-        return X, None
-    if hasattr(X, "__dask_graph__"):
-        return X, None
-    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
-        X = X.collect()
-    if is_arrow(X) and (not _is_data_frame(X) or _has_lists(X)):
-        return arrow_matrix(X)
-    X = as_numpy(X)
-    if _is_sliced(X):
-        return _read(X, None if memory is None else memory_bytes(memory)), None
-    return X, None
-
-
-def as_numpy(values: Any) -> Any:
-    """An array of another library as NumPy's, without a copy where DLPack hands it out; anything else as it is.
-
-    An array that DLPack does not hand out is returned as it is, too: scikit-learn converts it, or says why it cannot.
-    """
-    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-        return values
-    try:
-        return np.from_dlpack(values)
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return values
-
-
-def _is_data_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or polars, which scikit-learn takes apart, unless it has lists."""
-    return hasattr(X, "dtypes") and hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_pandas"))
-
-
-def names_of_frame(X: Any) -> list[str] | None:
-    """The names of the columns of a data frame other than pandas', which not every scikit-learn notes; else None."""
-    if not _is_data_frame(X) or hasattr(X, "iloc"):
-        return None
-    names = list(X.columns)
-    return names if all(isinstance(name, str) for name in names) else None
-
-
-def _has_lists(X: Any) -> bool:
-    """Whether a column of a data frame holds lists."""
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
-        text = str(kind).lower()
-        if text.startswith(("list", "array", "fixed_size_list")) or "list<" in text:
-            return True
-        if text == "object" and len(X) and isinstance(X[name].iloc[0], (list, tuple, np.ndarray)):
-            return True
-    return False
-
-
-def _is_sliced(X: Any) -> bool:
-    """Whether X is rows that are read by slices: a data set of HDF5, an array of zarr."""
-    if hasattr(X, "iloc") or hasattr(X, "__dlpack__") or hasattr(X, "__array_interface__"):
-        return False
-    shape = getattr(X, "shape", None)
-    return isinstance(shape, tuple) and len(shape) == 2 and hasattr(X, "dtype") and hasattr(X, "__getitem__")
-
-
-def by_rows(X: np.ndarray[Any, Any], memory: Any = None) -> np.ndarray[Any, Any]:
-    """A matrix that is mapped from a file column by column (``np.save`` of an array in Fortran's order) as rows in C
-    order, read some at a time: in memory or, where that is too small, in a file. Others are returned as they are."""
-    if X.flags.c_contiguous or not X.flags.f_contiguous or mapping_of(X) is None:
+    if isinstance(X, Design):
         return X
-    return _read(X, available_memory() if memory is None else memory_bytes(memory))
+    names = None
+    given: Any = X
+    if not isinstance(X, (np.ndarray, Passes)):
+        given, names = as_matrix(X, estimator, reset=reset)
+    if isinstance(given, Passes):
+        return Design(check_place(estimator, given, reset=reset))
+    kept = usable(given, getattr(estimator, "memory", None))
+    if kept is None:
+        kept = _converted(given, estimator, repeats)
+    if estimator is not None:
+        _note_features(estimator, given, names, kept.shape[1], reset)
+    design = Design(kept)
+    if finite:
+        design.norms()
+    return design
 
 
-def _read(X: Any, memory: int | None) -> np.ndarray[Any, Any]:
-    """All rows, in memory or, where that is too small, in a file that goes when the array goes."""
-    shape, dtype = (int(X.shape[0]), int(X.shape[1])), np.dtype(X.dtype)
-    a_row = max(1, shape[1] * dtype.itemsize)
-    rows = np.empty(shape, dtype) if memory is None or shape[0] * a_row <= SHARE * memory else _in_file(shape, dtype)
-    step = max(1, SLICE_BYTES // a_row)
-    for start in range(0, shape[0], step):
-        rows[start : start + step] = X[start : start + step]
-    if isinstance(rows, np.memmap):
-        rows.flush()
-    return rows
+def _converted(X: Any, estimator: Any, repeats: bool) -> Any:
+    """X as scikit-learn converts it; rows of a CSR matrix name a column once, unless they may repeat it."""
+    with naming_columns(X):
+        checked = check_array(
+            X, accept_sparse="csr", accept_large_sparse=True, dtype=_preferred(X), order="C",
+            ensure_all_finite=False, estimator=estimator, input_name="X",
+        )  # fmt: skip
+    if not sparse.issparse(checked) or (repeats and in_range(checked)):
+        return checked
+    return canonical(checked)
 
 
-def _in_file(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    handle, path = tempfile.mkstemp(prefix="saddlesvm-", suffix=".rows")
-    os.close(handle)
-    rows: np.memmap[Any, Any] = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
-    weakref.finalize(rows.base, _removed, path)
-    return rows
+def _note_features(estimator: Any, X: Any, names: Any, width: int, reset: bool) -> None:
+    """Note the features of rows, or compare them with those that were noted.
+
+    Raises
+    ------
+    ValueError
+        Another number of features; or a name is missing, or has another place.
+    """
+    if names is None and not (reset and isinstance(X, np.ndarray)):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    elif reset:
+        estimator.n_features_in_ = width
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+    else:
+        check_names("X", names, "the fit", getattr(estimator, "feature_names_in_", None))
+        if width != (expected := estimator.n_features_in_):
+            kind = type(estimator).__name__
+            raise ValueError(f"X has {width} features, but {kind} is expecting {expected} features as input")
 
 
-def _removed(path: str) -> None:
-    if os.path.exists(path):
-        os.unlink(path)
+def refuse_place(X: Passes, what: str) -> NoReturn:
+    """Raise ValueError: `what` needs rows in memory or mapped files."""
+    raise ValueError(
+        f"{what} needs rows in memory or mapped files; these are in a place of their own ({type(X).__name__}), over "
+        "which LinearSVC and LinearSVR with a given C train by passes"
+    )
 
 
-def are_dicts(X: Any) -> bool:
-    """Whether X is a list of rows that are dicts."""
-    return isinstance(X, (list, tuple)) and bool(X) and isinstance(X[0], Mapping)
+def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
+    """Rows in a place of their own, as they are; their number of features is noted, or compared.
+
+    Raises
+    ------
+    ValueError
+        The estimator, or one of its options, needs rows in memory; or the rows have a virtual feature already.
+    """
+    if estimator is None:
+        refuse_place(X, "this function")
+    kind, asked = type(estimator).__name__, [name for name in OPTIONS_IN_MEMORY if getattr(estimator, name, None)]
+    if asked or not getattr(estimator, "takes_places", False):
+        refuse_place(X, f"{kind} with {asked[0]}" if asked else kind)
+    if X.X.bias != 0.0:
+        raise ValueError(f"rows for {kind} have no virtual feature: fit_intercept adds one; got bias={X.X.bias!r}")
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return X
 
 
-def rows_of_dicts(X: Any, names: Any = None) -> tuple[sparse.csr_array, np.ndarray]:
-    """The rows as a CSR array, and the names of its columns.
+def usable(X: Any, memory: Any = None) -> np.ndarray | None:
+    """X as kernels take it, where that needs none of scikit-learn's checks of shape and type; None where it does.
 
-    A number is the value of its feature, a text makes a feature ``name=text`` of value 1; what a row does not name is
-    zero.
+    Few values of a small type become float32, so that they need no kernels of their own.
 
     Parameters
     ----------
-    X : list of dicts
-    names : sequence of str, optional
-        Of the columns: features with other names are left out, as by DictVectorizer. Those of the rows when left out.
-
-    Raises
-    ------
-    ValueError
-        A row is no dict, or a value is neither a number nor text.
+    X : object
+    memory : int, str or None
+        What a fit may take. With it, and where X does not fit into the memory there is, mapped whole numbers are read
+        in place.
     """
-    odd = next((i for i, row in enumerate(X) if not isinstance(row, Mapping)), None)
-    if odd is not None:
-        raise ValueError(f"row {odd} is not a dict but {type(X[odd]).__name__}: either all rows are dicts, or none")
-    maker = DictVectorizer()
-    try:
-        if names is None:
-            made = maker.fit_transform(X)
-        else:
-            maker.feature_names_ = [str(name) for name in names]
-            maker.vocabulary_ = {name: k for k, name in enumerate(maker.feature_names_)}
-            made = maker.transform(X)
-    except TypeError as error:
-        raise ValueError(f"a row that is a dict has numbers or texts by names that are texts: {error}") from None
-    return sparse.csr_array(made), np.array(maker.feature_names_, dtype=object)
-
-
-TEXT = "could not convert string to float"
-TIMES = {"M": "dates", "m": "spans of time"}
-
-
-@contextmanager
-def naming_columns(X: Any) -> Iterator[None]:
-    """Where a conversion of `X` to numbers fails, raise an error that names the first column that holds none.
-
-    Raises
-    ------
-    ValueError
-        Another error was raised, and X is a table with a column that is not of numbers, or holds text.
-    """
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        message = next(_not_numbers(X), None)
-        if message is None and str(error).startswith(TEXT):
-            message = f"{error}: features must be numbers; make some of text first (TfidfVectorizer, OneHotEncoder)"
-        if message is None:
-            raise
-        raise ValueError(message) from error
-
-
-def _not_numbers(X: Any) -> Iterator[str]:
-    """A message for each column of a table that holds no numbers."""
-    for name, column in _columns(X):
-        values = np.asarray(column)
-        what = TIMES.get(values.dtype.kind) or _odd_value(values)
-        if what:
-            yield (
-                f"column {name!r} of X holds {what}: features must be numbers; encode it first (OneHotEncoder or "
-                "another transformer, before the estimator in a pipeline), or leave it out"
-            )
-
-
-def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
-    """Names and columns of a pandas, polars or like table; nothing for arrays."""
-    names = getattr(X, "columns", None)
-    if names is None:
-        return ()
-    return X.items() if hasattr(X, "items") else ((name, X[name]) for name in names)
-
-
-def _odd_value(values: np.ndarray) -> str | None:
-    """The first value that is no number, in words; None where all are."""
-    if values.dtype.kind in "biuf":
+    if type(X) is np.ndarray and X.dtype in FLOATS:
+        return X if X.ndim == 2 and X.size > 0 and X.flags.c_contiguous else None
+    if _is_frame(X) and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in SMALL:
+        X = X.to_numpy()
+    if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.size == 0:
         return None
-    for value in values.ravel().tolist():
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            if isinstance(value, str):
-                return f"text, such as {value[:40]!r}"
-            if not is_missing(value):
-                return f"values of type {type(value).__name__}"
-    return None
+    given, X = X, by_rows(X, memory)
+    if X is not given and X.dtype in FLOATS:
+        return np.asarray(X)
+    if kept_type(X.dtype) in SMALL:
+        return widened(X) if is_little(X.size, *X.shape) else np.ascontiguousarray(X)
+    mapped = (
+        X.dtype.kind in "iu" and X.dtype.isnative and is_mapped(X) and (memory is not None or does_not_fit(X, None))
+    )
+    return X if X.flags.c_contiguous and mapped else None
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether X is a table of columns, each with its type, as pandas has them."""
+    return hasattr(X, "to_numpy") and hasattr(getattr(X, "dtypes", None), "iloc")
+
+
+def _preferred(X: Any) -> list[type]:
+    """The types that X may keep, the first one for conversions: float32, if it holds every number of the type."""
+    try:
+        if _is_frame(X):
+            found = np.result_type(*X.dtypes)
+        else:
+            found = np.dtype(X.dtype if hasattr(X, "dtype") else X.head(0).to_numpy().dtype)  # polars' frames have none
+    except (AttributeError, TypeError):
+        found = np.dtype(np.float64)
+    single = found.kind in "biuf" and precision_of(found) == np.float32
+    return [np.float32, np.float64] if single else [np.float64, np.float32]
+
+
+def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
+    """Squared row norms, shape (n,), float64; computing them is the check that all values are finite.
+
+    Parameters
+    ----------
+    X : Dense, CSR or Passes
+    threads : int, default=1
+        Most threads of the pass over the rows.
+
+    Raises
+    ------
+    BadRowError
+        X holds NaN, infinity, or values whose square overflows; the message names row and column.
+    """
+    norms = X.norms() if isinstance(X, Passes) else X.squared_norms() if X.is_small else squared_norms(X, threads)
+    finite = np.isfinite(norms)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
+        column = "" if isinstance(X, Passes) else f", column {_worst_column(X, i)}"
+        where = f"row {i}{column} (from 0)"
+        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
+        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", i)
+    return norms
+
+
+def _worst_column(X: Rows, i: int) -> int:
+    """The column of row i with NaN, or else with the largest value."""
+    return int(np.argmax(np.abs(X.dense_row(i)[:-1])))
 
 
 def unordered(labels: np.ndarray) -> str | None:

@@ -1,10 +1,7 @@
-"""The one place where data are converted and checked: bad input raises its error here, before any work.
+"""Inputs accepted as rows besides arrays, and the column to name where they are not numbers.
 
-Several stores are parts of one data set, put together into a store or for one fit.
-
-float32 and float64, dense C-contiguous and CSR (with int32 or int64 indices), read-only or mapped, pass without a copy,
-and so do dense float16, bfloat16, int8, uint8 and bool, and mapped whole numbers of any size that ``memory`` is for.
-Everything else that scikit-learn accepts is converted once: to float32 where that holds every number of the type.
+Slices are those of data sets of h5py and zarr. Rows that are dicts become sparse by scikit-learn's vectorizer. Several
+stores are parts of one data set, put together into a store or for one fit.
 """
 
 from __future__ import annotations
@@ -13,29 +10,264 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.feature_extraction import DictVectorizer
 
 from saddlesvm.data.blocks import Block, Reading, Source, check_names
-from saddlesvm.data.door import are_dicts, by_rows, names_of_frame, naming_columns, opened, rows_of_dicts
+from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.parquet import arrow_matrix, is_arrow
 from saddlesvm.data.store import Store, is_store
 from saddlesvm.data.store_writer import StoreWriter
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import all_in_order, first_repeat, first_repeat_of_few
-from saddlesvm.rows.files import is_mapped, release_pages
-from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.memory_plan import FITS, available_memory, does_not_fit, memory_bytes
-from saddlesvm.rows.passes import Passes, squared_norms
-from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
-from saddlesvm.runtime.small import is_little
+from saddlesvm.rows.files import mapping_of
+from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
+from saddlesvm.rows.small_types import FLOATS, precision_of, widened
 
-BLOCK_BYTES = 1 << 24  # of rows that are copied at a time
+SLICE_BYTES = 1 << 24  # of rows that are read or copied at a time
+SHARE = 0.5  # of the memory: rows by slices up to this size are read into it, larger ones into a file
+
+
+def as_matrix(X: Any, estimator: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Rows that are no array as what scikit-learn checks, and the names of their columns, where those have any.
+
+    Parameters
+    ----------
+    X : object
+        Anything but an array: a store or several, a table, rows that are dicts, and what :func:`opened` takes.
+    estimator : estimator or None
+        Its `memory` is what it may take; its features are the columns of rows that are dicts, unless they are `reset`.
+    reset : bool
+
+    Raises
+    ------
+    ValueError
+        Rows that are dicts, for a function or a model that knows no names.
+    """
+    memory = getattr(estimator, "memory", None)
+    X = joined(X, memory)[0] if are_stores(X) else X
+    X, names = opened(X.X if isinstance(X, Store) else X, memory)
+    if not are_dicts(X):
+        return X, names_of_frame(X) if names is None else names
+    if estimator is None:
+        raise ValueError(
+            "rows that are dicts are for fits and predictions; here, make a matrix by DictVectorizer first"
+        )
+    if not reset and not hasattr(estimator, "feature_names_in_"):
+        raise ValueError("rows that are dicts need a model that was trained on dicts or on columns with names")
+    return rows_of_dicts(X, None if reset else estimator.feature_names_in_)
+
+
+def opened(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
+    """Rows as an array where they are given as something else, and the names of their columns, where those have any.
+
+    Parameters
+    ----------
+    X : object
+        With ``__arrow_c_stream__``, ``__arrow_c_array__`` or ``__arrow_array__``: columns of numbers, or one column of
+        lists, which is taken without a copy. With ``__dlpack__``: the arrays of other libraries. With ``shape``,
+        ``dtype`` and slices. A lazy frame of polars becomes a data frame. Anything else is returned as it is.
+    memory : int, str or None
+        What a fit may take: rows by slices that are larger than half of it are copied into a file, and mapped.
+
+    Raises
+    ------
+    ValueError
+        Columns that are no numbers, or pyarrow, which is needed, is not installed.
+    """
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or isinstance(X, (list, tuple)):
+        return X, None
+    if hasattr(X, "__dask_graph__"):
+        return X, None
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        X = X.collect()
+    if is_arrow(X) and (not _is_data_frame(X) or _has_lists(X)):
+        return arrow_matrix(X)
+    X = as_numpy(X)
+    if _is_sliced(X):
+        return _read(X, None if memory is None else memory_bytes(memory)), None
+    return X, None
+
+
+def as_numpy(values: Any) -> Any:
+    """An array of another library as NumPy's, without a copy where DLPack hands it out; anything else as it is.
+
+    An array that DLPack does not hand out is returned as it is, too: scikit-learn converts it, or says why it cannot.
+    """
+    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
+        return values
+    try:
+        return np.from_dlpack(values)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return values
+
+
+def _is_data_frame(X: Any) -> bool:
+    """Whether X is a data frame of pandas or polars, which scikit-learn takes apart, unless it has lists."""
+    return hasattr(X, "dtypes") and hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_pandas"))
+
+
+def names_of_frame(X: Any) -> list[str] | None:
+    """The names of the columns of a data frame other than pandas', which not every scikit-learn notes; else None."""
+    if not _is_data_frame(X) or hasattr(X, "iloc"):
+        return None
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def _has_lists(X: Any) -> bool:
+    """Whether a column of a data frame holds lists."""
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        text = str(kind).lower()
+        if text.startswith(("list", "array", "fixed_size_list")) or "list<" in text:
+            return True
+        if text == "object" and len(X) and isinstance(X[name].iloc[0], (list, tuple, np.ndarray)):
+            return True
+    return False
+
+
+def _is_sliced(X: Any) -> bool:
+    """Whether X is rows that are read by slices: a data set of HDF5, an array of zarr."""
+    if hasattr(X, "iloc") or hasattr(X, "__dlpack__") or hasattr(X, "__array_interface__"):
+        return False
+    shape = getattr(X, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2 and hasattr(X, "dtype") and hasattr(X, "__getitem__")
+
+
+def by_rows(X: np.ndarray[Any, Any], memory: Any = None) -> np.ndarray[Any, Any]:
+    """A matrix that is mapped from a file column by column (``np.save`` of an array in Fortran's order) as rows in C
+    order, read some at a time: in memory or, where that is too small, in a file. Others are returned as they are."""
+    if X.flags.c_contiguous or not X.flags.f_contiguous or mapping_of(X) is None:
+        return X
+    return _read(X, available_memory() if memory is None else memory_bytes(memory))
+
+
+def _read(X: Any, memory: int | None) -> np.ndarray[Any, Any]:
+    """All rows, in memory or, where that is too small, in a file that goes when the array goes."""
+    shape, dtype = (int(X.shape[0]), int(X.shape[1])), np.dtype(X.dtype)
+    a_row = max(1, shape[1] * dtype.itemsize)
+    rows = np.empty(shape, dtype) if memory is None or shape[0] * a_row <= SHARE * memory else _in_file(shape, dtype)
+    step = max(1, SLICE_BYTES // a_row)
+    for start in range(0, shape[0], step):
+        rows[start : start + step] = X[start : start + step]
+    if isinstance(rows, np.memmap):
+        rows.flush()
+    return rows
+
+
+def _in_file(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    handle, path = tempfile.mkstemp(prefix="saddlesvm-", suffix=".rows")
+    os.close(handle)
+    rows: np.memmap[Any, Any] = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
+    weakref.finalize(rows.base, _removed, path)
+    return rows
+
+
+def _removed(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def are_dicts(X: Any) -> bool:
+    """Whether X is a list of rows that are dicts."""
+    return isinstance(X, (list, tuple)) and bool(X) and isinstance(X[0], Mapping)
+
+
+def rows_of_dicts(X: Any, names: Any = None) -> tuple[sparse.csr_array, np.ndarray]:
+    """The rows as a CSR array, and the names of its columns.
+
+    A number is the value of its feature, a text makes a feature ``name=text`` of value 1; what a row does not name is
+    zero.
+
+    Parameters
+    ----------
+    X : list of dicts
+    names : sequence of str, optional
+        Of the columns: features with other names are left out, as by DictVectorizer. Those of the rows when left out.
+
+    Raises
+    ------
+    ValueError
+        A row is no dict, or a value is neither a number nor text.
+    """
+    odd = next((i for i, row in enumerate(X) if not isinstance(row, Mapping)), None)
+    if odd is not None:
+        raise ValueError(f"row {odd} is not a dict but {type(X[odd]).__name__}: either all rows are dicts, or none")
+    maker = DictVectorizer()
+    try:
+        if names is None:
+            made = maker.fit_transform(X)
+        else:
+            maker.feature_names_ = [str(name) for name in names]
+            maker.vocabulary_ = {name: k for k, name in enumerate(maker.feature_names_)}
+            made = maker.transform(X)
+    except TypeError as error:
+        raise ValueError(f"a row that is a dict has numbers or texts by names that are texts: {error}") from None
+    return sparse.csr_array(made), np.array(maker.feature_names_, dtype=object)
+
+
+TEXT = "could not convert string to float"
+TIMES = {"M": "dates", "m": "spans of time"}
+
+
+@contextmanager
+def naming_columns(X: Any) -> Iterator[None]:
+    """Where a conversion of `X` to numbers fails, raise an error that names the first column that holds none.
+
+    Raises
+    ------
+    ValueError
+        Another error was raised, and X is a table with a column that is not of numbers, or holds text.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = next(_not_numbers(X), None)
+        if message is None and str(error).startswith(TEXT):
+            message = f"{error}: features must be numbers; make some of text first (TfidfVectorizer, OneHotEncoder)"
+        if message is None:
+            raise
+        raise ValueError(message) from error
+
+
+def _not_numbers(X: Any) -> Iterator[str]:
+    """A message for each column of a table that holds no numbers."""
+    for name, column in _columns(X):
+        values = np.asarray(column)
+        what = TIMES.get(values.dtype.kind) or _odd_value(values)
+        if what:
+            yield (
+                f"column {name!r} of X holds {what}: features must be numbers; encode it first (OneHotEncoder or "
+                "another transformer, before the estimator in a pipeline), or leave it out"
+            )
+
+
+def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and columns of a pandas, polars or like table; nothing for arrays."""
+    names = getattr(X, "columns", None)
+    if names is None:
+        return ()
+    return X.items() if hasattr(X, "items") else ((name, X[name]) for name in names)
+
+
+def _odd_value(values: np.ndarray) -> str | None:
+    """The first value that is no number, in words; None where all are."""
+    if values.dtype.kind in "biuf":
+        return None
+    for value in values.ravel().tolist():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if isinstance(value, str):
+                return f"text, such as {value[:40]!r}"
+            if not is_missing(value):
+                return f"values of type {type(value).__name__}"
+    return None
 
 
 def store_source(path: Path, how: Reading) -> Source:
@@ -123,7 +355,7 @@ def joined(stores: Sequence[Any], memory: Any = None, n_features: int | None = N
     width = max(width, n_features or 0) if opened[0].layout == "csr" else width
     most = FITS * (available_memory() if memory is None else memory_bytes(memory))
     if sum(one.n_bytes for one in opened) > most:
-        return _in_file(sources, width, dtype)
+        return _joined_in_file(sources, width, dtype)
     if opened[0].layout == "csr":
         X: Any = sparse.vstack([one.matrix(width) for one in opened], format="csr", dtype=dtype)
     else:
@@ -133,12 +365,12 @@ def joined(stores: Sequence[Any], memory: Any = None, n_features: int | None = N
     return X, y, np.concatenate(weights) if weights else None
 
 
-def _in_file(sources: Sequence[Source], width: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
+def _joined_in_file(sources: Sequence[Source], width: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
     folder = tempfile.mkdtemp(prefix="saddlesvm-")
     try:
         with StoreWriter(Path(folder, "rows.store"), dtype=dtype, n_features=width) as writer:
             for source in sources:
-                for block in source.blocks(BLOCK_BYTES):
+                for block in source.blocks(SLICE_BYTES):
                     writer.append(block.X, block.y, block.weights)
         store = Store(Path(folder, "rows.store"))
         values = store.X.data if store.layout == "csr" else store.X
@@ -149,36 +381,11 @@ def _in_file(sources: Sequence[Source], width: int, dtype: np.dtype[Any]) -> tup
     return store.X, store.y, store.sample_weight
 
 
-OPTIONS_IN_MEMORY = ("canonical", "probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
-
-
-class BadRowError(ValueError):
-    """A row holds a value that cannot be used.
-
-    Parameters
-    ----------
-    message : str
-    row : int
-        Its number, from 0.
-    place : int, optional
-        The number of its partition, of rows on a cluster.
-    """
-
-    def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
-        super().__init__(message, row, place)
-        self.message, self.row, self.place = message, row, place
-
-    def __str__(self) -> str:
-        return self.message
-
-
 def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
     """Rows, labels and weights; without `y`, a store as X supplies its labels, and its weights if none are given.
 
     Several stores in a list are one below the other, in the `memory` that a fit may take or in a file.
     """
-    if isinstance(X, np.ndarray):
-        return X, y, sample_weight
     if are_stores(X):
         X, labels, weights = joined(X, memory)
         if y is not None:
@@ -187,276 +394,3 @@ def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[An
     if isinstance(X, Store) and y is None:
         return X.X, X.y, X.sample_weight if sample_weight is None else sample_weight
     return X, y, sample_weight
-
-
-def check_design(estimator: Any, X: Any, *, reset: bool, repeats: bool = False) -> Any:
-    """X as a C-contiguous array or CSR matrix of a type that kernels take; its features are noted, or compared.
-
-    With `repeats` a row may name a column twice, as it may for products.
-
-    Raises
-    ------
-    ValueError
-        No rows or features, a wrong number of features, indices out of range.
-    """
-    if not isinstance(X, (np.ndarray, Passes)):
-        memory = getattr(estimator, "memory", None)
-        X = joined(X, memory)[0] if are_stores(X) else X
-        X, names = opened(X.X if isinstance(X, Store) else X, memory)
-        if names is not None:
-            return check_named(estimator, X, names, reset=reset)
-        if are_dicts(X):
-            return check_dicts(estimator, X, reset=reset)
-        if (columns := names_of_frame(X)) is not None:
-            return check_named(estimator, as_design(X), columns, reset=reset)
-    if isinstance(X, Passes):
-        return check_place(estimator, X, reset=reset)
-    kept = usable(X, getattr(estimator, "memory", None))
-    if kept is not None and reset and isinstance(X, np.ndarray):
-        # What validate_data does for rows whose columns have no names.
-        estimator.n_features_in_ = kept.shape[1]
-        vars(estimator).pop("feature_names_in_", None)
-        return kept
-    if kept is not None:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return kept
-    with naming_columns(X):
-        checked = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=_preferred(X),
-            order="C",
-            ensure_all_finite=False,
-        )
-    if not sparse.issparse(checked) or (repeats and in_range(checked)):
-        return checked
-    return canonical(checked)
-
-
-def refuse_place(X: Passes, what: str) -> NoReturn:
-    """Raise ValueError: `what` needs rows in memory or mapped files."""
-    raise ValueError(
-        f"{what} needs rows in memory or mapped files; these are in a place of their own ({type(X).__name__}), over "
-        "which LinearSVC and LinearSVR with a given C train by passes"
-    )
-
-
-def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
-    """Rows in a place of their own, as they are; their number of features is noted, or compared.
-
-    Raises
-    ------
-    ValueError
-        The estimator, or one of its options, needs rows in memory; or the rows have a virtual feature already.
-    """
-    kind, asked = type(estimator).__name__, [name for name in OPTIONS_IN_MEMORY if getattr(estimator, name, None)]
-    if asked or not getattr(estimator, "takes_places", False):
-        refuse_place(X, f"{kind} with {asked[0]}" if asked else kind)
-    if X.X.bias != 0.0:
-        raise ValueError(f"rows for {kind} have no virtual feature: fit_intercept adds one; got bias={X.X.bias!r}")
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return X
-
-
-def check_named(estimator: Any, X: Any, names: list[str], *, reset: bool) -> Any:
-    """Rows of columns whose names are noted, or compared with those that were noted.
-
-    Raises
-    ------
-    ValueError
-        A name is missing, or has another place.
-    """
-    if reset:
-        checked = check_design(estimator, X, reset=True)
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-        return checked
-    check_names("X", names, "the fit", getattr(estimator, "feature_names_in_", None))
-    if X.shape[1] != estimator.n_features_in_:
-        kind = type(estimator).__name__
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {kind} is expecting {estimator.n_features_in_} features as input"
-        )
-    return as_design(X)
-
-
-def check_dicts(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Rows that are dicts as a CSR array, their feature names noted, or its columns those that were noted.
-
-    Raises
-    ------
-    ValueError
-        The rows of the fit had no names.
-    """
-    if not reset and not hasattr(estimator, "feature_names_in_"):
-        raise ValueError("rows that are dicts need a model that was trained on dicts or on columns with names")
-    made, names = rows_of_dicts(X, None if reset else estimator.feature_names_in_)
-    if not reset:
-        return made
-    checked = check_design(estimator, made, reset=True)
-    estimator.feature_names_in_ = names
-    return checked
-
-
-def in_range(X: Any) -> bool:
-    """Whether a CSR matrix names none but its own columns, and its parts fit together."""
-    fine = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1 and X.indptr[0] == 0
-    if not fine or X.indptr[-1] > X.indices.size or (X.indptr[1:] < X.indptr[:-1]).any():
-        return False
-    return not X.indices.size or bool(X.indices.min() >= 0 and X.indices.max() < X.shape[1])
-
-
-def usable(X: Any, memory: Any = None) -> np.ndarray | None:
-    """X as kernels take it, where that needs none of scikit-learn's checks of shape and type; None where it does.
-
-    Few values of a small type become float32, so that they need no kernels of their own.
-
-    Parameters
-    ----------
-    X : object
-    memory : int, str or None
-        What a fit may take. With it, and where X does not fit into the memory there is, mapped whole numbers are read
-        in place.
-    """
-    if type(X) is np.ndarray and X.dtype in FLOATS:
-        return X if X.ndim == 2 and X.size > 0 and X.flags.c_contiguous else None
-    if _is_frame(X) and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in SMALL:
-        X = X.to_numpy()
-    if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.size == 0:
-        return None
-    given, X = X, by_rows(X, memory)
-    if X is not given and X.dtype in FLOATS:
-        return np.asarray(X)
-    if kept_type(X.dtype) in SMALL:
-        return widened(X) if is_little(X.size, *X.shape) else np.ascontiguousarray(X)
-    mapped = (
-        X.dtype.kind in "iu" and X.dtype.isnative and is_mapped(X) and (memory is not None or does_not_fit(X, None))
-    )
-    return X if X.flags.c_contiguous and mapped else None
-
-
-def _is_frame(X: Any) -> bool:
-    """Whether X is a table of columns, each with its type, as pandas has them."""
-    return hasattr(X, "to_numpy") and hasattr(getattr(X, "dtypes", None), "iloc")
-
-
-def _preferred(X: Any) -> list[type]:
-    """The types that X may keep, the first one for conversions: float32, if it holds every number of the type."""
-    try:
-        if _is_frame(X):
-            found = np.result_type(*X.dtypes)
-        else:
-            found = np.dtype(X.dtype if hasattr(X, "dtype") else X.head(0).to_numpy().dtype)  # polars' frames have none
-    except (AttributeError, TypeError):
-        found = np.dtype(np.float64)
-    single = found.kind in "biuf" and precision_of(found) == np.float32
-    return [np.float32, np.float64] if single else [np.float64, np.float32]
-
-
-def as_floats(X: Any) -> Any:
-    """A matrix of :func:`check_design` for what takes no other types than float32 and float64."""
-    return X if sparse.issparse(X) else widened(X)
-
-
-def as_design(X: Any) -> Any:
-    """Like :func:`check_design` for functions, which have no estimator to note the features on."""
-    if isinstance(X, Passes):
-        refuse_place(X, "this function")
-    X, _ = opened(X.X if isinstance(X, Store) else X)
-    if are_dicts(X):
-        raise ValueError(
-            "rows that are dicts are for fits and predictions; here, make a matrix by DictVectorizer first"
-        )
-    kept = usable(X)
-    if kept is not None:
-        return kept
-    with naming_columns(X):
-        checked = check_array(
-            X, accept_sparse="csr", accept_large_sparse=True, dtype=_preferred(X), order="C",
-            ensure_all_finite=False,
-        )  # fmt: skip
-    return canonical(checked) if sparse.issparse(checked) else checked
-
-
-def canonical(X: Any) -> Any:
-    """A CSR matrix whose indices are in range and unique in their row: X itself, or a copy with duplicates summed.
-
-    In which order they come in a row does not matter.
-
-    Raises
-    ------
-    ValueError
-        An index is out of range, or the row pointers are not ascending.
-    """
-    if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
-        raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
-    fine = all_in_order(X.indices, X.indptr, X.shape[1])
-    release_pages(X)
-    if fine:
-        return X
-    if X.indices.size < X.shape[1]:  # NumPy sorts the indices, and needs no mark for each column
-        bad = first_repeat_of_few(X.indices, X.indptr, np.broadcast_to(-1, X.shape[1]))
-    else:
-        bad = int(first_repeat(X.indices, X.indptr, np.full(X.shape[1], -1, dtype=X.indptr.dtype)))
-    if bad == -1:
-        return X
-    if bad <= -2:
-        raise ValueError(
-            f"the sparse matrix is malformed in row {-2 - bad}: column indices must be from 0 to {X.shape[1] - 1}, "
-            "and row pointers ascending"
-        )
-    repaired = X.copy()
-    repaired.has_canonical_format = False
-    repaired.sum_duplicates()
-    return repaired
-
-
-def in_order(X: Any) -> Any:
-    """X itself, or a copy of a sparse matrix with the indices of each row in order: for what sorts them in place."""
-    return X.sorted_indices() if sparse.issparse(X) and not X.has_sorted_indices else X
-
-
-def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
-    """Squared row norms, shape (n,), float64; computing them is the check that all values are finite.
-
-    Parameters
-    ----------
-    X : Dense, CSR or Passes
-    threads : int, default=1
-        Most threads of the pass over the rows.
-
-    Raises
-    ------
-    BadRowError
-        X holds NaN, infinity, or values whose square overflows; the message names row and column.
-    """
-    norms = X.norms() if isinstance(X, Passes) else squared_norms(X, threads)
-    finite = np.isfinite(norms)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
-        column = "" if isinstance(X, Passes) else f", column {_worst_column(X, i)}"
-        where = f"row {i}{column} (from 0)"
-        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
-        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", i)
-    return norms
-
-
-def _worst_column(X: Rows, i: int) -> int:
-    """The column of row i with NaN, or else with the largest value."""
-    return int(np.argmax(np.abs(X.dense_row(i)[:-1])))
-
-
-def finite_scores(scores: np.ndarray, X: Any, coef: Any) -> np.ndarray:
-    """The scores of rows X, shape (n, k), checked: a value that is not finite makes none of its row's scores finite.
-
-    Raises
-    ------
-    ValueError
-        X holds NaN or infinity; the message names the row.
-    """
-    if sparse.issparse(coef) or not np.isfinite(scores).all():
-        finite_norms(rows.as_rows(X))
-    return scores

@@ -19,7 +19,7 @@ from saddlesvm.data.store_format import HEADER, NOTE, PARTIAL, ArrayFile, expect
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.streams import reading
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import first_bad_row
+from saddlesvm.rows.csr_checks import all_in_order
 from saddlesvm.rows.passes import squared_norms
 
 _BLOCK_BYTES = 1 << 24
@@ -364,8 +364,8 @@ class Store:
         design = rows.as_rows(self.X)
         path = self._arrays["values"].path
         if design.sparse:
-            bad = int(first_bad_row(design.indices, design.indptr, self.shape[1]))
-            if bad != -1 or int(design.indptr[-1]) != self.n_values:
+            fine = all_in_order(design.indices, design.indptr, self.shape[1])
+            if not fine or int(design.indptr[-1]) != self.n_values:
                 raise DataError(f"{self._arrays['indices'].path}: indices are out of range or do not ascend in a row")
         for start, stop in self.blocks(_BLOCK_BYTES):
             part = rows.as_rows(self.X[start:stop])

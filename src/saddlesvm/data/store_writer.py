@@ -18,7 +18,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, GrowingArray, Scratch, StoreFolder, writing
 from saddlesvm.data.table import LabelColumn
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import first_bad_row
+from saddlesvm.rows.csr_checks import all_in_order, first_fault
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, kept_type, precision_of, type_name, widened
 
@@ -199,11 +199,10 @@ class StoreWriter:
     def _canonical(self, X: Any) -> Any:
         """The block as CSR of the store's dtype, with sorted and unique indices; a copy where anything must change."""
         X = X.tocsr().astype(self.dtype, copy=False)
-        bad = int(first_bad_row(X.indices, X.indptr, X.shape[1]))
-        if bad <= -2:
-            row, last = self.n_rows - 1 - bad, X.shape[1] - 1
-            raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
-        if bad >= 0:
+        if not all_in_order(X.indices, X.indptr, X.shape[1]):
+            if (bad := first_fault(X)) <= -2:
+                row, last = self.n_rows - 1 - bad, X.shape[1] - 1
+                raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
             X = X.copy()
             X.has_canonical_format = False
             X.sum_duplicates()

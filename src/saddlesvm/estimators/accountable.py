@@ -24,8 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import __version__
 from saddlesvm.answers.steps import KeptPoint, can_come_nearer, followed
-from saddlesvm.data import inputs
-from saddlesvm.data.door import encoded, has_columns
+from saddlesvm.data.door import check_design, encoded, has_columns
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.canonical import make_canonical
 from saddlesvm.estimators.proofs import Proof, prove
@@ -192,7 +191,7 @@ def with_more(model: Any, left: Remaining, more: Data) -> Change | None:
 def fingerprint(data: Data) -> str:
     """The hash of rows and labels that :func:`saddlesvm.checker.fingerprint` gives; several columns are hashed as they
     are."""
-    X = sparse.csr_array(inputs.as_design(data.X))
+    X = sparse.csr_array(check_design(data.X).X)
     X.sum_duplicates()
     X.eliminate_zeros()
     y = np.asarray(data.y)

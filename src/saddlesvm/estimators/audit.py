@@ -13,8 +13,7 @@ from saddlesvm.answers.changed import Separability, contradictions, separability
 from saddlesvm.answers.changed_rows import GroupChanges, group_changes, moved_scores, row_moves, rows_in_turn
 from saddlesvm.answers.labels import label_verdicts
 from saddlesvm.answers.vicinity import Vicinity
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels
+from saddlesvm.data.door import check_design, check_labels
 from saddlesvm.estimators.leave_one_out import Estimation, LeaveOneOut, OwnRows, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import NotCertifiedWarning
@@ -149,7 +148,7 @@ def audit(
             f"an audit needs a classifier with one label a row; this {type(model).__name__} has no classes, or several "
             "labels a row"
         )
-    asked = own.design if decisions is None else inputs.check_design(model, decisions, reset=False)
+    asked = own.design if decisions is None else check_design(decisions, model).X
     names = np.empty(0) if groups is None else check_labels(groups, own.design.shape[0])
     loo = Estimation(own).run()
     margins, low, high, rivals = _own_margins(loo, own.codes)

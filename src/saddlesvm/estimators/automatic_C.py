@@ -10,8 +10,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_indicator, check_labels, check_weights, has_columns, refuse_columns
+from saddlesvm.data.door import check_design, check_indicator, check_labels, check_weights, has_columns, refuse_columns
+from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
@@ -158,20 +158,20 @@ def choose_C(
     ValueError
         Bad data or options.
     """
-    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    X, y, sample_weight = parts_of(X, y, sample_weight)
     if model.multi_class != "ovr":
         raise ValueError(f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others")
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)")
-    template = clone(model).set_params(C=1.0)
-    folds = None if groups is None else _group_folds(model, groups, inputs.as_design(X).shape[0])
+    template, design = clone(model).set_params(C=1.0), check_design(X)
+    folds = None if groups is None else _group_folds(model, groups, design.shape[0])
     path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
     Cs = path.grid(how.size)
     seen: dict[int, LeaveOneOut] = {}
     for k in coarse_to_fine(Cs.size) if folds is None else ():
-        seen[k] = estimated(path.model(Cs[k]), X, y, sample_weight)
+        seen[k] = estimated(path.model(Cs[k]), design, y, sample_weight)
         if clock() >= end_of_fit():
             break
     estimates = [seen[k] for k in sorted(seen)]
@@ -181,11 +181,11 @@ def choose_C(
     by_folds = not np.isfinite(errors).any()
     if by_folds:
         template.set_params(checkpoint=None)
-        errors, noise = _errors_of_folds(template, how, Cs, X, y, sample_weight, folds)
+        errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
     place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
     bounds = -np.inf, np.inf
     if not by_folds and clock() < end_of_fit():
-        found = leave_one_out(path.model(Cs[place]), X, y, sample_weight)
+        found = leave_one_out(path.model(Cs[place]), design, y, sample_weight)
         bounds = found.error_low, found.error_high
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
 
@@ -211,7 +211,7 @@ def _errors_of_folds(
     template: LinearModel, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any, folds: Folds | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The error at each C of models of the other folds (of five where none are given), and its standard error."""
-    design = inputs.as_design(X)
+    design = check_design(X).X
     n, scoring = design.shape[0], None
     if has_columns(y):
         labels, scoring = check_indicator(y, n).toarray(), make_scorer(hamming_loss, greater_is_better=False)

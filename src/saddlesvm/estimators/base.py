@@ -14,14 +14,13 @@ from operator import attrgetter
 from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data.door import check_labels, check_weights, encoded
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
-from saddlesvm.fit.trace import Trace
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.splits import has_factors
@@ -33,6 +32,7 @@ from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
 from saddlesvm.runtime.lazy import PublicDir, internal
 from saddlesvm.runtime.option_names import Keep
+from saddlesvm.runtime.randomness import SEEDS, draw, seeded
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
@@ -77,6 +77,22 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     if not (np.isfinite(factors) & (factors > 0)).all():
         raise ValueError(f"class_weight must hold positive finite factors; got {class_weight!r}")
     return factors
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
+
+    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
+    NumPy's global one, is asked for its next number.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, or an int that is negative or not below 2^32.
+    """
+    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
+        return int(draw(seeded(int(random_state)), SEEDS))
+    return int(check_random_state(random_state).randint(SEEDS))
 
 
 STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"

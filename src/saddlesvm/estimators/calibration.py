@@ -26,8 +26,7 @@ from scipy.special import expit, logsumexp
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_indicator, check_labels, check_weights
+from saddlesvm.data.door import check_design, check_indicator, check_labels, check_weights
 from saddlesvm.estimators.leave_one_out import estimated, narrowed
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
@@ -285,7 +284,7 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     They are fitted to leave-one-out estimates of its rows' scores. Where there are none, or they cannot be trusted, to
     the scores of models that were trained on the other folds of five. Rows count with the weights of their classes.
     """
-    posed = model.training_problems(y, sample_weight, inputs.as_design(X).shape[0])
+    posed = model.training_problems(y, sample_weight, check_design(X).shape[0])
     margins = None
     if model.multi_class == "ovr" and model._penalty().penalty.identity():
         found = estimated(model, X, y, sample_weight)
@@ -341,7 +340,7 @@ def loss_bounds(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, 
 
 def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """Scores of each row by a model that was trained on the other folds."""
-    design = inputs.as_design(X)
+    design = check_design(X).X
     n = design.shape[0]
     weights = check_weights(sample_weight, n)
     if model.multilabel_:

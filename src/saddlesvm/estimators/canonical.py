@@ -11,7 +11,7 @@ from scipy import sparse
 
 from saddlesvm.answers.active_set import Rounded, digest, polished, rounded
 from saddlesvm.answers.proof import have_steps, proof_nearest
-from saddlesvm.data import inputs
+from saddlesvm.data.door import check_design
 from saddlesvm.estimators.automatic_C import made_automatic
 from saddlesvm.estimators.proven import Data, closer, problems_of, weights_of
 from saddlesvm.fit.outcome import NotCertifiedWarning
@@ -114,4 +114,4 @@ def gathered(X: Any, y: Any, sample_weight: Any) -> Data:
     if not hasattr(X, "compute"):
         raise ValueError("canonical needs the training rows in memory: read the files into arrays")
     here = [one.compute() if hasattr(one, "compute") else one for one in (X, y, sample_weight)]
-    return Data(inputs.as_design(here[0]), *here[1:])
+    return Data(check_design(here[0]).X, *here[1:])

@@ -25,8 +25,8 @@ from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
 from saddlesvm.answers.labels import labels_between
 from saddlesvm.answers.proof import Stretch, stretch_to
-from saddlesvm.data import inputs
 from saddlesvm.data.archives import Archive
+from saddlesvm.data.door import check_design
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.proven import closer
 from saddlesvm.fit.checkpoint import Checkpoint
@@ -38,6 +38,7 @@ from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.rows.csr_checks import canonical
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import dense_weights, linear_scores
 
@@ -189,7 +190,7 @@ class CertifiedPath:
             scorer = check_scoring(self.models[0], scoring=scoring)
             return np.array([float(scorer(self.model(C), X, y)) for C in grid])
         measure = accuracy_score if hasattr(self.models[0], "classes_") else r2_score
-        design = inputs.as_design(X)
+        design = check_design(X).X
         scores = [linear_scores(design, knot.coef, knot.intercept) for knot in self.knots]
         return np.array([float(measure(y, self.models[0].decide(self._between(scores, C)))) for C in grid])
 
@@ -431,7 +432,7 @@ class PathCheckpoint:
                 duals, values = (given := stored.read(f"{k}.duals")), given
             else:
                 data, indices, indptr = (stored.read(f"{k}.{part}") for part in CSR_PARTS)
-                duals, values = inputs.canonical(sparse.csr_array((data, indices, indptr), shape=(len(coef), n))), data
+                duals, values = canonical(sparse.csr_array((data, indices, indptr), shape=(len(coef), n))), data
             shapes = (coef.shape, intercept.shape, duals.shape)
             if shapes != ((len(coef), d), (len(coef),), (len(coef), n)) or len(phases) != len(coef):
                 raise ValueError(f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows")

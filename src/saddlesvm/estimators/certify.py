@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, check_targets, check_weights, codes_among
+from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among
 from saddlesvm.estimators.base import Classes, Training, class_factors
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
@@ -138,7 +137,7 @@ def certify(
     check("intercept_scaling", intercept_scaling, SCALING)
     resolve_C(C, lam, 1)
     made = make_loss(loss, width=width, epsilon=epsilon)
-    design = inputs.as_design(X)
+    design = check_design(X)
     n = design.shape[0]
     offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
     fitted = bool(offsets.any()) if penalized_intercept is None else True
@@ -186,14 +185,14 @@ def certify_model(
         Invalid data, or a model that does not match them.
     """
     check("refine", refine, COUNT)
-    design = X if isinstance(X, Passes) else inputs.as_design(X)
+    design = Design(X) if isinstance(X, Passes) else check_design(X)
     own, n = C is None and lam is None, design.shape[0]
     posed, duals = model.training_problems(y, sample_weight, n), model.duals_for(n) if own else None
     return _certificates(model, posed, design, None if own else {"C": C, "lam": lam}, duals, refine)
 
 
 def _certificates(
-    model: LinearModel, posed: Training, design: Any, strength: dict[str, Any] | None, duals: Any, refine: int
+    model: LinearModel, posed: Training, design: Design, strength: dict[str, Any] | None, duals: Any, refine: int
 ) -> list[Certificate]:
     """The certificates of a model's weights, one for each of the problems."""
     W, offsets = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
@@ -288,7 +287,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
         raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
     precomputed = model.kernel == "precomputed"
-    X = np.asarray(X, dtype=np.float64) if precomputed else inputs.in_order(inputs.as_floats(inputs.as_design(X)))
+    X = np.asarray(X, dtype=np.float64) if precomputed else check_design(X).plain
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
     own, codes, factors = posing(model, name), None, None

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.answers.changed import with_feature
 from saddlesvm.answers.conformal import Conformal, Counts, counts_of_bounds, intervals
 from saddlesvm.answers.neighbourhood import neighbourhood_of
-from saddlesvm.data import inputs
+from saddlesvm.data.door import check_design
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.leave_one_out import OwnRows
 from saddlesvm.estimators.linear import LinearSVR
@@ -48,7 +48,7 @@ class _Conformal(TakesSparse, MetaEstimatorMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """New rows, checked."""
         check_is_fitted(self, "estimator_")
-        return inputs.check_design(self.estimator_, X, reset=False)
+        return check_design(X, self.estimator_).X
 
     def predict(self, X: Any) -> np.ndarray:
         """The predictions of the model that was fitted to the rows."""

@@ -33,8 +33,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, check_weights
+from saddlesvm.data.door import check_labels, check_weights, checked_data
 from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.linear_svc import LinearSVC
@@ -42,7 +41,6 @@ from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, searc
 from saddlesvm.estimators.part_fits import CarriedOver, PartFits, rows_of_fold
 from saddlesvm.estimators.path import check_Cs, check_model
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
@@ -457,8 +455,8 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
             models = search_on_cluster(self, template, X, y, sample_weight, Cs)
             self.best_estimator_ = models[self._choose_by_scores()]
             return self
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
-        design = inputs.as_design(X)
+        checked, y, sample_weight = checked_data(X, y, sample_weight)
+        design = checked.X
         y = check_labels(y, design.shape[0])
         weights = check_weights(sample_weight, y.size)
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
@@ -468,7 +466,7 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
         if whole.ready is None:
             self._refuse_for_files()
         else:
-            inputs.finite_norms(rows.as_rows(design))
+            checked.norms()
         with warnings.catch_warnings(), interruptible() as stop, contextlib.ExitStack() as ending:
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None

@@ -107,7 +107,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
     warm_start, checkpoint, approximation, exact_tol
         As in :class:`SVC`.
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from saddlesvm.data import inputs
-from saddlesvm.estimators.base import COMMON, Estimator, Training
+from saddlesvm.data.door import check_design
+from saddlesvm.estimators.base import COMMON, Estimator, Training, seed_of
 from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.register import KernelOptions
 from saddlesvm.fit.outcome import FitResult
@@ -20,11 +20,9 @@ from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kerne
 from saddlesvm.multiclass.sub_problems import workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
 from saddlesvm.problem.nu import PLAIN, Machine
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, one_of
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.randomness import seed_of
 
 GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
@@ -97,9 +95,7 @@ class KernelMachine(Estimator, KernelOptions):
     def _check_design(self, X: Any, *, reset: bool) -> Any:
         """X, checked and converted; a precomputed kernel must be dense, and square when it is fitted."""
         if self.kernel != "precomputed":
-            X = inputs.as_floats(inputs.check_design(self, X, reset=reset))
-            inputs.finite_norms(rows.as_rows(X))
-            return inputs.in_order(X)  # scikit-learn's distances may sort them in place
+            return check_design(X, self, reset=reset, finite=True).plain
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         if reset and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")

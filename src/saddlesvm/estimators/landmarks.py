@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.estimators.base import Training
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.data.door import Design
+from saddlesvm.estimators.base import Training, seed_of
+from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.multiclass.fits import no_callbacks
-from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, in_memory
+from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of
 from saddlesvm.problem.intercepts import Free, make_intercept
 from saddlesvm.problem.kernel_certificate import SpanPoint, certificate_over_span
 from saddlesvm.problem.nu import Novelty
@@ -27,7 +27,6 @@ from saddlesvm.rows.kernels import Matrix, expand
 from saddlesvm.rows.landmarks import Landmarks, draw_landmarks, make_landmarks
 from saddlesvm.runtime.allowed import WHOLE, Allowed
 from saddlesvm.runtime.clock import clock
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.second_order.newton import Newton
 
@@ -114,7 +113,7 @@ def approximated(model: Any, X: Matrix, posed: Training, count: int) -> Approxim
     limits: Limits = model._limits(solver)
 
     def fits(features: np.ndarray, tol: float, reserve: float = 0.0) -> LinearFits:
-        rows = in_memory(features, model._intercept_kind, float(model.intercept_scaling), 1, model.n_jobs)
+        rows = rows_of(Design(features), model._intercept_kind, float(model.intercept_scaling), 1, model.n_jobs)
         most = limits.max_time
         left = None if most is None else max(most - (clock() - begun) - reserve, LEAST_TIME * most)
         own = dataclasses.replace(limits, tol=tol, max_time=left)

@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.answers.changed_rows import LeftOut, groups_left_out, rows_left_out
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, refuse_columns
+from saddlesvm.data.door import check_labels, checked_data, refuse_columns
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.linear_fit import in_memory
+from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
@@ -55,12 +54,12 @@ class OwnRows:
 
     def __init__(self, model: LinearModel, X: Any, y: Any, sample_weight: Any, purpose: str) -> None:
         check_is_fitted(model)
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+        design, y, sample_weight = checked_data(X, y, sample_weight)
         self.several = model.multilabel_
         if not self.several:
             refuse_columns(y, purpose)
-        self.model, self.design = model, inputs.as_design(X)
-        n = self.design.shape[0]
+        self.model, self.design = model, design.X
+        n = design.shape[0]
         if model.multi_class != "ovr":
             raise ValueError(f"{purpose} needs multi_class='ovr'; this model has {model.multi_class!r}")
         if not model._penalty().penalty.identity():
@@ -78,7 +77,7 @@ class OwnRows:
             )
         self.posed = model.training_problems(y, sample_weight, n)
         self.kind = model._intercept_kind()
-        self.rows = in_memory(self.design, self.kind, float(model.intercept_scaling), 1, None)
+        self.rows = rows_of(design, self.kind, float(model.intercept_scaling), 1, None)
         self.y = None if self.several else check_labels(y, n)
         self.codes: np.ndarray | None = None
         if hasattr(model, "classes_") and self.y is not None:

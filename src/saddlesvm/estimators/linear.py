@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_target_columns, check_targets, check_weights, has_columns
+from saddlesvm.data.door import Design, check_target_columns, check_targets, check_weights, checked_data, has_columns
 from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
@@ -24,7 +23,6 @@ from saddlesvm.multiclass.splits import given_start
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 from saddlesvm.runtime.lazy import internal
 
@@ -107,13 +105,12 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         if groups is not None:
             raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
         self.check_options()
-        X, y, sample_weight = inputs.parts_of(X, y, sample_weight, self.memory)
-        X = inputs.check_design(self, X, reset=True)
-        posed = self._learnt(y, sample_weight, X.shape[0])
-        tasks = FitTasks(self, X, y, sample_weight, len(posed.problems)) if in_use(self) else None
-        self._solve(X, posed, tasks, start)
-        self._data = None if self.reads_blocks or isinstance(X, Passes) else Data(X, y, sample_weight)
-        self._complete(X, y, sample_weight)
+        design, y, sample_weight = checked_data(X, y, sample_weight, self, reset=True)
+        posed = self._learnt(y, sample_weight, design.shape[0])
+        tasks = FitTasks(self, design.X, y, sample_weight, len(posed.problems)) if in_use(self) else None
+        self._solve(design, posed, tasks, start)
+        self._data = None if self.reads_blocks or design.placed else Data(design.X, y, sample_weight)
+        self._complete(design, y, sample_weight)
         if tasks is not None:
             tasks.end()
         if self.canonical is not None:
@@ -124,7 +121,7 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         """The sub-problems of labels, or of targets; the model learns which classes there are."""
         return self.training_problems(y, sample_weight, n)
 
-    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         """Set the attributes of a model beside those of its fits."""
 
     def check_options(self) -> Loss:
@@ -190,7 +187,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     C: float | Literal["auto"] | AutomaticC = 1.0
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 
-    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         if not has_columns(y):
             self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
 

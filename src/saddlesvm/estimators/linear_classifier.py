@@ -15,9 +15,8 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_indicator, check_labels, check_weights, codes_among
-from saddlesvm.estimators.base import Classes, Training, all_or_nothing
+from saddlesvm.data.door import Design, check_design, check_indicator, check_labels, check_weights, codes_among
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing, seed_of
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
@@ -31,9 +30,7 @@ from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
 from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
@@ -105,10 +102,10 @@ class PegasosStream:
         self.passes = 0
 
     def learn(
-        self, X: Any, problems: Sequence[SubProblem], weights: np.ndarray | None
+        self, X: Design, problems: Sequence[SubProblem], weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
         """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
-        design = rows.as_rows(X, self.scaling if intercept_kind(self.intercept).present else 0.0)
+        design: Any = X.with_feature(self.scaling if intercept_kind(self.intercept).present else 0.0)
         few = FewFeatures.of(design, self.solver, self.penalty is None or self.penalty.identity())
         coefs, intercepts, certificates = [], [], []
         for k, sub in enumerate(problems):
@@ -271,20 +268,20 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
         if first:
             self._forget()
             self.classes_ = known
-        X = inputs.check_design(self, X, reset=first)
-        codes = codes_among(check_labels(y, X.shape[0]), known)
+        design = check_design(X, self, reset=first)
+        codes = codes_among(check_labels(y, design.shape[0]), known)
         own = check_weights(sample_weight, codes.size)
         weights, factors = self._times_class_weights(own, codes, self.multi_class)
-        inputs.finite_norms(rows.as_rows(X))
+        design.norms()
         if first:
             posed = self._posed()
-            _, lam = resolve_C(posed.get("C"), posed.get("lam"), X.shape[0])
+            _, lam = resolve_C(posed.get("C"), posed.get("lam"), design.shape[0])
             self._stream = PegasosStream(
                 make_solver(self.solver), loss, self._intercept_kind(), self.intercept_scaling, lam,
                 seed_of(self.random_state), posed.get("penalty"),
             )  # fmt: skip
         problems = one_vs_rest(codes, known, factors)
-        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(X, problems, weights)
+        self.coef_, self.intercept_, self.certificates_ = self._stream.learn(design, problems, weights)
         self.certificate_ = Certificate.total(self.certificates_)
         self.n_iter_ = self._stream.passes
         return self

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data import inputs
-from saddlesvm.estimators.base import Estimator, TakesSparse, Training
+from saddlesvm.data.door import Design, check_design
+from saddlesvm.estimators.base import Estimator, TakesSparse, Training, seed_of
 from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers, weights_of
 from saddlesvm.estimators.register import LinearOptions
@@ -21,7 +21,7 @@ from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems as multiclass
-from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, in_memory, open_rows
+from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
 from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
@@ -30,13 +30,9 @@ from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_ki
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
-from saddlesvm.rows.passes import Passes
-from saddlesvm.rows.scores import dense_weights, linear_scores
+from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.randomness import seed_of
-from saddlesvm.runtime.small import Most
 from saddlesvm.solvers.automatic.auto import FINISH, Auto
 from saddlesvm.solvers.second_order.held_out import LeftOut
 from saddlesvm.solvers.second_order.newton import Newton
@@ -213,31 +209,31 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         self._begin_at = former
 
     def _solve(
-        self, X: Any, posed: Training, tasks: FitTasks | None = None, start: GivenStart | None = None
+        self, design: Design, posed: Training, tasks: FitTasks | None = None, start: GivenStart | None = None
     ) -> list[FitResult]:
         """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
-        fits = self._fits(X, posed, start=start)
-        fits.watch, fits.keeps_duals = self.watch, not outweighs(posed, X.shape[0])
+        fits, n = self._fits(design, posed, start=start), design.shape[0]
+        fits.watch, fits.keeps_duals = self.watch, not outweighs(posed, n)
         if self.callbacks or tasks is not None:
             fits.callbacks_of = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
         results = self._shown(fits)
-        self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), X.shape[0])[0]
+        self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), n)[0]
         self._keep(results)
         if len(fits.ends) == len(results):
             self._ends = [fits.ends[sub] for sub in range(len(results))], self._asked_of_fits()
         worst = multiclass.worst_outcome(results)
         if worst.outcome is not Outcome.CERTIFIED:
             unsolved = worst.outcome is not Outcome.INTERRUPTED and max(self.tol, self.gap) > 0.0
-            worst.warn(stacklevel=5, hints=scale_hint(X) + separability(self) if unsolved else ())
+            worst.warn(stacklevel=5, hints=scale_hint(design.X) + separability(self) if unsolved else ())
         return results
 
     @internal
     def rows_for_parts(self, X: Any, problems: int) -> FitRows | None:
         """The rows of X, ready for fits to parts of them; None where they are read block by block."""
-        if self.goes_by_blocks(X):
+        if self.goes_by_blocks(design := Design(X)):
             return None
         jobs = multiclass.workers(problems, self.n_jobs)
-        return in_memory(X, self._intercept_kind(), float(self.intercept_scaling), jobs, self.n_jobs)
+        return rows_of(design, self._intercept_kind(), float(self.intercept_scaling), jobs, self.n_jobs)
 
     @internal
     def fit_part(self, X: Any, posed: Training, ready: FitRows | None) -> list[FitResult]:
@@ -251,7 +247,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         ready : FitRows or None
             Of :meth:`rows_for_parts`.
         """
-        fits = self._fits(X, posed, ready)
+        fits = self._fits(Design(X), posed, ready)
         if self.callbacks:
             fits.callbacks_of = lambda sub: self.callbacks or ()
         results = fits.solve()
@@ -278,7 +274,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         if all(hasattr(model, "coef_") for model in models):
             coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
             start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
-        fits = self._fits(X, Training(subs, posed[0].loss, None), start=start)
+        fits = self._fits(Design(X), Training(subs, posed[0].loss, None), start=start)
         fits.callbacks_of, fits.keeps_duals = lambda sub: self.callbacks or (), False
         results, done = fits.solve(), 0
         for model, one in zip(models, posed, strict=True):
@@ -294,18 +290,20 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
 
     @internal
     def problems_over(
-        self, X: Any, posed: Training, strength: dict[str, Any] | None = None
+        self, design: Design, posed: Training, strength: dict[str, Any] | None = None
     ) -> Iterator[tuple[SubProblem, Problem, np.ndarray]]:
-        """Each of the sub-problems `posed` of a fitted model, its problem over rows of shape (n, d), and the model's
-        weights of it. The virtual feature has the value that the user asked for; `strength` takes the place of the
-        model's own, and of its penalty."""
+        """Each of the sub-problems `posed` of a fitted model, its problem over the rows, and the model's weights of it.
+
+        The virtual feature has the value that the user asked for; `strength` takes the place of the model's own, and of
+        its penalty.
+        """
         kind = self._intercept_kind()
         value = float(self.intercept_scaling) if intercept_kind(kind).present else 0.0
-        plain = X.with_feature(value) if isinstance(X, Passes) else as_rows(X, value)
-        options = {"weights": posed.weights, "intercept": kind, "norms": inputs.finite_norms(plain)}
+        X, norms = design.with_feature(value), design.norms() + value * value
+        options = {"weights": posed.weights, "intercept": kind, "norms": norms}
         W = weights_of(self, value)
         for sub in posed.problems:
-            problem = sub.problem(plain, posed.loss, **options | (strength or self._posed()))
+            problem = sub.problem(X, posed.loss, **options | (strength or self._posed()))
             yield sub, problem, splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index]
 
     @internal
@@ -353,29 +351,32 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         self._keep(results)
 
     def _fits(
-        self, X: Any, posed: Training, ready: FitRows | None = None, start: GivenStart | None = None
+        self, design: Design, posed: Training, ready: FitRows | None = None, start: GivenStart | None = None
     ) -> LinearFits:
-        """The fits of the sub-problems, over X in memory (where it is `ready`, over that) or block by block."""
+        """The fits of the sub-problems, over rows in memory (where they are `ready`, over those) or block by block."""
         (problems, loss, weights), n_jobs = posed, self.n_jobs
         solver, kind = self._made_solver(), self._intercept_kind()
         plain = self._penalty().penalty.identity()
         limits = self._limits(solver)
-        demand_room_for_weights(X.shape[1] + 1, len(problems))
+        if len(problems) > 1 or not design.rows.is_small:
+            demand_room_for_weights(design.shape[1] + 1, len(problems))
         given: FitRows
         self.__dict__.pop("reads_blocks", None)
-        if self.goes_by_blocks(X, solver):
+        if self.goes_by_blocks(design, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
             self.reads_blocks, n_jobs = True, None
             split = self.multi_class
             own_weights = self.class_weight is not None and splits.has_factors(split, len(problems))
-            solver, burden = splits.on_files(split, solver, X, problems, memory or available_memory() // 2, own_weights)
+            solver, burden = splits.on_files(
+                split, solver, design.X, problems, memory or available_memory() // 2, own_weights
+            )
             given = open_rows(
-                X, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
+                design, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
                 most_rows=getattr(solver, "rows", 0),
             )  # fmt: skip
         else:
             jobs = multiclass.workers(len(problems), n_jobs)
-            given = ready or in_memory(X, kind, float(self.intercept_scaling), jobs, n_jobs)
+            given = ready or rows_of(design, kind, float(self.intercept_scaling), jobs, n_jobs)
         former = start or vars(self).pop("_begin_at", None) or (self.former_fit() if self.warm_start else None)
         asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
         alone = asked or self.warm_start or former is not None or self.keep == "last" or self.gap > 0.0
@@ -397,7 +398,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         )
 
     @internal
-    def goes_by_blocks(self, X: Any, solver: Any = None) -> bool:
+    def goes_by_blocks(self, design: Design, solver: Any = None) -> bool:
         """Whether the rows are read block by block, because they do not fit into memory.
 
         Raises
@@ -405,13 +406,13 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         ValueError
             The rows do not fit, but the solver or the way to split classes cannot read blocks.
         """
-        if isinstance(X, Passes):
+        if design.placed:
             return False
         solver = solver or self._made_solver()
         memory = None if self.memory is None else memory_bytes(self.memory)
         asked = isinstance(solver, OverFiles)
-        fits = memory is None and X.size <= Most.values  # few values
-        if not asked and (fits or not does_not_fit(X, memory)):
+        fits = memory is None and design.rows.is_small
+        if not asked and (fits or not does_not_fit(design.X, memory)):
             return False
         missing = self._missing_for_blocks(solver)
         if missing and (asked or memory is not None):
@@ -454,5 +455,4 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = inputs.check_design(self, X, reset=False, repeats=True)
-        return inputs.finite_scores(linear_scores(X, self.coef_, self.intercept_), X, self.coef_)
+        return check_design(X, self, repeats=True).scores(self.coef_, self.intercept_)

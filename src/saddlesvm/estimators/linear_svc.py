@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from saddlesvm.data.door import check_labels, encoded, has_columns
+from saddlesvm.data.door import Design, check_labels, encoded, has_columns
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
@@ -119,7 +119,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
     checkpoint : path-like, optional
         File for the state of the fit, written periodically. If the file exists, the fit continues from it.
     memory : int or str, optional
@@ -247,10 +247,10 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
 
-    def _complete(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         self.__dict__.pop("calibration_", None)
         if self.probability:
-            self.calibration_ = calibrated(self, X, y, sample_weight)
+            self.calibration_ = calibrated(self, design, y, sample_weight)
 
     def calibration_loss_bounds(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> tuple[float, float]:
         """Proven bounds on the leave-one-out log loss of the probabilities of a model with `probability`.

@@ -20,16 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
-from saddlesvm.estimators.base import class_factors
-from saddlesvm.fit.outcome import FitResult
-from saddlesvm.fit.trace import Record, Trace
+from saddlesvm.estimators.base import class_factors, seed_of
+from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
-from saddlesvm.runtime.randomness import seed_of
 
 __all__ = [
     "TakesClusters", "checked", "fit_on_cluster", "is_distributed", "models_along", "over_blocks", "search_on_cluster",

@@ -25,8 +25,8 @@ from joblib import effective_n_jobs
 from sklearn import svm
 from sklearn.base import clone, is_classifier
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, encoded
+from saddlesvm.data.door import check_design, check_labels, checked_data, encoded
+from saddlesvm.estimators.base import seed_of
 from saddlesvm.estimators.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
@@ -34,15 +34,13 @@ from saddlesvm.estimators.register import ENDS
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.linear_fit import in_memory
+from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.multiclass.splits import FormerFit
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.rows import layouts
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, one_of
 from saddlesvm.runtime.clock import beginning, clock, end_of_fit
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import Schedule, blas_for, interruptible, results_of, worth_threads
 
 
@@ -89,14 +87,13 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     [0, 1]
     """
     template = clone(model)
-    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
     if template.lam is not None or isinstance(template.C, str):
         template.set_params(lam=None, C=1.0)
     template.check_options()
     check_sparse(template)
-    design = inputs.check_design(template, X, reset=True)
+    design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     posed = template._learnt(y, sample_weight, design.shape[0])
-    ready = in_memory(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
+    ready = rows_of(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
     return min(largest_empty_C(template.part_problem(sub, posed, ready)) for sub in posed.problems)
 
 
@@ -166,14 +163,13 @@ def l1_min_c(
     """
     one_of("loss", loss, ("squared_hinge", "log", "logistic"))
     check("intercept_scaling", intercept_scaling, SCALING)
-    design = inputs.as_design(X)
-    inputs.finite_norms(layouts.as_rows(design))
+    design = check_design(X, finite=True)
     classes, codes = encoded(check_labels(y, design.shape[0]))
     if classes.size < 2:
         raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
     options = {"fit_intercept": fit_intercept, "intercept_scaling": intercept_scaling}
     called = "log" if loss == "logistic" else loss
-    return float(svm.l1_min_c(inputs.as_floats(design), codes, loss=called, **options))
+    return float(svm.l1_min_c(design.plain, codes, loss=called, **options))
 
 
 AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third
@@ -294,15 +290,14 @@ def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
     jobs = effective_n_jobs(model.n_jobs)
     if jobs < 2 or Cs.size < 2 or model.callbacks or model.verbose or not 0.0 < model.tol < 1.0:
         return 1
-    X, y, _ = inputs.parts_of(X, y, None)
+    design, y, _ = checked_data(X, y)
     if np.ndim(y) != 1:
         return 1
     if is_classifier(model) and (np.unique(y).size > 2 or model.multi_class in splits.JOINT):
         return 1
-    design = inputs.as_design(X)
     if model.goes_by_blocks(design):
         return 1
-    rows, passes = layouts.as_rows(design), -PASSES * math.log10(model.tol)
+    rows, passes = design.rows, -PASSES * math.log10(model.tol)
     return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 
-from saddlesvm.data import inputs
+from saddlesvm.data.door import check_design
+from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed
@@ -87,10 +88,10 @@ class PathSearch:
         self, template: LinearModel, data: tuple[Any, Any, Any], gap: float, watch: Callable[..., Any] | None = None
     ) -> None:
         self.template, self.data, self.gap, self.watch, self.began = template, data, gap, watch, clock()
-        design = inputs.as_design(data[0])
-        norms = inputs.finite_norms(rows.as_rows(design))
+        design = check_design(data[0])
+        norms = design.norms()
         bias = float(template.intercept_scaling) if template._intercept_kind() != "none" else 0.0
-        self.design = rows.as_rows(design, bias)
+        self.design = design.rows._replace(bias=bias)
         self.n = design.shape[0]
         self.radii = radii(norms + bias * bias)
         self.jobs = effective_n_jobs(template.n_jobs)
@@ -289,7 +290,7 @@ def certified_path(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
             "takes it"
         )
-    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    X, y, sample_weight = parts_of(X, y, sample_weight)
     search = PathSearch(template, (X, y, sample_weight), gap, watch)
     if in_lambda:
         ends = (resolve_C(None, ends[1], search.n)[0], resolve_C(None, ends[0], search.n)[0])

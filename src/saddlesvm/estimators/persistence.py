@@ -26,8 +26,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.model_files import CSR_PARTS, check_stored, load_libsvm
 from saddlesvm.estimators.table import IDF, TableEncoder, encoder_of, state_of, taken_state
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.trace import Trace
+from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import UnregisteredLoss, is_loss, loss_from_plain, loss_name, make_loss, plain_loss

@@ -15,8 +15,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import checker
-from saddlesvm.data import inputs
-from saddlesvm.data.door import has_columns
+from saddlesvm.data.door import check_design, checked_data, has_columns
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
@@ -48,15 +47,14 @@ Rows = list[dict[int, float]]
 def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: dict[str, Any] | None = None) -> Proof:
     """A proof that a fitted linear model is near its optimum; :meth:`LinearSVC.proof` says what of."""
     check_is_fitted(model)
-    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
+    design, y, sample_weight = checked_data(X, y, sample_weight)
     _refuse(model, y)
-    design = inputs.as_design(X)
     if design.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
     training = model.training_problems(y, sample_weight, design.shape[0])
     stated = _stated_problem(model, training.loss, design.shape[1])
     posed, duals = list(model.problems_over(design, training)), model.duals_for(design.shape[0])
-    table, labels = rows_of(design), labels_of(y, stated["text"])
+    table, labels = rows_of(design.X), labels_of(y, stated["text"])
     for slack in SLACKS:
         parts = [_part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed]
         try:
@@ -79,7 +77,7 @@ def verified(proof: Any, X: Any, y: Any) -> str:
         It proves nothing; the message says why.
     """
     try:
-        return checker.check(proof, rows_of(inputs.as_design(X)), labels_of(y, bool(proof["problem"]["text"])))
+        return checker.check(proof, rows_of(check_design(X).X), labels_of(y, bool(proof["problem"]["text"])))
     except Exception as error:  # whatever is wrong with it, it proves nothing
         raise ValueError(f"{type(error).__name__}: {error}".removeprefix("ValueError: ").splitlines()[0]) from None
 

@@ -12,11 +12,10 @@ from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.labels import Rule
 from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
 from saddlesvm.answers.steps import enough_for
-from saddlesvm.data import inputs
+from saddlesvm.data.door import check_design, checked_data as data_of, refuse_place
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.lazy import internal
@@ -50,10 +49,10 @@ class Data(NamedTuple):
 def checked_data(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Data:
     """Data of the features that a fitted model knows; ValueError for others."""
     check_is_fitted(model)
-    X, y, sample_weight = inputs.parts_of(X, y, sample_weight)
     if isinstance(X, Passes):
-        inputs.refuse_place(X, "what follows from a fit")
-    return Data(inputs.check_design(model, X, reset=False), y, sample_weight)
+        refuse_place(X, "what follows from a fit")
+    design, y, sample_weight = data_of(X, y, sample_weight, model)
+    return Data(design.X, y, sample_weight)
 
 
 class ProvesAnswers:
@@ -228,9 +227,7 @@ class ProvesAnswers:
     @internal
     def checked_rows(self, X: Any) -> Any:
         """Rows to be asked about, as an array or a CSR matrix; ValueError for bad ones."""
-        X = inputs.check_design(self, X, reset=False)
-        inputs.finite_norms(as_rows(X))
-        return X
+        return check_design(X, self, finite=True).X
 
 
 class ProvesLabels(ProvesAnswers):

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 
-from saddlesvm.fit.trace import Record
+from saddlesvm.fit.outcome import Record
 from saddlesvm.multiclass.sub_problems import SubProblem
 
 __all__ = ["BaseEstimator", "ClassifierMixin", "OutlierMixin", "RegressorMixin"]  # of scikit-learn

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
-from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors
+from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors, seed_of
 from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import (
     KERNEL,
@@ -37,7 +37,6 @@ from saddlesvm.problem.nu import Machine, NuClassification
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.randomness import seed_of
 from saddlesvm.runtime.threads import part_of_a_search
 
 
@@ -360,7 +359,7 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
     n_jobs : int, optional
         Number of threads, spread over the pairs. The threads share `cache_size`.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.trace.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
     checkpoint : path-like or Checkpoint, optional

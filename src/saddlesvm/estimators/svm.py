@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.door import check_targets, check_weights
+from saddlesvm.data.door import Design, check_targets, check_weights
 from saddlesvm.estimators.base import Training, all_or_nothing
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.landmarks import feature_fits
@@ -25,7 +25,7 @@ from saddlesvm.estimators.register import (
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass.kernel_fit import Coefficients
-from saddlesvm.multiclass.linear_fit import in_memory
+from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
@@ -432,7 +432,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         self.kernel_ = self._made_kernel(X, weights)
         one = Training([SubProblem(0, "", np.zeros(X.shape[0]))], SHORTFALL, weights)
         demand_room_for_weights(X.shape[1] + 1)
-        rows = in_memory(X, "free", 1.0, 1, self.n_jobs)
+        rows = rows_of(Design(X), "free", 1.0, 1, self.n_jobs)
         [result] = self._shown(feature_fits(self, rows, one, self._made_solver()))
         self._keep_for_a_start(None)
         [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)

@@ -15,9 +15,8 @@ from saddlesvm.estimators.linear import LinearSVR
 from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.svc import SVC
 from saddlesvm.estimators.svm import SVR
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.fit.outcome import Limits, NotCertifiedWarning
 from saddlesvm.multiclass.class_descent import ClassDescent
 from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.problem.problem import make_problem

@@ -19,8 +19,8 @@ from scipy import sparse
 
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
+from saddlesvm.fit.outcome import Trace
 from saddlesvm.fit.restored import check_header, check_points, held_duals, plain_duals, restored_state, verify
-from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.rows.files import mapping_of
 from saddlesvm.runtime.durable import demand, part_of, stored_fields

@@ -14,10 +14,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.limits import Limits
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.run import Fit
-from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.threads import interruptible
@@ -162,7 +160,7 @@ def fit(
     start : Point, optional
         Starting point.
     callbacks : sequence of callables
-        Each is called with a :class:`~saddlesvm.fit.trace.Record` of every certificate; True asks to stop. One
+        Each is called with a :class:`~saddlesvm.fit.outcome.Record` of every certificate; True asks to stop. One
         that has a method ``tick(epoch, estimate, seconds)`` is also called after every slice of work.
     checkpoint : Checkpoint, optional
         The fit resumes from its file where that exists, and writes it at intervals and at the end.

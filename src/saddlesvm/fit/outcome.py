@@ -1,18 +1,22 @@
-"""How a fit ended: why, with which model and certificate, and what the user can do."""
+"""When a fit stops, what it records on its way, and how it ended: why, with which model and certificate, and what the
+user can do.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any
+from operator import attrgetter
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from saddlesvm.fit.trace import Trace
 from saddlesvm.problem.certificate import Certificate, Evaluation
+from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check
+from saddlesvm.runtime.option_names import Keep
 
 
 class NotCertifiedWarning(ConvergenceWarning):
@@ -81,6 +85,241 @@ ADVICE = {
         "have moderate size, please report this as a bug."
     ),
 }
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and which point to return.
+
+    Attributes
+    ----------
+    tol : float, default=1e-4
+        Relative duality gap to prove; 0 never stops on it.
+    gap : float, default=0.0
+        Duality gap to prove in the units of the objective, which ends the fit, too; 0 never does.
+    max_epochs : float, optional
+    max_time : float, optional
+        Seconds, certificates included.
+    certify_every : float, optional
+        Epochs between certificates. Left out, the fit certifies at growing intervals, and when the solver's estimate is
+        below `tol`.
+    certify_growth : float, default=0.0
+        With `certify_every`: the interval is at least this share of the epochs done, so that certificates become rarer.
+    certify_start : bool, default=False
+        Certify the starting point before any work: it may suffice.
+    keep : {"best", "last"}, default="best"
+        The best model and the best dual point that the run had at a certificate, which a multiple of the weights may
+        still improve; or the solver's own last point, as it is, with the gap between its own two objectives. The gap of
+        the same point is the one to prove.
+    """
+
+    tol: float = 1e-4
+    max_epochs: float | None = None
+    max_time: float | None = None
+    certify_every: float | None = None
+    certify_growth: float = 0.0
+    certify_start: bool = False
+    keep: Keep = "best"
+    gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "max_time", "certify_every"):
+            check(name, getattr(self, name), LIMIT)
+        check("tol", self.tol, RELATIVE_GAP)
+        check("gap", self.gap, NOT_NEGATIVE)
+        check("keep", self.keep, KEEP)
+
+    def prove(self, certificate: Certificate) -> bool:
+        """Whether a certificate proves a gap asked for; False where none is."""
+        relative = self.tol > 0.0 and certificate.relative_gap <= self.tol
+        return relative or (self.gap > 0.0 and certificate.gap <= self.gap)
+
+    def proven(self, certificate: Certificate) -> str:
+        """The gap that such a certificate proves, in words: the relative one where that was asked for and is."""
+        if certificate.relative_gap <= self.tol:
+            return f"relative gap {certificate.relative_gap:.2g}"
+        return f"gap {certificate.gap:.2g}"
+
+    def reached(
+        self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0
+    ) -> tuple[Outcome, str] | None:
+        """The outcome and reason where a fit has reached its limit on epochs (or rounds) or on seconds; else None.
+
+        `reserve` are the seconds that its end will still take.
+        """
+        if self.max_epochs is not None and epochs >= self.max_epochs - 1e-9:
+            return Outcome.EPOCH_LIMIT, f"{epochs:.0f} {unit}"
+        if self.max_time is not None and seconds + reserve >= self.max_time:
+            return Outcome.TIME_LIMIT, f"{seconds:.3g} s"
+        return None
+
+
+STALL_EPOCHS = 64  # epochs before which no fit counts as stalled
+STALL_FACTOR = 0.98  # factor by which the gap or an objective must improve whenever the epochs double
+LONG_EPOCHS = 20_000  # epochs beyond which only the gap counts
+LONG_FACTOR = 0.7  # factor by which it must then fall whenever the epochs double, as 1 / sqrt(epochs) does
+TINY_SHARE = 1e-6  # share of the primal objective that a smaller dual objective counts as
+
+
+class StallWatch:
+    """Remembers the certificates of a fit, to see whether they still improve.
+
+    Parameters
+    ----------
+    least : float, default=STALL_EPOCHS
+        Epochs, or rounds, before which there is no verdict.
+
+    Attributes
+    ----------
+    history : list of tuple
+        Epochs (or what they came to), relative gap, primal and dual of each certificate of the present phase.
+    phase : str
+    """
+
+    def __init__(self, least: float = STALL_EPOCHS) -> None:
+        self.least, self.phase = least, ""
+        self.history: list[tuple[float, float, float, float]] = []
+
+    def stalled(self, epochs: float, certificate: Certificate, phase: str = "") -> bool:
+        """Whether neither the gap nor either objective has moved since half as many epochs, in the same phase.
+
+        After very many epochs a gap that falls too slowly counts as one that stands: the fit would never end.
+        """
+        if phase != self.phase:
+            self.phase, self.history = phase, []
+        now = (float(epochs), certificate.relative_gap, certificate.primal, certificate.dual)
+        self.history.append(now)
+        earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
+        if now[0] < self.least or not earlier:
+            return False
+        _, gap, primal, dual = earlier[-1]
+        if earlier[-1][0] >= LONG_EPOCHS and now[1] > LONG_FACTOR * gap:
+            return True
+        least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
+        fallen = primal - (1.0 - STALL_FACTOR) * abs(primal)
+        return now[1] > STALL_FACTOR * gap and now[2] > fallen and now[3] < dual + least
+
+
+def read_only(value: Any) -> Any:
+    """The value itself, or a read-only view of an array: callbacks cannot change the fit."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state of a run when a certificate was computed.
+
+    Attributes
+    ----------
+    epoch : float
+        Passes over the data so far.
+    rows_touched : int
+    seconds_solving, seconds_certifying : float
+        Time spent so far, measured separately.
+    primal, dual, gap, relative_gap : float
+    active : int
+        Number of rows that the solver still works on.
+    change : float
+        Norm of the change of w in the last pass; NaN where the solver does not measure it.
+    remark : str
+        The solver's decision, as text.
+    coef : ndarray of shape (d,)
+        Weights of the model that the fit would return now, read-only. The recorder does not keep them. With
+        ``keep="last"``, the weights of the solver's iterate.
+    intercept : float
+    problem : str
+        Name of the sub-problem, if there are several.
+    form : {"C", "lambda"}
+        The form of `primal` and `dual`.
+    kernel_evaluations : int
+        Kernel values that the solver computed so far; 0 for linear machines.
+    primal_rounding, dual_rounding : float
+        Bounds on the rounding in both objectives, see :class:`~saddlesvm.Certificate`. Not a column of a trace.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> seen = []
+    >>> model = LinearSVC(callbacks=[lambda record: seen.append(record.relative_gap)]).fit(
+    ...     notes.X, notes.y
+    ... )
+    >>> seen[-1] == model.certificate_.relative_gap
+    True
+    """
+
+    epoch: float
+    rows_touched: int
+    seconds_solving: float
+    seconds_certifying: float
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    active: int
+    change: float
+    remark: str
+    coef: np.ndarray = field(repr=False)
+    intercept: float = 0.0
+    problem: str = ""
+    form: str = "C"
+    kernel_evaluations: int = 0
+    primal_rounding: float = 0.0
+    dual_rounding: float = 0.0
+
+    @classmethod
+    def of(cls, certificate: Certificate, **more: Any) -> Record:
+        """The record of a certificate; `more` are its other fields."""
+        return cls(**dict(zip(FIGURES, FIGURES_OF(certificate), strict=True)), **more)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate behind the record (in the form the problem reports)."""
+        return Certificate(self.primal, self.dual, self.form, self.primal_rounding, self.dual_rounding)
+
+
+FIGURES = ("primal", "dual", "gap", "relative_gap", "form", "primal_rounding", "dual_rounding")
+FIGURES_OF = attrgetter(*FIGURES)
+LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
+COLUMNS = tuple(column.name for column in fields(Record) if column.name not in LEFT_OUT)
+VALUES = attrgetter(*COLUMNS)
+
+
+class Callback(Protocol):
+    """Called with a record of each certificate. Returning True stops the fit, like an interrupt."""
+
+    def __call__(self, record: Record, /) -> bool | None: ...
+
+
+class Trace(list[dict[str, Any]]):
+    """The recorder of a fit: a list with one dict per certificate, with the keys of :data:`COLUMNS`.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> trace = LinearSVC(random_state=0).fit(notes.X, notes.y).trace_
+    >>> bool(trace.column("relative_gap")[-1] <= 1e-4), list(trace.to_frame())[:2]
+    (True, ['epoch', 'rows_touched'])
+    """
+
+    def __call__(self, record: Record, /) -> None:
+        self.append(dict(zip(COLUMNS, VALUES(record), strict=True)))
+
+    def column(self, name: str) -> np.ndarray:
+        """One column as an array."""
+        return np.array([row[name] for row in self])
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas DataFrame (needs pandas)."""
+        import pandas
+
+        return pandas.DataFrame(list(self), columns=list(COLUMNS))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.fit.restored import certified_anew, is_confirmed
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem

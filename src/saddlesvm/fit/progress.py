@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from saddlesvm.fit.trace import Record
+from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.clock import is_compiling
 

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.checkpoint import Checkpoint, Saved
-from saddlesvm.fit.limits import Limits, StallWatch
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Record, StallWatch, Trace, read_only
 from saddlesvm.fit.points import Points, proof
 from saddlesvm.fit.restored import POINTS
-from saddlesvm.fit.trace import Callback, Record, Trace, read_only
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem

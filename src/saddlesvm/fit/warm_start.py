@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.problem import array_losses
+from saddlesvm.problem import terms as in_numpy
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of
@@ -20,7 +20,7 @@ from saddlesvm.solvers.second_order.kernels import within_bounds
 SCALE_PRECISION = 0.02  # relative precision of the factor that scales a starting point
 
 
-@beside(array_losses.bring_back, array_losses.is_small)
+@beside(in_numpy.bring_back, in_numpy.is_small)
 @kernel
 def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
     """Bring every member's variable back to its bounds."""

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.lab import figures, tidy
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel

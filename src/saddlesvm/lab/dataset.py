@@ -10,14 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels, check_targets
+from saddlesvm.data.door import Design, check_design, check_labels, check_targets
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.base import SolverBase
@@ -118,10 +116,10 @@ class Dataset:
         if self.kernel is not None:
             given: dict[str, Any] = {"C": C, "lam": lam, "intercept": intercept, "scale": scaling}
             return make_kernel_problem(self.X, self.kernel, self.y, loss, **given)[0]
-        plain = rows.as_rows(self.X)
-        norms = inputs.finite_norms(plain)
+        given_rows = Design(self.X)
+        norms = given_rows.norms()
         value = intercept_kind(intercept).value(scaling, lambda: norms)
-        design, lifted = plain._replace(bias=float(value)), norms + value * value
+        design, lifted = given_rows.with_feature(float(value)), norms + value * value
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
 
     def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
@@ -198,9 +196,9 @@ def make_dataset(
     ValueError
         Labels that do not fit the rows or the task, or an image shape that does not fit the features.
     """
-    design = inputs.as_floats(inputs.as_design(X))
+    design = check_design(X).plain
     labels = check_labels(y, design.shape[0])
-    held_out = None if test is None else inputs.as_floats(inputs.as_design(test[0]))
+    held_out = None if test is None else check_design(test[0]).plain
     if held_out is not None and held_out.shape[1] != design.shape[1]:
         raise ValueError(f"the test data have {held_out.shape[1]} features; the training data have {design.shape[1]}")
     if image_shape is not None and image_shape[0] * image_shape[1] != design.shape[1]:

@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from saddlesvm.data import DataError, read
-from saddlesvm.fit.trace import Record
+from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
 

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.estimators.audit import Audit
-from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.trace import Trace
+from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.displays import GapDisplay, PathDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table

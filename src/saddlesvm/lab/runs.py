@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult
-from saddlesvm.fit.trace import Record
+from saddlesvm.fit.outcome import FitResult, Limits, Record
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.machine import LabProgress
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of

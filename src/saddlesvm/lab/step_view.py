@@ -21,13 +21,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data import inputs
-from saddlesvm.data.door import check_labels
+from saddlesvm.data.door import check_design, check_labels
 from saddlesvm.data.errors import write_page
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.report import embedded, page_part, words
 from saddlesvm.lab.runs import Contender, contender
@@ -451,7 +449,7 @@ def classes_plane(
     ValueError
         There are fewer than two classes among the rows drawn, or more than six.
     """
-    design = inputs.as_floats(inputs.as_design(X))
+    design = check_design(X).plain
     labels = check_labels(y, design.shape[0])
     drawn = plane_rows(design, rows, seed)
     found, codes = np.unique(labels[drawn.chosen], return_inverse=True)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from saddlesvm.data import DataError, atomic_write
-from saddlesvm.fit.trace import Record
+from saddlesvm.fit.outcome import Record
 from saddlesvm.lab.charts import DASHES, Chart, Series
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.runs import label_of

@@ -16,12 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from saddlesvm.fit.checkpoint import checkpoint_of
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import LATE, Batch, InTurn, Worked, drive
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.run import Fit
-from saddlesvm.fit.trace import Callback, Trace
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, subgradient, value

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.inputs import finite_norms
+from saddlesvm.data.door import Design
 from saddlesvm.fit.loop import LATE, Batch, Begin
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.fit.run import Fit
-from saddlesvm.fit.trace import Trace
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
 from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share
@@ -31,7 +30,6 @@ from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import NO_ROOM, Problem, Rooms, is_classification
-from saddlesvm.rows import layouts, layouts as rows
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
@@ -39,8 +37,9 @@ from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
 from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import Auto, small_phase
+from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.small.newton import small_phase
 from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads
 
@@ -120,7 +119,7 @@ class FitRows:
 
 
 def open_rows(
-    X: Any,
+    design: Design,
     burden: Burden,
     memory: int | None,
     *,
@@ -133,7 +132,7 @@ def open_rows(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
+    design : Design
     burden : Burden
         What the problems keep of a row: its variable, that of the best bound, and that of a sweep under way where
         Newton's method is to be had.
@@ -147,32 +146,34 @@ def open_rows(
     most_rows : int, default=0
         Rows per block at most; 0 for as many as the memory allows.
     """
-    plain = rows.as_rows(X)
+    plain = design.rows
     bias = intercept_kind(intercept).value(scale, lambda: sampled_norms(plain))
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
-    n, design = plain.n_rows, plain._replace(bias=bias)
+    n, X = plain.n_rows, plain._replace(bias=bias)
     shape = burden.variables_of(n)
     arrays = [plan.row_array(shape) for _ in range(3 if burden.variables > 2 else 2)]
-    reader = BlockReader(design, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
+    reader = BlockReader(X, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     kept = plan.kept_bytes // burden.problems
     rooms = [Rooms(*own)._replace(kept_bytes=kept) for own in zip(*arrays, strict=True)]
-    return FitRows(design, reader.norms, place=FromFiles(reader, every), rooms=rooms)
+    return FitRows(X, reader.norms, place=FromFiles(reader, every), rooms=rooms)
 
 
 KEPT_ROWS, KEPT_PLACES = 2**17, 2**18  # of all problems, and of a matrix for each, that a model keeps of its fits
+AUTO = Auto()
 AT_ONCE = 2**22  # dual variables that are made sparse at once
 WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
 
 
-def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> FitRows:
-    """The rows of X with the virtual feature of an intercept; computing their norms checks that they are finite.
+def rows_of(design: Design, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> FitRows:
+    """The rows of a design with the virtual feature of an intercept; computing their norms checks that they are finite.
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or Passes of shape (n, d)
+    design : Design
+        In memory, or in a place of its own.
     intercept : {"none", "regularized", "free"}
     scaling : float
         Value of the virtual feature, where the user's choice counts.
@@ -180,18 +181,13 @@ def in_memory(X: Any, intercept: str, scaling: float, jobs: int, n_jobs: int | N
         Sub-problems that are solved at the same time.
     n_jobs : int, optional
     """
-    if isinstance(X, Passes):
-        norms = finite_norms(X)
-        scale = intercept_kind(intercept).value(scaling, lambda: norms)
-        place = X.with_feature(scale)
-        return FitRows(place.X, norms + scale * scale, place=place)
-    plain = layouts.as_rows(X)
-    pays = not plain.is_small and worth_threads(plain.reading_time(X.size))
-    threads = threads_each(jobs, n_jobs) if pays else 1
-    norms = finite_norms(plain, jobs * threads)
+    plain, threads = design.rows, 1
+    if not (design.placed or plain.is_small) and worth_threads(plain.reading_time(plain.n_values)):
+        threads = threads_each(jobs, n_jobs)
+    norms = design.norms(jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
-    norms += scale * scale
-    return FitRows(plain._replace(bias=scale), norms, threads)
+    place = design.X.with_feature(scale) if design.placed else None
+    return FitRows(plain._replace(bias=scale), norms + scale * scale, threads, place)
 
 
 def in_pieces(duals: np.ndarray) -> sparse.csr_array:
@@ -384,7 +380,7 @@ class LinearFits(Fits):
     def small_classes(self) -> list[SubProblem] | None:
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.shared_start` may then solve them."""
-        plain = not self.rows.in_files and self.solver == Auto() and self.former is self.shared is None
+        plain = not self.rows.in_files and self.solver == AUTO and self.former is self.shared is None
         if self.watch or not self.unwatched or not plain or self.rows.X.n_rows * len(self.problems) > Most.values:
             return None
         subs = list(self.problems)

@@ -23,24 +23,21 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import Batch, Ended, Worked
-from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.trace import Record, Trace
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Record, Trace
 from saddlesvm.multiclass.class_descent import READY, ClassDescent, ClassRun, stops
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.certificate import Certificate, Point, certificates_of
-from saddlesvm.problem.loss import is_cornerless
+from saddlesvm.problem.loss import has_array_methods, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.automatic.auto import SMALL
 from saddlesvm.solvers.small.dense import Small
+from saddlesvm.solvers.small.newton import SMALL
 
 STEPS = 30  # of Newton's method; the fits of the problems themselves go on from there
 PRODUCTS = 30  # per step, at most

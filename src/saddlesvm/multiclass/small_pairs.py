@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.loop import Batch, Ended, Worked
-from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.trace import Record, Trace
+from saddlesvm.fit.outcome import FitResult, Outcome, Record, Trace
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel_sums import (
@@ -44,8 +43,7 @@ from saddlesvm.rows.kernels import leaf_of
 from saddlesvm.rows.row_table import HELD, RowTable, whole_table
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
-from saddlesvm.solvers.kernel.ascent import Small
-from saddlesvm.solvers.kernel.pairs import pair_steps
+from saddlesvm.solvers.kernel.ascent import Small, pair_steps
 from saddlesvm.solvers.kernel.state import SAMPLE
 from saddlesvm.solvers.second_order.first_point import NOTHING
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.array_losses import methods_of
+from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength
 from saddlesvm.problem.proven_sums import Sums, dual_of, norm_of, primal_of, summed

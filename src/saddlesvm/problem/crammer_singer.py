@@ -219,9 +219,9 @@ def dense_rows(alpha: Any, chosen: Any = slice(None)) -> np.ndarray:
 
 
 def score_sums(
-    problem: JointProblem, W: np.ndarray, factors: Sequence[float] = (1.0,), alpha: Any = None
+    problem: JointProblem, W: np.ndarray, factors: Sequence[float] = (1.0,), alpha: Any = None, ahead: float = 0.0
 ) -> np.ndarray:
-    """``sum s_i Phi`` at multiples of W, of shape (K, d + 1), by one pass over the rows.
+    """``sum s_i Phi`` at multiples of W, of shape (K, d + 1), with `ahead` added to own scores, by one pass over rows.
 
     The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the sizes of its terms;
     without `alpha` they are zero.
@@ -233,7 +233,9 @@ def score_sums(
         for block, codes, weights in local.blocks(np.float64, SMALLER):
             scores = block.scores(own)
             for k, factor in enumerate(factors):
-                found[k] += float(weights @ problem.joint.values(factor * scores, codes))
+                moved = factor * scores
+                moved[np.arange(codes.size), codes] += ahead
+                found[k] += float(weights @ problem.joint.values(moved, codes))
             if alpha is not None:
                 pairs = dense_rows(part.of(alpha), block.rows) * scores
                 found[-2:] += pairs.sum(), np.abs(pairs).sum()
@@ -299,7 +301,11 @@ class Scores:
         sums = paid, sizes.conjugates, pairs[0], sizes.gained, pairs[1]
         move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
         point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
-        return RowSums(sums, facts, point, score_errors(facts.rows, self.w, 4.0 * UNIT), move)
+
+        def around(move: float) -> float:
+            return float(score_sums(self.problem, self.w, ahead=move)[0])
+
+        return RowSums(sums, facts, point, score_errors(facts.rows, self.w, 4.0 * UNIT), move, around)
 
     def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
         """The sums, and the pull of the dual point."""

@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem import array_losses
-from saddlesvm.problem.array_losses import is_small
+from saddlesvm.problem import terms as in_numpy
 from saddlesvm.problem.loss import bounds, curvature, slopes, subgradient
-from saddlesvm.problem.terms import Pointwise, weight_of
+from saddlesvm.problem.terms import Pointwise, is_small, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
 from saddlesvm.runtime.small import beside, with_other
 
@@ -300,7 +299,7 @@ def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: f
     return slope, bend
 
 
-@with_other(is_small, offset_slope=array_losses.offset_slope)
+@with_other(is_small, offset_slope=in_numpy.offset_slope)
 @kernel
 def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
     """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: guarded Newton on the derivative.
@@ -383,7 +382,7 @@ def shorten(
                 alpha[i] *= factor
 
 
-@beside(array_losses.balance, is_small)
+@beside(in_numpy.balance, is_small)
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
     """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
 

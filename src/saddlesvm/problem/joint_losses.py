@@ -187,12 +187,17 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return np.asarray(p)
 
 
+def leads(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """By how much each row's own class is ahead of its best rival, shape (m,): negative where it is behind."""
+    return np.asarray(1.0 - _hinges(scores, own).max(axis=1))
+
+
 def _rivals_ahead(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The scores with one added to each rival's, shape (m, K), and the rows' own scores, shape (m,)."""
     places = np.arange(own.size)
     own_scores = scores[places, own]
     ahead = scores + 1.0
-    ahead[places, own] -= 1.0
+    ahead[places, own] = own_scores
     return ahead, own_scores
 
 

@@ -13,11 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.array_losses import has_array_methods, methods_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
 from saddlesvm.problem.kernel import KernelProblem
-from saddlesvm.problem.loss import Shape, traits_of
+from saddlesvm.problem.loss import Shape, has_array_methods, methods_of, traits_of
 from saddlesvm.problem.problem import Problem, Strength, is_classification
 from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
 from saddlesvm.problem.responses import move_of

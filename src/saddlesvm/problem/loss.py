@@ -1,4 +1,4 @@
-"""The definition of a loss: its methods, its declared traits, and the operations on it that compiled kernels call.
+"""The definition of a loss: its methods, its declared traits, its name, and the operations on it that kernels call.
 
 For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s phi(z)``, and the dual
 variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a NamedTuple whose fields are its options, with these
@@ -11,16 +11,18 @@ alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from saddlesvm.runtime.allowed import Allowed
+from saddlesvm.runtime.allowed import Allowed, check, options_in
 from saddlesvm.runtime.compiled import mark_source, operation, python_class
 from saddlesvm.runtime.lazy import origin_of
 from saddlesvm.runtime.option_names import LOSS_ALIASES
+from saddlesvm.runtime.small import NotOnArrays, on_arrays
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -109,6 +111,8 @@ class Loss(Protocol):
 
     def largest_curvature(self) -> float:
         """The largest second derivative of phi; infinite for a loss with kinks."""
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,122 @@ def _shape(name: str, shape: Shape | str) -> Shape:
     except ValueError:
         known = ", ".join(one.value for one in Shape)
         raise ValueError(f"loss {name!r}: shape must be one of {known}; got {shape!r}") from None
+
+
+def names_of(task: Task | None = None) -> list[str]:
+    """The names of all registered losses, or of those for a task."""
+    return [name for name, kind in LOSSES.items() if task in (None, traits_of(kind).task)]
+
+
+def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
+    """The class and the options of ``"name"`` or ``"name:option=value,option=value"``; no class if none is so named.
+
+    Raises
+    ------
+    ValueError
+        The loss has no such option.
+    """
+    name, _, listed = text.partition(":")
+    kind = LOSSES.get(ALIASES.get(name, name))
+    if kind is None:
+        return None, {}
+    traits = traits_of(kind)
+    return kind, options_in(listed, traits.options, f"the loss {traits.name!r}")
+
+
+def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
+    """A loss object from its name, from name and options, or from its class; or the object itself. All checked.
+
+    Parameters
+    ----------
+    loss : str, Loss or class
+        A registered name or an alias, alone or with options (``"pinball:tau=0.8"``), a loss object, or its class.
+    task : {"classification", "regression"}, optional
+        The task that the loss must serve.
+    **given
+        Options of those losses that have them, where the text does not say; no loss need have any of them.
+
+    Raises
+    ------
+    ValueError
+        The name or an option is unknown, the loss does not fit the task, or an option is missing or out of range.
+    """
+    parsed: dict[str, Any] = {}
+    kind: Any = loss if isinstance(loss, type) else type(loss)
+    if isinstance(loss, str):
+        kind, parsed = parse_loss(loss)
+        if kind is None:
+            raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(names_of(task))}, or a loss object")
+    elif not is_loss(kind):
+        unlike = (
+            f"; declare the class {kind.__name__} with @saddlesvm.register_loss" if hasattr(kind, "dual_step") else ""
+        )
+        raise ValueError(f"loss must be one of {', '.join(names_of(task))}, or a loss object; got {loss!r}{unlike}")
+    traits = traits_of(kind)
+    if task not in (None, traits.task):
+        fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
+        raise ValueError(f"loss={traits.name!r} is a {traits.task} loss: {fitting}")
+    whole = isinstance(loss, (str, type))
+    options = kind._field_defaults | given | parsed if whole else loss._asdict()
+    numbers = []
+    for option, allowed in traits.options.items():
+        if option not in options:
+            raise ValueError(f"the loss {traits.name!r} needs {option}, such as loss='{traits.name}:{option}=...'")
+        check(option, options[option], allowed)
+        numbers.append(float(options[option]))
+    made: Loss = kind(**dict(zip(traits.options, numbers, strict=True))) if whole else loss
+    return made
+
+
+Method = Callable[..., Any]
+MAY_LACK = ("dual_step",)  # a method that only a proximal term asks for
+
+
+class ArrayMethods(NamedTuple):
+    """The methods of a class of losses on arrays; each takes the loss first. What does not depend on a row may be a
+    number.
+
+    Attributes
+    ----------
+    value, subgradient, conjugate, dual_step, slopes, curvature, bounds : callable
+        `dual_step` is None where its text is more than arithmetic.
+    """
+
+    value: Method
+    subgradient: Method
+    conjugate: Method
+    dual_step: Method | None
+    slopes: Method
+    curvature: Method
+    bounds: Method
+
+
+@functools.cache
+def array_methods(kind: Hashable) -> ArrayMethods | None:
+    """The methods of a class of losses on arrays; None where they cannot be made of its text."""
+    made: dict[str, Method | None] = {}
+    for name in (name for name in ARGUMENTS if name in ArrayMethods._fields):
+        try:
+            made[name] = on_arrays(getattr(kind, name))
+        except NotOnArrays:
+            if name not in MAY_LACK:
+                return None
+            made[name] = None
+    return ArrayMethods(**made)  # type: ignore[arg-type]
+
+
+def methods_of(loss: Any) -> ArrayMethods:
+    """The methods on arrays of a loss that has them."""
+    kind: Any = type(loss)
+    methods = array_methods(kind)
+    assert methods is not None
+    return methods
+
+
+def has_array_methods(loss: Any) -> bool:
+    """Whether a loss has methods on arrays."""
+    kind: Any = type(loss)
+    return array_methods(kind) is not None
 
 
 def _of_loss(name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The losses by their names, and a loss object from a name and options. Importing this file registers the package's:
+"""The losses that come with the package, and losses as model files hold them. Importing this file registers these:
 
 ============================  ==============================  ==========================================
 loss                          phi(z)                          -phi*(-a), with b = a y
@@ -27,7 +27,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from saddlesvm.problem.loss import ALIASES, ESTIMATORS, LOSSES, Loss, Task, is_loss, loss_name, traits_of
+from saddlesvm.problem.loss import (  # noqa: F401 (for others)
+    LOSSES,
+    Loss,
+    is_loss,
+    loss_name,
+    make_loss,
+    names_of,
+    parse_loss,
+    traits_of,
+)
 from saddlesvm.problem.margin_losses import Hinge, Logistic, SmoothHinge, SquaredHinge  # noqa: F401 (registers them)
 from saddlesvm.problem.residual_losses import (  # noqa: F401 (registers them)
     Absolute,
@@ -37,7 +46,6 @@ from saddlesvm.problem.residual_losses import (  # noqa: F401 (registers them)
     Squared,
     SquaredEpsilonInsensitive,
 )
-from saddlesvm.runtime.allowed import check, options_in
 
 
 class UnregisteredLoss(LookupError):
@@ -54,71 +62,6 @@ class UnregisteredLoss(LookupError):
             f"has the loss {self.name!r} of {self.origin}, which is not registered here: import its module first "
             f"(import {str(self.origin).partition(':')[0]}), or give --loss {self.origin} on the command line"
         )
-
-
-def names_of(task: Task | None = None) -> list[str]:
-    """The names of all registered losses, or of those for a task."""
-    return [name for name, kind in LOSSES.items() if task in (None, traits_of(kind).task)]
-
-
-def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
-    """The class and the options of ``"name"`` or ``"name:option=value,option=value"``; no class if none is so named.
-
-    Raises
-    ------
-    ValueError
-        The loss has no such option.
-    """
-    name, _, listed = text.partition(":")
-    kind = LOSSES.get(ALIASES.get(name, name))
-    if kind is None:
-        return None, {}
-    traits = traits_of(kind)
-    return kind, options_in(listed, traits.options, f"the loss {traits.name!r}")
-
-
-def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
-    """A loss object from its name, from name and options, or from its class; or the object itself. All checked.
-
-    Parameters
-    ----------
-    loss : str, Loss or class
-        A registered name or an alias, alone or with options (``"pinball:tau=0.8"``), a loss object, or its class.
-    task : {"classification", "regression"}, optional
-        The task that the loss must serve.
-    **given
-        Options of those losses that have them, where the text does not say; no loss need have any of them.
-
-    Raises
-    ------
-    ValueError
-        The name or an option is unknown, the loss does not fit the task, or an option is missing or out of range.
-    """
-    parsed: dict[str, Any] = {}
-    kind: Any = loss if isinstance(loss, type) else type(loss)
-    if isinstance(loss, str):
-        kind, parsed = parse_loss(loss)
-        if kind is None:
-            raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(names_of(task))}, or a loss object")
-    elif not is_loss(kind):
-        unlike = (
-            f"; declare the class {kind.__name__} with @saddlesvm.register_loss" if hasattr(kind, "dual_step") else ""
-        )
-        raise ValueError(f"loss must be one of {', '.join(names_of(task))}, or a loss object; got {loss!r}{unlike}")
-    traits = traits_of(kind)
-    if task not in (None, traits.task):
-        fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
-        raise ValueError(f"loss={traits.name!r} is a {traits.task} loss: {fitting}")
-    whole = isinstance(loss, (str, type))
-    options = kind._field_defaults | given | parsed if whole else loss._asdict()
-    numbers = []
-    for option, allowed in traits.options.items():
-        if option not in options:
-            raise ValueError(f"the loss {traits.name!r} needs {option}, such as loss='{traits.name}:{option}=...'")
-        check(option, options[option], allowed)
-        numbers.append(float(options[option]))
-    made: Loss = kind(**dict(zip(traits.options, numbers, strict=True))) if whole else loss
-    return made
 
 
 def spelled(loss: Loss) -> str:

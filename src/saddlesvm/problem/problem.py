@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.array_losses import has_array_methods
 from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
-from saddlesvm.problem.loss import Loss, loss_name, traits_of
+from saddlesvm.problem.loss import Loss, has_array_methods, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import Regularizer

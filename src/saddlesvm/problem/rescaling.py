@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, score_sums
+from saddlesvm.problem.joint_losses import leads
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.problem import Problem, is_classification
@@ -32,6 +33,7 @@ TURNS = 5  # searches of a factor at most, each followed by one of a free interc
 TURN_GAIN = 1e-6  # relative gain of a turn below which it was the last
 MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
 BEYOND = 1e-9  # of a margin of 1, more than its rounding
+COSTLIER = 1.0 + 4.0 * BEYOND  # a model without loss may cost so much more than another, whose rounding may cost that
 GAIN = 1e-9  # relative gain below which a model stays as it is
 FACTORS = (0.0, *(2.0**k for k in range(-8, 3)))  # of a model over files, among which the best is looked for
 ANY = (-np.inf, np.inf)  # factors
@@ -127,34 +129,40 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
         def charged(factor: float, w: np.ndarray = w) -> float:
             return regularizer.value(factor * w)
 
-        found, free = multiple(problem, terms, z, charged, offset), _without_loss(problem, terms, z, charged, offset)
-        if free is not None and free[2] <= (1.0 + 4.0 * BEYOND) * found[2]:  # rounding may cost the other one more
-            found = free
-        factor, offset, value = found
+        def paid(factor: float, z: np.ndarray = z, offset: float = offset) -> float:
+            sums = loss_sums(terms, problem.members, factor * z, factor * offset, np.zeros(terms.y.size))
+            return float(sums[0]) + kind.paid(factor * offset)
+
+        factor, free, value = multiple(problem, terms, z, charged, offset)
+        if is_classification(problem.loss):
+            least = float((terms.y[problem.members] * (z + offset)).min())
+            clear = _without_loss(least, paid)
+            if clear is not None and charged(clear) <= COSTLIER * value:
+                factor, free, value = clear, clear * offset, charged(clear)
         moved = factor * w
         if kind.constrained:
-            moved[-1] = offset / problem.scale
+            moved[-1] = free / problem.scale
         yield value, Point(w=moved)
 
 
-def _without_loss(
-    problem: Problem, terms: Pointwise, z: np.ndarray, charged: Callable[[float], float], offset: float
-) -> tuple[float, float, float] | None:
-    """The least multiple of a model all of whose rows have a margin beyond 1, as :func:`multiple` returns it.
+def _without_loss(least: float, paid: Callable[[float], float]) -> float | None:
+    """The factor that brings all margins of a model just beyond 1; None where there is none, or a row still pays.
 
-    None where a row is on the wrong side, or pays a loss beyond 1. Where none does, the rounding of the margins counts
-    for nothing, whatever C is: at the corner of the hinge, C times it may be most of the objective.
+    There, the rounding of the margins counts for nothing, whatever C is: at the corner of the hinge, C times it may be
+    most of the objective.
+
+    Parameters
+    ----------
+    least : float
+        The smallest margin of the model's rows.
+    paid : callable
+        The sum of the losses at a factor.
     """
-    if not is_classification(problem.loss):
-        return None
-    least = float((terms.y[problem.members] * (z + offset)).min())
     if least <= 0.0:
         return None
     factor = (1.0 + BEYOND) / least
-    offset *= factor
     with np.errstate(all="ignore"):  # a margin next to zero asks for weights without bound
-        sums = loss_sums(terms, problem.members, factor * z, offset, np.zeros(terms.y.size))
-        return None if sums[0] + problem.intercept.paid(offset) else (factor, offset, charged(factor))
+        return None if paid(factor) else factor
 
 
 @candidates.register(JointProblem)
@@ -175,11 +183,19 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
     for W in rays:
         scores = scores_of_rows(problem.X, W)[members]
 
-        def objective(factor: float, W: np.ndarray = W, scores: np.ndarray = scores) -> float:
-            paid = float(weights @ problem.joint.values(factor * scores, own))
-            return primal_of(problem.C, paid, problem.regularizer.value(factor * W))
+        def paid(factor: float, scores: np.ndarray = scores) -> float:
+            return float(weights @ problem.joint.values(factor * scores, own))
+
+        def charged(factor: float, W: np.ndarray = W) -> float:
+            return problem.regularizer.value(factor * W)
+
+        def objective(factor: float, paid: Any = paid, charged: Any = charged) -> float:
+            return primal_of(problem.C, paid(factor), charged(factor))
 
         factor, value = lowest(objective)
+        clear = _without_loss(float(leads(scores, own).min()), paid)
+        if clear is not None and charged(clear) <= COSTLIER * value:
+            factor, value = clear, charged(clear)
         yield value, Point(w=factor * W)
 
 

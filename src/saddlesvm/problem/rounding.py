@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,7 @@ class LossSizes(NamedTuple):
     share: float
 
 
+@lru_cache(maxsize=64, typed=True)
 def loss_sizes(loss: Loss, rows: float) -> LossSizes:
     """The sizes of a loss that is summed over so many rows: a term is added up in its leaf, then among the leaves."""
     additions = LEAF + rows / LEAF + 8.0

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem import array_losses
-from saddlesvm.problem.array_losses import is_small
+from saddlesvm.problem import terms as in_numpy
 from saddlesvm.problem.loss import conjugate, subgradient, value
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import LEAF
-from saddlesvm.problem.terms import Pointwise, Terms, weight_of
+from saddlesvm.problem.terms import Pointwise, Terms, is_small, weight_of
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.passes import Part
 from saddlesvm.rows.prefetch import next_ahead
@@ -21,7 +20,7 @@ from saddlesvm.runtime.small import beside
 SUMS = 5  # that a certificate takes from the rows
 
 
-@beside(array_losses.loss_sums, is_small)
+@beside(in_numpy.loss_sums, is_small)
 @kernel
 def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
     """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two."""
@@ -68,7 +67,7 @@ def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndar
     return paid, conjugates, coupled, charged, crossed
 
 
-@beside(array_losses.conjugate_sum, is_small)
+@beside(in_numpy.conjugate_sum, is_small)
 @kernel
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
@@ -79,7 +78,7 @@ def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, fact
     return total
 
 
-@beside(array_losses.dual_of_margins, is_small)
+@beside(in_numpy.dual_of_margins, is_small)
 @kernel
 def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
     """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""

@@ -6,8 +6,11 @@ rows in order; the others are checked with a mark for each feature.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from saddlesvm.rows.files import release_pages
 from saddlesvm.rows.layouts import U
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.small import Most, beside
@@ -68,30 +71,6 @@ def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bo
     return True
 
 
-@kernel
-def first_bad_row(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> int:
-    """The first row of a CSR matrix whose indices are out of range, unsorted or repeated; -1 if all are in order.
-
-    Out of range counts as -2 - i, so that the two can be distinguished.
-    """
-    if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
-        return -2
-    for i in range(indptr.size - 1):
-        if indptr[i + 1] < indptr[i]:
-            return -2 - i
-    answer = -1
-    for i in range(indptr.size - 1):
-        previous = -1
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j < 0 or j >= n_features:
-                return -2 - i
-            if j <= previous and answer < 0:
-                answer = i
-            previous = j
-    return answer
-
-
 @beside(first_repeat_of_few, is_small)
 @kernel
 def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
@@ -114,3 +93,48 @@ def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> i
                 answer = i
             seen[j] = i
     return answer
+
+
+def first_fault(X: Any) -> int:
+    """:func:`first_repeat` of a CSR matrix."""
+    if X.indices.size < X.shape[1]:  # NumPy sorts the indices, and needs no mark for each column
+        return first_repeat_of_few(X.indices, X.indptr, np.broadcast_to(-1, X.shape[1]))
+    return int(first_repeat(X.indices, X.indptr, np.full(X.shape[1], -1, dtype=X.indptr.dtype)))
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix whose indices are in range and unique in their row: X itself, or a copy with duplicates summed.
+
+    In which order they come in a row does not matter.
+
+    Raises
+    ------
+    ValueError
+        An index is out of range, or the row pointers are not ascending.
+    """
+    if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
+        raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
+    fine = all_in_order(X.indices, X.indptr, X.shape[1])
+    release_pages(X)
+    if fine:
+        return X
+    bad = first_fault(X)
+    if bad == -1:
+        return X
+    if bad <= -2:
+        raise ValueError(
+            f"the sparse matrix is malformed in row {-2 - bad}: column indices must be from 0 to {X.shape[1] - 1}, "
+            "and row pointers ascending"
+        )
+    repaired = X.copy()
+    repaired.has_canonical_format = False
+    repaired.sum_duplicates()
+    return repaired
+
+
+def in_range(X: Any) -> bool:
+    """Whether a CSR matrix names none but its own columns, and its parts fit together."""
+    fine = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1 and X.indptr[0] == 0
+    if not fine or X.indptr[-1] > X.indices.size or (X.indptr[1:] < X.indptr[:-1]).any():
+        return False
+    return not X.indices.size or bool(X.indices.min() >= 0 and X.indices.max() < X.shape[1])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.rows.matrix import CSR, Dense, Rows, as_rows, body_for, check_layout  # noqa: F401 (for others)
+from saddlesvm.rows.matrix import CSR, Dense, Rows, as_rows, body_for, check_layout, silent  # noqa: F401 (for others)
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import kernel, number_in, operation
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 AT_ONCE = 2**13  # rows per list of those with a coefficient
 U = np.uint64
 is_small = attrgetter("is_small")  # whether NumPy suffices for passes over rows
-silent = np.errstate(all="ignore")
 
 
 def _zero_of(w: Any) -> Any:
@@ -126,7 +125,6 @@ def squared_norm(X: Rows, i: int) -> float:
     return float(row @ row)
 
 
-@silent
 def norms_of_few(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """:func:`norms_of` in NumPy and SciPy, for few values."""
     norms[:] = X.squared_norms()[members]

@@ -14,12 +14,19 @@ from scipy import sparse
 
 from saddlesvm.rows.small_types import FLOATS, in_place, precision_of, widened
 from saddlesvm.runtime.compiled import mark_source, python_class
-from saddlesvm.runtime.small import is_little
+from saddlesvm.runtime.small import Most
 
 Body = Callable[..., Any]
 Kind = TypeVar("Kind")
 AT_ONCE = 2**13  # row pointers that are looked at together
 DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
+silent = np.errstate(all="ignore")
+
+
+def is_little(values: int, rows: int, columns: int) -> bool:
+    """Whether work on so many stored values, in so many rows, is small."""
+    step = float(rows) * columns * min(rows, columns)
+    return values + Most.per_row * rows <= Most.values and step <= Most.step
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -94,8 +101,10 @@ class Dense(NamedTuple):
         plain = self.values.dtype in FLOATS
         return self.values.astype(np.float64, copy=False) if plain else widened(self.values, np.float64)
 
+    @silent
     def squared_norms(self) -> np.ndarray:
-        """``||x_i||^2`` of all rows in NumPy, the virtual feature included."""
+        """``||x_i||^2`` of all rows in NumPy, the virtual feature included; not finite where a value, or its square, is
+        not."""
         values = self.float64_matrix()
         found: np.ndarray = np.einsum("ij,ij->i", values, values) + self.bias * self.bias
         return found
@@ -195,8 +204,9 @@ class CSR(NamedTuple):
         arrays = data.astype(np.float64, copy=False), self.indices[begin:end], indptr
         return sparse.csr_array(arrays, shape=(self.n_rows, self.n_features))
 
+    @silent
     def squared_norms(self) -> np.ndarray:
-        """``||x_i||^2`` of all rows in SciPy, the virtual feature included."""
+        """The same as of dense rows, in SciPy."""
         values = self.float64_matrix()
         values.data = values.data * values.data
         found: np.ndarray = values @ np.ones(self.n_features) + self.bias * self.bias

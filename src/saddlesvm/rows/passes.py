@@ -286,8 +286,7 @@ class FromFiles(Passes):
 def squared_norms(X: Rows, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (n,). Not finite where a row holds NaN, infinity or an overflow."""
     if X.is_small:
-        with np.errstate(all="ignore"):
-            return X.squared_norms()
+        return X.squared_norms()
     return InMemory(X, np.arange(X.n_rows), X.n_values / max(X.n_rows, 1), threads).norms()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from saddlesvm.runtime.compiled import inlined, kernel
 
@@ -87,19 +86,3 @@ def draw(state: np.ndarray, n: int) -> int:
     z = ((z ^ (z >> 30)) * FIRST) & WORD
     z = ((z ^ (z >> 27)) * SECOND) & WORD
     return (((z ^ (z >> 31)) >> 32) * n) >> 32
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
-
-    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
-    NumPy's global one, is asked for its next number.
-
-    Raises
-    ------
-    ValueError
-        It is none of these, or an int that is negative or not below 2^32.
-    """
-    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
-        return int(draw(seeded(int(random_state)), SEEDS))
-    return int(check_random_state(random_state).randint(SEEDS))

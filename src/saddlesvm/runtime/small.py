@@ -47,12 +47,6 @@ class Most:
     indices = 2**15
 
 
-def is_little(values: int, rows: int, columns: int) -> bool:
-    """Whether work on so many stored values, in so many rows, is small."""
-    step = float(rows) * columns * min(rows, columns)
-    return values + Most.per_row * rows <= Most.values and step <= Most.step
-
-
 def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callable[[Function], Function]:
     """Let Python code that calls a kernel get its `twin` in NumPy, with the same arguments, for small work.
 
@@ -113,8 +107,8 @@ ARRAY_NAMES: dict[str, Any] = {
     NOT: np.logical_not,
 }
 BUILT_IN: dict[Any, Any] = {
-    min: lambda *given: functools.reduce(np.minimum, given),
-    max: lambda *given: functools.reduce(np.maximum, given),
+    min: np.minimum,
+    max: np.maximum,
     abs: np.abs,
     math.copysign: np.copysign,
 }
@@ -253,6 +247,8 @@ class _Turn(ast.NodeTransformer):
         function = self._called(node.func)
         name = f"_{id(function)}"
         self.names[name] = BUILT_IN[function] if function in BUILT_IN else _array_function(function)
+        if function in (min, max):  # NumPy's take two arguments
+            return functools.reduce(lambda left, right: _call(name, left, right), arguments)
         return _call(name, *arguments)
 
     def _called(self, node: ast.expr) -> Any:

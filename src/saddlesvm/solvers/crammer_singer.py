@@ -29,7 +29,7 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, in_words, left_at
+from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, followed_gaps, in_words, left_at
 from saddlesvm.solvers.base import FINE_GAP, SAME_SLOPES, Budget, SolverBase, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import AscentState, ListedState, TableState
@@ -76,9 +76,7 @@ class JointAscent(SolverBase):
             left -= done
             if not passes:
                 continue
-            state.estimate = float(state.meters["estimate"][0])
-            if state.whole:
-                state.known, state.known_at, state.whole = state.estimate, state.epochs, False
+            if state.end_pass():
                 break
             if state.meters["spread"][0] <= SAME_SLOPES or state.estimate <= RECHECK * state.known:
                 state.call_back()
@@ -92,7 +90,9 @@ class JointAscent(SolverBase):
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
-        state.known, state.known_at = evaluation.certificate.relative_gap, state.epochs
+        certificate = evaluation.certificate
+        state.known, state.known_at = certificate.relative_gap, state.epochs
+        state.meters["scale"] = certificate.primal / (problem.unit * problem.C)
         if state.known > 2.0 * state.estimate:
             state.call_back()
         if state.known < FINE_GAP and state.w.dtype != np.float64:
@@ -165,13 +165,15 @@ class CrammerSinger(Choosing):
     def predict(self, problem: JointProblem, state: JointState, target: float) -> None:
         """Compare the work that either has left, and hand over to the finish where it has less."""
         course = state.course
-        rate = fall_rate(course.gaps)
+        epochs, gaps = course.gaps.T
+        followed = followed_gaps(problem, gaps)
+        rate = fall_rate(np.column_stack([epochs, followed]))
         if rate is None or state.epochs < course.rests_until or not finish_fits(problem):
             return
-        gap = float(course.gaps[-1, 1])
+        gap = float(gaps[-1])
         if gap <= target:
             return
-        left, steps = left_at(rate, gap, target), steps_between(gap, target)
+        left, steps = left_at(rate, float(followed[-1]), target), steps_between(gap, target)
         here, there = left * joint_epoch_cost(problem), steps * step_cost(problem, state.inner.duals())
         if here > there:
             course.begin(there, gap)
@@ -179,8 +181,10 @@ class CrammerSinger(Choosing):
             self.change(problem, state, FINISH, why)
 
     def on_stall(self, problem: JointProblem, state: JointState) -> JointState | None:
-        """Let the finish go on where the ascent stalls."""
-        if state.phase == FINISH or state.course.patience > 1.0 or not finish_fits(problem):
+        """Let the finish go on where the ascent stalls, and the ascent, once, where the finish does."""
+        if state.phase == FINISH:
+            return self.back_once(problem, state, ASCENT)
+        if state.course.patience > 1.0 or not finish_fits(problem):
             return None
         state.course.begin(np.inf, state.estimate)
         self.change(problem, state, FINISH, "no progress: changing over")

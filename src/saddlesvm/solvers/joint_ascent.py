@@ -33,8 +33,10 @@ from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import SAME_SLOPES, Place, State, nothing
 from saddlesvm.solvers.joint_steps import Room, Row, renew_block, row_slopes, set_aside
 
-# The running figures of a pass.
-METERS = record_of("residual", "paid", "coupled", "estimate", "spread")
+# The sums of a pass, the largest difference of two slopes of a row, and the primal objective (divided by C) that the
+# estimate of the gap is relative to: the objective at the last certificate or at the last pass over all rows.
+METERS = record_of("residual", "paid", "coupled", "spread", "scale")
+LEAST_SCALE = 1e-300  # of the objective
 NEAR = 0.25  # of the margin, by which a class that is listed at zero may be behind those with variables
 NEAR_CLASSES = 8  # so many of them, and as many again as have variables, are listed at most
 SPARE = 0.25  # share of its length by which the place of a list is longer, and a packed pool than its lists
@@ -194,7 +196,7 @@ def ascend(
     a, classes = np.zeros(K), np.empty(K, dtype=np.int64)
     if position == 0:
         shuffle(random, order, active)
-        m.residual = m.paid = m.coupled = m.estimate = m.spread = 0.0
+        m.residual = m.paid = m.coupled = m.spread = 0.0
     while position < active and done < most:
         prefetch_next(terms.X, order, position, active, counts, codes, terms.norms)
         i = order[position]
@@ -217,7 +219,6 @@ def ascend(
     passes = 0
     if position >= active:
         position, passes = 0, 1
-        m.estimate = m.residual / max(m.paid + 0.5 * m.coupled, 1e-300)
     return position, active, done, passes, full
 
 
@@ -298,6 +299,16 @@ class AscentState(State):
                 self.pack(0)
         self.epochs, self.rows_touched = self.scored / (self.order.size * K), self.scored // K
         return self.scored - before, passes
+
+    def end_pass(self) -> bool:
+        """Estimate the relative gap from the sums of the pass that has ended; whether it was over all rows."""
+        m, whole, self.whole = self.meters[0], self.whole, False
+        if whole:
+            m["scale"] = m["paid"] + 0.5 * m["coupled"]
+        self.estimate = float(m["residual"] / max(m["scale"], LEAST_SCALE))
+        if whole:
+            self.known, self.known_at = self.estimate, self.epochs
+        return whole
 
     def pack(self, least: int) -> None:
         """Make room where the variables need more, and for so many classes."""

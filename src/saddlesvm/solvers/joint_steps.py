@@ -26,21 +26,34 @@ if TYPE_CHECKING:
 
 
 @inlined
-def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, sorted_D: np.ndarray) -> float:
+def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: np.ndarray) -> float:
     """The beta with ``sum_q min(s [q = own], (beta - B_q) / A) = 0`` over the first `count` places.
 
-    With ``D_q = B_q + A s [q = own]`` in descending order, beta is the mean of the r largest less ``A s / r``, r the
-    first number of terms at which the next D no longer exceeds it.
+    While the own variable is below s, beta is the mean of the own B and the r largest of the rivals', r the first
+    number of rivals at which the next one no longer exceeds the mean. Otherwise the rivals' variables sum to -s, and
+    beta is the mean of the r largest less ``A s / r``. (A s is added only where the variables are of its size: where C
+    is large, they may be far smaller, and rounding would hide them.)
     """
+    others = 0
     for q in range(count):
-        sorted_D[q] = B[q] + (A * s if q == own else 0.0)
-        p = q
-        while p > 0 and sorted_D[p - 1] < sorted_D[p]:
-            sorted_D[p - 1], sorted_D[p] = sorted_D[p], sorted_D[p - 1]
+        if q == own:
+            continue
+        p = others
+        while p > 0 and rivals[p - 1] < B[q]:
+            rivals[p] = rivals[p - 1]
             p -= 1
-    beta, r = sorted_D[0] - A * s, 1
-    while r < count and beta < r * sorted_D[r]:
-        beta += sorted_D[r]
+        rivals[p] = B[q]
+        others += 1
+    beta, r = B[own], 0
+    while r < others and beta < (r + 1) * rivals[r]:
+        beta += rivals[r]
+        r += 1
+    beta /= r + 1
+    if beta - B[own] <= A * s:
+        return beta
+    beta, r = rivals[0] - A * s, 1
+    while r < others and beta < r * rivals[r]:
+        beta += rivals[r]
         r += 1
     return beta / r
 
@@ -57,14 +70,15 @@ def threshold_between(B: np.ndarray, count: int, own: int, A: float, s: float, l
         left, right = min(left, B[q]), max(right, B[q])
     beta = right
     for _ in range(SEARCH_STEPS):
-        total, free = 0.0, 0
+        total, size, free = 0.0, 0.0, 0
         for q in range(count):
             a = (beta - B[q]) / A
             least, most = (0.0, s) if q == own else (low, 0.0)
             if least < a < most:
                 free += 1
             total += min(max(a, least), most)
-        if abs(total) <= AT_BOUND * s or not left < right:
+            size += abs(min(max(a, least), most))
+        if abs(total) <= AT_BOUND * size or not left < right:
             break
         if total > 0.0:
             right = beta
@@ -89,20 +103,20 @@ def lowest(loss: Any, s: float) -> float:
 
 
 def _pick_block_threshold(loss: types.Type, *_: types.Type) -> Callable[..., Any]:
-    def unbounded(loss: Any, B: Any, count: Any, own: Any, A: Any, s: Any, sorted_D: Any) -> Any:
-        return threshold(B, count, own, A, s, sorted_D)
+    def unbounded(loss: Any, B: Any, count: Any, own: Any, A: Any, s: Any, rivals: Any) -> Any:
+        return threshold(B, count, own, A, s, rivals)
 
-    def bounded(loss: Any, B: Any, count: Any, own: Any, A: Any, s: Any, sorted_D: Any) -> Any:
+    def bounded(loss: Any, B: Any, count: Any, own: Any, A: Any, s: Any, rivals: Any) -> Any:
         return threshold_between(B, count, own, A, s, -s / loss.k)
 
     return unbounded if python_class(loss) is MaxHinge else bounded
 
 
 @operation(_pick_block_threshold)
-def block_threshold(loss: Any, B: np.ndarray, count: int, own: int, A: float, s: float, sorted_D: np.ndarray) -> float:
+def block_threshold(loss: Any, B: np.ndarray, count: int, own: int, A: float, s: float, rivals: np.ndarray) -> float:
     """The threshold of a row's block, as its loss bounds the variables."""
     if isinstance(loss, MaxHinge):
-        return float(threshold(B, count, own, A, s, sorted_D))
+        return float(threshold(B, count, own, A, s, rivals))
     return float(threshold_between(B, count, own, A, s, lowest(loss, s)))
 
 
@@ -144,7 +158,7 @@ class Room(NamedTuple):
     z: np.ndarray  # scores
     G: np.ndarray  # slopes
     B: np.ndarray
-    sorted_D: np.ndarray
+    rivals: np.ndarray
 
 
 class Row(NamedTuple):
@@ -201,7 +215,7 @@ def renew_block(terms: Terms, row: Row, count: int, W: np.ndarray, room: Room) -
         B[q] = G[classes[q]] - A * a[classes[q]]
         if classes[q] == own:
             place = q
-    beta = block_threshold(terms.loss, B, count, place, A, s, room.sorted_D)
+    beta = block_threshold(terms.loss, B, count, place, A, s, room.rivals)
     least = 0.0 if low > -np.inf else low  # without a bound of their own the sum of the rivals' keeps it above zero
     for q in range(count):
         k = classes[q]
@@ -233,5 +247,5 @@ def row_slopes(terms: Terms, row: Row, count: int, room: Room) -> Any:
         residual += a[k] * G[k]
         if a[k] < (s if k == own else 0.0):
             low = min(low, G[k])
-    paid = s * loss_of_slopes(terms.loss, G, classes, count, own, room.sorted_D)
+    paid = s * loss_of_slopes(terms.loss, G, classes, count, own, room.rivals)
     return low, high, coupled, residual + paid, paid

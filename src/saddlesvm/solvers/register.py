@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from saddlesvm.runtime.allowed import options_in
@@ -78,6 +79,12 @@ def make_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, SOLVERS)
 
 
+@cache
+def usual(kind: type[Any]) -> Any:
+    """The solver of a class with the default of every option; solvers cannot be changed, so that one serves all."""
+    return kind()
+
+
 def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
     """A solver object from ``"name"`` or ``"name:option=value,option=value"``; `among` holds the allowed solvers.
 
@@ -93,5 +100,8 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
         raise ValueError(f"solver={name!r} is for rows on a cluster: give a Dask array or DataFrame as X")
     if name not in among:
         raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
+    if not listed:
+        kind: Any = among[name]
+        return usual(kind)
     known = [field.name for field in fields(among[name])]
     return among[name](**options_in(listed, known, f"the solver {name!r}"))

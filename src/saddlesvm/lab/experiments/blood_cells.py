@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.comparison import count, medians, reach_times, run_plan, seconds
 from saddlesvm.lab.dataset import Dataset, make_dataset

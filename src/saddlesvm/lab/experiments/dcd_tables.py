@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import Certificate, LinearSVC, Outcome, certify
 from saddlesvm.data import read
-from saddlesvm.fit.limits import Limits
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, timed

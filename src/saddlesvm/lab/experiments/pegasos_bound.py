@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.stats import linregress, norm
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset, make_dataset

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.pegasos_bound import gaussian, slope_of

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.data import read
-from saddlesvm.fit.limits import Limits
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent

@@ -32,6 +32,7 @@ from saddlesvm.solvers.automatic.choosing import (
     ChosenState,
     descent_epochs,
     fall_rate,
+    followed_gaps,
     in_words,
     left_at,
     newton_steps,
@@ -48,13 +49,10 @@ from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.first_point import bending, learns_from_steps, needs_no_proximity, sample_shares
 from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState
-from saddlesvm.solvers.small.dense import SmallSolver, fits
-from saddlesvm.solvers.small.interior_point import InteriorPoint
-from saddlesvm.solvers.small.newton import SmallNewton
+from saddlesvm.solvers.small.newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 
 FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # epochs
-TINY = 1e-12  # share of the dual objective in the primal one, at least, that a relative gap shows
 PLENTY = 2.25  # bending rows per feature above which the rows that still bend later on span the features, too
 SOON = 0.15  # share of the finish's predicted work before a change-over, if that is less than the first predictions
 CHEAP = 4.0  # epochs that a Newton step may cost for a smooth problem to begin with Newton's method
@@ -63,15 +61,6 @@ STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the
 # models, whose number is rough: measured on rcv1-binary at C = 100, where descent takes a tenth of the time to 1e-4.
 FEATURES_LEFT, MODELS = 100.0, 100.0
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
-DENSE, INTERIOR = "dense Newton", "interior point"  # of small problems
-SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
-
-
-def small_phase(problem: Problem) -> str | None:
-    """The solver of a problem that is small; None where it is not."""
-    if not fits(problem):
-        return None
-    return DENSE if is_smooth(problem.loss) and problem.penalty.identity() else INTERIOR
 
 
 @dataclass
@@ -319,17 +308,12 @@ class Auto(Choosing):
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
         """Change over to Newton's method where coordinate descent stalls before a prediction recommends the change.
 
-        Change back once where Newton's method stalls: no row bends, and it has no curvature to use; or the rows are
-        separable, and its proximal terms, which C scales, are out of proportion to multipliers far below C.
+        Change back once where Newton's method stalls.
         """
         if state.phase == FEATURES:
             return None
         if state.phase == FINISH:
-            if state.course.patience > 1.0 or not problem.holds_rows:
-                return None
-            state.course.rest(state.epochs)
-            self.change(problem, state, COORDINATES, "no progress: changing back")
-            return state
+            return self.back_once(problem, state, COORDINATES) if problem.holds_rows else None
         if parts_of(problem.penalty) is None:
             return None
         finish = FINISH if problem.penalty.identity() else FEATURES
@@ -344,16 +328,6 @@ class Auto(Choosing):
         if state.phase == FEATURES:
             return Columns()
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
-
-
-def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
-    """The gaps whose fall predictions follow: of relative gaps themselves, or the absolute ones relative to the dual
-    objective where rows are no more than features, and so most likely separable.
-
-    There, with a large C, the relative gap stays near 1 while C times the losses falls to the size of the optimum,
-    however fast it does. Near the optimum both are equal.
-    """
-    return gaps if problem.members.size > problem.n_features else gaps / np.maximum(1.0 - gaps, TINY)
 
 
 def _until_now(state: AutoState) -> np.ndarray:

@@ -41,6 +41,7 @@ BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the l
 MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
 BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
 MORE_PATIENCE = BROKEN_PROMISE  # factor on `patience` when it hands back; it then waits till the epochs double
+TINY = 1e-12  # share of the dual objective in the primal one, at least, that a relative gap shows
 SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
 
 
@@ -228,6 +229,18 @@ class Choosing(SolverBase):
                 problem, state, phase, f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
             )
 
+    def back_once(self, problem: Any, state: Any, phase: str) -> Any:
+        """Return to a solver where the finish stalls, unless it has handed back before: None then.
+
+        It stalls where no row bends, and it has no curvature to use; or where the rows are separable, and its proximal
+        terms, which C scales, are out of proportion to multipliers far below C.
+        """
+        if state.course.patience > 1.0:
+            return None
+        state.course.rest(state.epochs)
+        self.change(problem, state, phase, "no progress: changing back")
+        return state
+
     def like(self, problem: Any, state: Any, stored: Mapping[str, Any]) -> Any:
         """A state whose solver at work is that of the stored one."""
         phase, zeros = stored.get("phase"), Point(np.zeros(problem.n_features + 1), state.begins_again())
@@ -304,6 +317,16 @@ def passes_cost(problem: Problem) -> float:
     """Rough seconds of a Newton step without its equations."""
     calls = CALLS if is_smooth(problem.loss) else KINKED_CALLS
     return values_cost(problem) / lead(problem) + TERMS * problem.members.size + calls
+
+
+def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
+    """The gaps whose fall predictions follow: of relative gaps themselves, or the absolute ones relative to the dual
+    objective where rows are no more than features, and so most likely separable.
+
+    There, with a large C, the relative gap stays near 1 while C times the losses falls to the size of the optimum,
+    however fast it does. Near the optimum both are equal.
+    """
+    return gaps if problem.members.size > problem.n_features else gaps / np.maximum(1.0 - gaps, TINY)
 
 
 def fall_rate(gaps: np.ndarray) -> float | None:

@@ -7,8 +7,8 @@ smooth part at the model's weights u, the model of the objective is
     m(w) = g . (w - u) + (w - u)' H (w - u) / 2 + sum_j l1_j |w_j|,
     H = X_W' B X_W + a diagonal,    B the second derivatives of the rows' terms, times C.
 
-:func:`descend_matrix` has H as a matrix, and keeps the slopes of all coordinates. :func:`descend_columns` has columns
-only, and keeps the change of the margins.
+The descent has H as a matrix, and keeps the slopes of all coordinates; or it has columns only, and keeps the change of
+the margins.
 
 Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression", for the model and its
 descent; Friedman, Hastie and Tibshirani (2010), "Regularization paths for generalized linear models via coordinate
@@ -30,7 +30,7 @@ from saddlesvm.runtime.compiled import inlined, kernel, operation
 if TYPE_CHECKING:
     from numba.core import types
 
-FEW_PASSES = 20  # passes over the weights that are not zero, between two over all
+PASSES = 20  # from one pass over all coordinates to the next; and between two Newton steps on the support
 
 
 class Coordinates(NamedTuple):
@@ -64,56 +64,11 @@ def violation(w: float, slope: float, l1: float) -> float:
     return max(abs(slope) - l1, 0.0)
 
 
-@inlined
-def stepped(w: float, slope: float, l1: float, bend: float) -> float:
-    """The best value of one coordinate."""
-    return soft_threshold(w - slope / bend, l1 / bend)
-
-
-@inlined
-def after_pass(done: int, small: bool, skips_zeros: bool) -> tuple[bool, bool]:
-    """Whether the descent ends after `done` passes, and whether the next one visits only the weights that are not zero.
-
-    It ends with a pass over all coordinates in which every violation is small. `skips_zeros`: whether the last pass
-    left the weights of zero out.
-    """
-    if small:
-        return not skips_zeros, False
-    return False, done % FEW_PASSES != 0
-
-
 @kernel
 def violations(coordinates: Coordinates, out: np.ndarray) -> None:
     """:func:`violation` of each coordinate at its slope."""
     for j in range(out.size):
         out[j] = violation(coordinates.w[j], coordinates.slopes[j], coordinates.l1[j])
-
-
-@kernel
-def descend_matrix(H: np.ndarray, coordinates: Coordinates, tolerance: float, passes: int) -> float:
-    """Minimise the model with the matrix H; the slopes follow. Returns the largest violation seen in the last pass."""
-    w, slopes, l1, bends = coordinates
-    worst, done, skips_zeros = np.inf, 0, False
-    while done < passes:
-        worst = 0.0
-        for j in range(w.size):
-            if skips_zeros and w[j] == 0.0 and l1[j] > 0.0:
-                continue
-            away = violation(w[j], slopes[j], l1[j])
-            worst = max(worst, away)
-            if away > 0.0 and bends[j] > 0.0:
-                new = stepped(w[j], slopes[j], l1[j], bends[j])
-                change = new - w[j]
-                if change != 0.0:
-                    w[j] = new
-                    row = H[U(j)]
-                    for other in range(w.size):
-                        slopes[other] += change * row[other]
-        done += 1
-        ended, skips_zeros = after_pass(done, worst <= tolerance, skips_zeros)
-        if ended:
-            break
-    return worst
 
 
 def _pick_bent_dot(X: types.Type, j: types.Type, bend: types.Type, moved: types.Type) -> Callable[..., Any]:
@@ -195,38 +150,69 @@ class Moving(NamedTuple):
     begun: np.ndarray
 
 
+@inlined
+def slope_by_columns(columns: Rows, moving: Moving, k: int, w: float, slope: float) -> float:
+    """The slope of a coordinate, which is at w now and was `slope` at the model's weights."""
+    slope += moving.own[k] * (w - moving.begun[k])
+    if k < moving.chosen.size:
+        return slope + bent_dot(columns, moving.chosen[k], moving.bend, moving.moved)
+    for i in range(moving.moved.size):
+        slope += moving.scale * moving.bend[i] * moving.moved[i]
+    return slope
+
+
+@inlined
+def move_columns(columns: Rows, moving: Moving, k: int, change: float) -> None:
+    """Change the margins by what a coordinate has moved."""
+    if k < moving.chosen.size:
+        axpy(columns, moving.chosen[k], change, moving.moved)
+    else:
+        for i in range(moving.moved.size):
+            moving.moved[i] += moving.scale * change
+
+
 @kernel
-def descend_columns(columns: Rows, coordinates: Coordinates, moving: Moving, tolerance: float, passes: int) -> float:
-    """Minimise the model with columns; the change of the margins follows. Returns the largest violation seen in the
-    last pass over all coordinates."""
+def descend(
+    H: np.ndarray | None,
+    columns: Rows | None,
+    moving: Moving | None,
+    coordinates: Coordinates,
+    tolerance: float,
+    passes: int,
+) -> float:
+    """Minimise the model, with the matrix H, whose slopes follow, or with columns, whose change of the margins follows.
+
+    The others are None, and compiled code knows which. The descent ends with a pass over all coordinates in which no
+    violation is above `tolerance`, or after so many passes, most of which visit only the weights that are not zero.
+    Returns the largest violation seen in the last pass.
+    """
     w, slopes, l1, bends = coordinates
-    chosen, scale, bend, moved, own, begun = moving
-    worst, done, skips_zeros = np.inf, 0, False
-    while done < passes:
+    worst, skips_zeros = np.inf, False
+    for done in range(1, passes + 1):
         worst = 0.0
         for k in range(w.size):
             if bends[k] <= 0.0 or (skips_zeros and w[k] == 0.0 and l1[k] > 0.0):
                 continue
-            slope = slopes[k] + own[k] * (w[k] - begun[k])
-            if k < chosen.size:
-                slope += bent_dot(columns, chosen[k], bend, moved)
-            else:
-                for i in range(moved.size):
-                    slope += scale * bend[i] * moved[i]
+            slope = slopes[k]
+            if columns is not None:
+                slope = slope_by_columns(columns, moving, k, w[k], slope)  # type: ignore[arg-type]
             away = violation(w[k], slope, l1[k])
             worst = max(worst, away)
             if away > 0.0:
-                new = stepped(w[k], slope, l1[k], bends[k])
+                new = soft_threshold(w[k] - slope / bends[k], l1[k] / bends[k])
                 change = new - w[k]
                 if change != 0.0:
                     w[k] = new
-                    if k < chosen.size:
-                        axpy(columns, chosen[k], change, moved)
-                    else:
-                        for i in range(moved.size):
-                            moved[i] += scale * change
-        done += 1
-        ended, skips_zeros = after_pass(done, worst <= tolerance, skips_zeros)
-        if ended:
+                    if H is not None:
+                        row = H[U(k)]
+                        for other in range(w.size):
+                            slopes[other] += change * row[other]
+                    if columns is not None:
+                        move_columns(columns, moving, k, change)  # type: ignore[arg-type]
+        if worst > tolerance:
+            skips_zeros = done % PASSES != 0
+        elif skips_zeros:
+            skips_zeros = False
+        else:
             break
     return worst

@@ -15,19 +15,11 @@ from scipy.linalg import cho_solve
 
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.columns.kernels import (
-    Coordinates,
-    Moving,
-    bent_squares,
-    descend_columns,
-    descend_matrix,
-    violations,
-)
+from saddlesvm.solvers.columns.kernels import PASSES, Coordinates, Moving, bent_squares, descend, violations
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
 from saddlesvm.solvers.second_order.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
-PASSES = 20  # passes between two Newton steps on the support, which take as long with some 1,500 features
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
 TINY = 1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
@@ -132,9 +124,8 @@ class WorkingSet:
         moved = np.zeros(model.bend.size)
         moving = Moving(self.places, self.store.scale, model.bend, moved, model.own, model.w)
         for _ in range(ROUNDS):
-            worst = descend_columns(
-                self.store.columns, coordinates, moving, tolerance, ROUGH_PASSES if rough else PASSES
-            )
+            passes = ROUGH_PASSES if rough else PASSES
+            worst = descend(None, self.store.columns, moving, coordinates, tolerance, passes)
             if rough or worst <= tolerance or time_is_up():
                 break
             support = support_of(coordinates)
@@ -169,7 +160,7 @@ class WorkingSet:
             H[diagonal, diagonal] += model.own
             found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, H[diagonal, diagonal].copy())
             for _ in range(ROUNDS):
-                if descend_matrix(H, found, tolerance, PASSES) <= tolerance or time_is_up():
+                if descend(H, None, None, found, tolerance, PASSES) <= tolerance or time_is_up():
                     break
                 support = support_of(found)
                 step = np.zeros(model.w.size)

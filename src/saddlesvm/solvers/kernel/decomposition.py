@@ -17,7 +17,7 @@ updates f with one product.
 
 Where all rows make one working set and pair steps have done as much work as it takes, a linear problem over a factor of
 the kernel matrix shows which rows are within their bounds, and equations solve for these
-(:mod:`saddlesvm.solvers.kernel.finish`, :mod:`saddlesvm.solvers.kernel.free_rows`). The point stays one of the dual.
+(:mod:`saddlesvm.solvers.kernel.finish`). The point stays one of the dual.
 
 The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching and shrinking
 of rows that stay outside the margin; large working sets on a dense block are from Wen and others (2018), "ThunderSVM".
@@ -36,10 +36,8 @@ from saddlesvm.rows.kernel_rows import RowCache
 from saddlesvm.rows.row_table import ABSENT, NEEDED, RowTable
 from saddlesvm.runtime.clock import clock
 from saddlesvm.solvers.base import Budget, SolverBase
-from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_singly, plain, submatrix
-from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, work_of
-from saddlesvm.solvers.kernel.free_rows import solved_within
-from saddlesvm.solvers.kernel.pairs import ascend_pairs
+from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, plain, submatrix
+from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, solved_within, work_of
 from saddlesvm.solvers.kernel.state import (
     PAIR,
     KernelState,

@@ -4,9 +4,16 @@ Where C is huge, steps along pairs of variables creep: each gains a little of an
 With ``K = L L'``, rank r, the kernel problem is the linear one over the rows of L, which takes some fifteen steps of
 the interior point method whatever C is, or more of Newton's method with a squared loss and a huge C
 (:mod:`saddlesvm.solvers.small`). Its dual point is one of the kernel problem. It shows which variables are at their
-bounds; :mod:`saddlesvm.solvers.kernel.free_rows` solves for the others.
+bounds; linear equations give the others. With ``f = K beta``, the free variables F of an optimum solve
 
-Source: Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel representations".
+    (K + diag(r))_FF d + b = (y - f - r beta -+ tube)_F,        sum d = what the sum of beta lacks,
+
+the second where the intercept is free. A step goes along d as far as the bounds allow. The variables that reach one
+stay there, and the others are solved for again: the step of an active set method. Which of the fixed ones should leave
+their bounds, pair steps find out.
+
+Source: Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel representations"; Nocedal and Wright
+(2006), "Numerical Optimization", section 16.5.
 """
 
 from __future__ import annotations
@@ -15,20 +22,17 @@ import math
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dposv, dpstrf
 
-from saddlesvm.problem.array_losses import has_array_methods
 from saddlesvm.problem.intercepts import Absent, Intercept
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.kernel_certificate import nearest_feasible
-from saddlesvm.problem.loss import has_bounded_slopes, is_smooth
+from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton
-
-__all__ = ["can_finish", "linear_dual", "work_of"]
 
 RANK = 1e-14  # share of the largest kernel value of a point with itself below which a pivot counts as zero
 NEWTON_STEPS = 20.0  # that the linear problem takes, mostly
@@ -36,6 +40,8 @@ PRODUCT = 0.05  # time of a multiplication in a matrix product, relative to one 
 FIXED = 2e6  # updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing
 OF_STEP = 40  # such updates that a pair step takes besides those of its rows
 MOST_STEPS = 300  # Newton's method with a squared loss takes some 20 more for each factor of 100 in C
+RIDGE = 1e-12  # on the diagonal, relative to the largest kernel value: what has no curvature goes to its bounds
+TURNS = 3  # full steps, each of which corrects the rounding of the one before
 
 
 def can_finish(problem: KernelProblem) -> bool:
@@ -100,3 +106,66 @@ def factor(gram: np.ndarray) -> np.ndarray:
     L = np.empty((gram.shape[0], rank))
     L[order - 1] = np.tril(found)[:, :rank]
     return L
+
+
+def solved_within(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
+    """The dual point of the best values of the free rows, shape (n,), those that reach a bound on the way fixed there.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+        Without views and groups, with a table of kernel rows.
+    beta : ndarray of shape (n,)
+        A feasible dual point.
+    """
+    held = problem.table
+    assert held is not None
+    beta, (low, high), ridge = beta.copy(), problem.box(), problem.ridge()
+    if problem.tube:  # the slope jumps at zero: each variable stays on its side
+        low, high = np.where(beta > 0.0, 0.0, low), np.where(beta < 0.0, 0.0, high)
+    total = problem.C * problem.intercept.total
+    largest, full = float(held.table.diagonal.max()) + problem.offset, 0
+    while full < TURNS:
+        free = np.flatnonzero((beta > low) & (beta < high) & ((beta != 0.0) | (problem.tube == 0.0)))
+        if free.size == 0:
+            break
+        rows = held.rows(free)
+        f = rows @ beta + problem.offset * beta.sum()
+        wish = problem.y[free] - f - ridge[free] * beta[free] - problem.tube * np.sign(beta[free])
+        K = rows[:, free] + problem.offset
+        K.flat[:: free.size + 1] += ridge[free] + RIDGE * largest
+        lacking = total - float(beta.sum()) if problem.intercept.constrained else None
+        step = best_step(K, wish, lacking)
+        if not np.isfinite(step).all():
+            break
+        room = np.where(step > 0.0, high[free], low[free]) - beta[free]
+        share = np.divide(room, step, out=np.full(free.size, np.inf), where=step != 0.0)
+        length = min(1.0, float(share.min()))
+        full += length == 1.0
+        beta[free] = np.where(share <= length, beta[free] + room, beta[free] + length * step)
+    return beta
+
+
+def best_step(K: np.ndarray, wish: np.ndarray, lacking: float | None) -> np.ndarray:
+    """The change of the free variables that their equations ask for, shape (free,); not finite where rounding makes the
+    matrix indefinite.
+
+    Parameters
+    ----------
+    K : ndarray of shape (free, free)
+        With the ridge; overwritten.
+    wish : ndarray of shape (free,)
+        How steeply the dual rises along each.
+    lacking : float, optional
+        What the changes sum to.
+    """
+    if lacking is None:
+        _, step, failed = dposv(K, wish, lower=1)
+        return step if not failed else np.full(wish.size, np.nan)
+    size = float(K.diagonal().mean())
+    K += size  # nothing else changes where the sum is given, and a linear kernel's matrix gains the rank that it needs
+    _, found, failed = dposv(K, np.column_stack([wish, np.ones(wish.size)]), lower=1)
+    if failed:
+        return np.full(wish.size, np.nan)
+    moved, level = found.T
+    return moved - ((moved.sum() - lacking) / level.sum()) * level

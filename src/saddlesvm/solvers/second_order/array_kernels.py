@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.array_losses import chosen as chosen_terms, methods_of, weights_of, within_bounds
-from saddlesvm.problem.terms import Pointwise
+from saddlesvm.problem.loss import methods_of
+from saddlesvm.problem.terms import Pointwise, chosen as chosen_terms, weights_of, within_bounds
 from saddlesvm.rows.layouts import combine_few, dot_few
 from saddlesvm.rows.matrix import CSR, Rows
 from saddlesvm.solvers.base import AT_BOUND, SAME_SLOPES

@@ -24,6 +24,7 @@ programming".
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -198,7 +199,7 @@ class JointFinish(Standing, State):
             matrix = np.eye(self.W.size)
             add_blocks(problem.X, free_rows, t, width, matrix)
             self.cost += factor_cost(self.W.size)
-            with blas_for(factor_cost(self.W.size)):
+            with blas_for(factor_cost(self.W.size)), contextlib.suppress(np.linalg.LinAlgError):
                 factor = cholesky(matrix.T)
                 return -np.asarray(dpotrs(factor, self.gradient.ravel(), lower=1)[0]).reshape(self.W.shape)
         return self._by_iterations(free_rows, t)
@@ -231,7 +232,7 @@ class JointFinish(Standing, State):
                 MOST_ITERATIONS,
             )
         self.cost += self.iterations * product
-        return np.ascontiguousarray(problem.by_class(found.reshape(shape)))
+        return np.ascontiguousarray(problem.by_class((found if np.isfinite(found).all() else rhs).reshape(shape)))
 
     def _inverse(self, free_rows: FreeRows) -> Inverse:
         """The preconditioner: one factor a class where they fit, else the diagonal."""
@@ -239,7 +240,9 @@ class JointFinish(Standing, State):
         parts = np.zeros((problem.y.size, problem.n_classes))
         shares_of(free_rows, 1.0 / self.q, parts)
         if self.factors:
-            return ClassFactors(problem, lambda k: parts[:, k], np.random.default_rng([self.seed, self.steps]))
+            random = np.random.default_rng([self.seed, self.steps])
+            with contextlib.suppress(np.linalg.LinAlgError):  # float32 overflows where q is very small
+                return ClassFactors(problem, lambda k: parts[:, k], random)
         bends = problem.new_weights()
         for block, _, _ in problem.blocks(np.float64):
             block.add(parts[block.rows], bends, squared=True)

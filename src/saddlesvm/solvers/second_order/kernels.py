@@ -16,9 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem import array_losses
-from saddlesvm.problem.array_losses import methods_of
-from saddlesvm.problem.loss import Loss, bounds, conjugate, curvature, dual_step, is_smooth, slopes, subgradient, value
+from saddlesvm.problem import terms as in_numpy
+from saddlesvm.problem.loss import (
+    Loss,
+    bounds,
+    conjugate,
+    curvature,
+    dual_step,
+    is_smooth,
+    methods_of,
+    slopes,
+    subgradient,
+    value,
+)
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.layouts import U, axpy, combine_few, dot, is_small
@@ -181,7 +191,7 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
     sums[3] += active
 
 
-@beside(array_kernels.respond, array_losses.is_small)
+@beside(array_kernels.respond, in_numpy.is_small)
 @kernel
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """Compute the multipliers and sums of all members at their margins."""
@@ -195,7 +205,7 @@ def answers_at(terms: SmoothedTerms, z: np.ndarray) -> Answers:
     return answers
 
 
-@beside(array_kernels.respond_to_weights, array_losses.is_small)
+@beside(array_kernels.respond_to_weights, in_numpy.is_small)
 @kernel
 def respond_to_weights(
     terms: SmoothedTerms,
@@ -221,7 +231,7 @@ def respond_to_weights(
                 axpy(X, members[k], answers.alpha[k], pulled)
 
 
-@beside(array_kernels.bending_rows, array_losses.is_small)
+@beside(array_kernels.bending_rows, in_numpy.is_small)
 @kernel
 def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
     """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
@@ -230,7 +240,7 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
         mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
 
 
-@beside(array_kernels.slope_along, array_losses.is_small)
+@beside(array_kernels.slope_along, in_numpy.is_small)
 @kernel
 def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> Any:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""

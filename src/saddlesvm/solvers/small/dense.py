@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from saddlesvm.problem.array_losses import ArrayMethods, methods_of, weights_of
 from saddlesvm.problem.certificate import Point, relative
-from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
+from saddlesvm.problem.loss import ArrayMethods, has_bounded_slopes, is_smooth, methods_of, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of, primal_of
@@ -57,7 +56,7 @@ class Small:
         terms = problem.of_members
         self.problem, self.C, self.loss, self.y = problem, problem.C, problem.loss, terms.y
         self.size = int(terms.y.size)
-        self.s: Any = weights_of(terms)
+        self.s: Any = terms.weights if terms.weights.size else 1.0
         self.methods: ArrayMethods = methods_of(problem.loss)
         rows = problem.X.float64_matrix()
         if problem.members.size < rows.shape[0]:

@@ -18,11 +18,14 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.intercepts import SEARCH_STEPS
+from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.driver import Bracket
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, fits, products
 from saddlesvm.solvers.small.equations import inner, solved
+from saddlesvm.solvers.small.interior_point import InteriorPoint
 
 
 @dataclass
@@ -146,3 +149,14 @@ def ends(small: Small, relative_gap: float, most: int) -> Together:
                 break
             live, at, small, primal = live[going], at.among(going), small.among(going), primal[going]
     return Together(rows.original(u), a, steps)
+
+
+DENSE, INTERIOR = "dense Newton", "interior point"
+SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
+
+
+def small_phase(problem: Problem) -> str | None:
+    """The name of the solver of a small problem; None for a problem that is not small."""
+    if not fits(problem):
+        return None
+    return DENSE if is_smooth(problem.loss) and problem.penalty.identity() else INTERIOR
