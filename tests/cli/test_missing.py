@@ -182,3 +182,39 @@ def test_a_damaged_note_on_missing_values_is_named(gaps: tuple[str, np.ndarray, 
         header.write_text(json.dumps(sound | {"missing values": damage}))
         with pytest.raises(DataError, match="is damaged: the field 'missing values'"):
             Store(tmp_path / "a.store")
+
+
+def test_info_counts_rows_with_gaps_and_describes_the_others(
+    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, X, _ = gaps
+    found = told(["info", path], capsys)
+    assert found["read"]["rows"] == len(X) and found["read"]["rows with missing values"] == len(HOLES)
+    norms = np.linalg.norm(X[~np.isnan(X).any(axis=1)], axis=1)
+    assert found["rows"]["largest norm"] == pytest.approx(norms.max())
+    (tmp_path / "none.csv").write_text("1,?,0\n?,2,1\n")
+    assert told(["info", str(tmp_path / "none.csv")], capsys).keys() == {"read"}
+
+
+def test_a_path_treats_gaps_as_train_does(
+    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, X, y = gaps
+    asked = ["path", path, "--gap", "1e-2", "--validation", path, "--model", str(tmp_path / "kept.model"), "--missing"]
+    assert told([*asked, "drop"], capsys)["read"]["rows left out for missing values"] == len(HOLES)
+    assert told([*asked, "median"], capsys)["read"]["missing values filled in with the median"] == len(HOLES)
+    assert main(["predict", str(tmp_path / "kept.model"), path]) == 0
+    filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    said = capsys.readouterr().out.split()
+    assert said == list(map(str, load(str(tmp_path / "kept.model")).predict(filled).tolist()))
+    assert len(said) == len(y)
+
+
+def test_an_audit_fills_gaps_but_leaves_out_no_row(
+    gaps: tuple[str, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = told(["audit", gaps[0], "--missing", "mean"], capsys)["read"]
+    assert found["rows"] == len(gaps[1]) and found["missing values filled in with the mean"] == len(HOLES)
+    with pytest.raises(SystemExit):
+        main(["audit", gaps[0], "--missing", "drop"])
+    assert "invalid choice: 'drop'" in capsys.readouterr().err

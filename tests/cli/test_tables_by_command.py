@@ -163,3 +163,11 @@ def test_a_model_predicts_the_same_without_pandas(people: tuple[Path, Path], run
     told = subprocess.run(command, capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
     assert told.stdout.split() == model.predict(test).tolist()
+
+
+def test_an_error_names_the_file_once(tmp_path, run):
+    lines = tmp_path / "notes.jsonl"
+    lines.write_text('{"note": "good", "kind": 1}\n{"note": "bad", "kind": null}\n')
+    code, _, err = run("info", lines, "--label", "kind")
+    assert code == 2
+    assert err.count(str(lines)) == 1 and "row 2: the label is missing" in err

@@ -48,13 +48,15 @@ def audited(options: argparse.Namespace) -> int:
         Print everything as JSON.
     groups : PATH
         A text file with the name of each row's group, one a line.
+    missing : text
+        Missing values: an error (default), or fill in the column's mean or median.
 
     Examples
     --------
     saddlesvm audit heart --loss logistic --report heart-audit.html
     saddlesvm audit data.csv --label outcome --loss logistic --groups patients.txt --json
     """
-    _, (table, _, _), _, _, encoder = read_parts(options, None, "classification")
+    _, (table, _, _), _, missing_values, encoder = read_parts(options, None, "classification")
     y = reading.labels_of(table)
     groups = None if options.groups is None else read_groups(options.groups, table.n_rows)
     model: Any = make_estimator(options, y).fit(table.X, y, table.sample_weight)
@@ -62,7 +64,8 @@ def audited(options: argparse.Namespace) -> int:
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     found = audit(model, table.X, y, groups, sample_weight=table.sample_weight)
-    facts: Facts = {"read": described(table)} | facts_of_audit(found, y, None if options.json else SUSPECTS_SHOWN)
+    facts: Facts = {"read": described(table) | missing_values}
+    facts |= facts_of_audit(found, y, None if options.json else SUSPECTS_SHOWN)
     if options.report:
         from saddlesvm.lab.reports import audit_report
 
@@ -297,12 +300,12 @@ def traced(options: argparse.Namespace) -> int:
         )
     task = task_of(options)
     options.test, options.validation = options.validation, None
-    _, (table, _, held_out), _, _, encoder = read_parts(options, task, task or "classification")
+    _, (table, _, held_out), filling, missing_values, encoder = read_parts(options, task, task or "classification")
     y = reading.labels_of(table)
     path = path_asked_for(options, table, y)
     scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
     facts: Facts = {
-        "read": described(table) | {"columns": table.columns},
+        "read": described(table) | missing_values | {"columns": table.columns},
         "path": facts_of_path(path),
         "proven": proven(path),
     }
@@ -310,7 +313,7 @@ def traced(options: argparse.Namespace) -> int:
         facts["chosen"] = {"C": chosen} | {f"{name} error there": value for name, value in at(scores, chosen).items()}
     if options.model:
         model = path.model(path.Cs[-1] if chosen is None else chosen)
-        notes = {"trained on": str(table.source), "rows": table.n_rows}
+        notes = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
         notes |= {} if encoder is None else {reading.LABEL: table.label_name}
         persistence.save(behind_scaler(model, encoder), options.model, notes)
         facts["path"]["model written to"] = options.model

@@ -147,12 +147,18 @@ COMMANDS = {
     ),
     "path": Command(
         "answers:traced",
-        f"DATA... C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING}",
+        f"DATA... C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING} missing",
         fits=True,
         reads=("data", "validation"),
         writes=("report", "model"),
     ),
-    "audit": Command("answers:audited", f"DATA... C|lam groups report {FIT} {READING}", fits=True, writes=("report",)),
+    "audit": Command(
+        "answers:audited",
+        f"DATA... C|lam groups report {FIT} {READING} missing",
+        {"missing": {"choices": [one for one in names.MISSING_VALUES if one != "drop"]}},  # rows keep their numbers
+        fits=True,
+        writes=("report",),
+    ),
     "predict": Command(
         "saved:predict",
         f"MODEL DATA... estimator scores|probabilities proven loss output {OF_FILES} cache",

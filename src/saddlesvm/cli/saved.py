@@ -21,7 +21,7 @@ from saddlesvm.data.archives import is_model
 from saddlesvm.data.door import Design
 from saddlesvm.data.frame_files import taken_label
 from saddlesvm.data.libsvm_model import is_libsvm_model
-from saddlesvm.data.missing_values import NOTE
+from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.store import is_store
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
@@ -251,20 +251,27 @@ def info(options: argparse.Namespace) -> int:
         return store_info(options)
     if options.verify:
         raise ValueError(f"--verify checks a store; {options.source} is none")
-    table = reading.read_table(options, options.source)
+    table = reading.read_table(options, options.source, missing="keep")
     facts: Facts = {"read": described(table)}
     if table.encoder is not None:
         facts["read"]["columns"] = table.columns
         show(facts, options.json)
         return OK
-    norms = np.sqrt(Design(table.X).norms())
+    filling = Filling("drop")
+    X, _ = filling.without_missing(table.X)
+    if filling.count:
+        facts["read"]["rows with missing values"] = filling.count
+    if not X.shape[0]:
+        show(facts, options.json)
+        return OK
+    norms = np.sqrt(Design(X).norms())
     facts["rows"] = {
         "smallest norm": float(norms.min()),
         "median norm": float(np.median(norms)),
         "largest norm": float(norms.max()),
         "values a row": table.n_nonzero / table.n_rows,
     }
-    found = diagnose(table.X)
+    found = diagnose(X)
     facts["diagnosis"] = {"found": [str(one) for one in found] or "nothing that would make a fit hard"}
     show(facts, options.json)
     return OK

@@ -259,12 +259,13 @@ def as_store(
 
 @contextmanager
 def naming(name: str, before: int) -> Iterator[None]:
-    """Put the name of a file, and the number of its rows that came before, into errors about a part of it."""
+    """Put the name of a file, and the number of its rows before, into errors about a part of it that lack them."""
     try:
         yield
     except DataError as error:
         after = f" (counted from row {before + 1} of the file)" if before else ""
-        raise DataError(f"{name}: {error}{after}") from None
+        said = str(error) if str(error).startswith(f"{name}: ") else f"{name}: {error}"
+        raise DataError(f"{said}{after}") from None
 
 
 def stored_encoder(store: Store) -> TableEncoder | None:
