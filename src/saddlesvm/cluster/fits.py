@@ -26,9 +26,9 @@ from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.part import Split, count_right, labels_of, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
-from saddlesvm.data.door import BadRowError
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
+from saddlesvm.rows.matrix import BadRowError
 from saddlesvm.runtime.threads import interruptible
 
 __all__ = [

@@ -24,33 +24,13 @@ from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
 from saddlesvm.rows.csr_checks import canonical, in_range
 from saddlesvm.rows.files import is_mapped
-from saddlesvm.rows.matrix import Rows, as_rows, is_little
+from saddlesvm.rows.matrix import Rows, as_rows, check_norms, is_little
 from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
 
 OPTIONS_IN_MEMORY = ("canonical", "probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
-
-
-class BadRowError(ValueError):
-    """A row holds a value that cannot be used.
-
-    Parameters
-    ----------
-    message : str
-    row : int
-        Its number, from 0.
-    place : int, optional
-        The number of its partition, of rows on a cluster.
-    """
-
-    def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
-        super().__init__(message, row, place)
-        self.message, self.row, self.place = message, row, place
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class Design:
@@ -285,21 +265,9 @@ def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
     BadRowError
         X holds NaN, infinity, or values whose square overflows; the message names row and column.
     """
-    norms = X.norms() if isinstance(X, Passes) else X.squared_norms() if X.is_small else squared_norms(X, threads)
-    finite = np.isfinite(norms)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
-        column = "" if isinstance(X, Passes) else f", column {_worst_column(X, i)}"
-        where = f"row {i}{column} (from 0)"
-        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
-        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", i)
-    return norms
-
-
-def _worst_column(X: Rows, i: int) -> int:
-    """The column of row i with NaN, or else with the largest value."""
-    return int(np.argmax(np.abs(X.dense_row(i)[:-1])))
+    if isinstance(X, Passes):
+        return check_norms(X.norms())
+    return check_norms(X.squared_norms() if X.is_small else squared_norms(X, threads), X)
 
 
 def unordered(labels: np.ndarray) -> str | None:
