@@ -278,12 +278,9 @@ class DaskEngine(Engine):
             self.recover(loss)
             return RoundSums.none(len(W))
 
-    def total(self, work: Task, together: Combine, given: Any) -> Any:
-        """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
-        return self.returned(self.persist(work, together, given), None)
-
     def persist(self, work: Task, together: Combine, given: Any) -> Persisted:
-        """The same, kept on the workers for :meth:`returned` and :meth:`map_each`."""
+        """What `together` makes of the answers of `work`, a few at a time, kept on the workers; made anew after a
+        loss."""
         return Persisted(functools.partial(self.spread, work, together, given))
 
     def persist_there(self, work: Task, together: Combine) -> Persisted:

@@ -131,19 +131,19 @@ class Engine:
 
     def total(self, work: Task, together: Combine, given: Any) -> Any:
         """The result of `together` on the answers of `work` for all partitions; neither changes what it gets."""
-        return self.together([self.run(work, part, given) for part in self.rows], together)
+        return self.returned(self.persist(work, together, given), None)
 
     def persist(self, work: Task, together: Combine, given: Any) -> Any:
         """The same, kept where the rows are, for :meth:`returned` and :meth:`map_each`."""
-        return self.total(work, together, given)
+        return self.together([self.run(work, part, given) for part in self.rows], together)
 
     def persist_there(self, work: Task, together: Combine) -> Any:
         """The same, made once for all fits over these partitions."""
         return self.persist(work, together, None)
 
-    def returned(self, persisted: Any, what: Callable[[Any], Any]) -> Any:
-        """`what` of something persisted, which it does not change."""
-        return what(persisted)
+    def returned(self, persisted: Any, what: Callable[[Any], Any] | None) -> Any:
+        """`what` of something persisted, which it does not change; all of it without `what`."""
+        return what(persisted) if what else persisted
 
     def map_each(
         self, persisted: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]

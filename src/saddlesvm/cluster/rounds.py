@@ -139,7 +139,7 @@ class Rounds:
         self.live = np.ones(plan.problems, dtype=bool)
         self.scaling = np.tile(new_scaling(), (plan.problems, 1))
         self.best_W = self.W.copy()
-        self.best = [Certificate(np.inf, -np.inf, plan.strength.form)] * plan.problems
+        self.best = self.unknown()
         self.rounds = self.restarts = 0
         self.trace: list[dict[str, Any]] = []
         self.began = time.perf_counter()
@@ -165,13 +165,13 @@ class Rounds:
         sigmas = self.scaling["sigma"][:, 0].copy()
         return Order(self.shares, sigmas, self.live, plan.loss, plan.C, plan.passes, plan.seed + 7919 * self.rounds)
 
-    def certificates(self) -> list[Certificate]:
-        """Of the best weights and the best bounds so far."""
-        return list(self.best)
+    def unknown(self) -> list[Certificate]:
+        """Certificates that say nothing, one a problem."""
+        return [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
 
     def solution(self, outcome: Outcome, reason: str = "") -> Solution:
         """The best model so far."""
-        return Solution(self.best_W, self.certificates(), outcome, self.rounds, self.trace, reason)
+        return Solution(self.best_W, list(self.best), outcome, self.rounds, self.trace, reason)
 
     def run(self, stop: threading.Event | None = None) -> Solution:
         """Rounds until every problem is certified, or a limit is reached; `stop` as for the loop."""
@@ -290,8 +290,7 @@ class Rounds:
     def confirm(self) -> bool:
         """Whether the certificates hold for weights computed anew from the rows; the rounds go on from these if not."""
         self.rebuild()
-        self.live[:] = True
-        self.best = [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
+        self.live[:], self.best = True, self.unknown()
         sums = self.engine.sums(self.W, self.order())
         if self.started_again():
             return False

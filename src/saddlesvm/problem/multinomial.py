@@ -246,15 +246,13 @@ class Probabilities:
     w : ndarray of shape (K, d + 1)
         The intercepts are judged as they are given.
     found : Response, optional
-        What a pass in float64 has found at the weights, its pull of the same shape.
+        What a pass in float64 has found at the weights.
     """
 
     offset: ClassVar[None] = None
 
     def __init__(self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None) -> None:
-        if found is None:
-            found = problem.response(problem.in_layout(w))
-            found = found._replace(pull=problem.by_class(found.pull))
+        found = problem.response(problem.in_layout(w)) if found is None else found
         C, facts = problem.C, problem.facts
         pull, kept, drift = _feasible(problem, found, facts)
         gained, charged = kept * found.entropy, problem.regularizer.conjugate(pull)
@@ -299,9 +297,10 @@ def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tup
     """The pull of the probabilities' dual point, balanced for a free intercept, its share in that, and its error."""
     adding = gamma(facts.rows.rows + 8.0 if problem.sparse else facts.loss.additions)
     drift = problem.C * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS)) * 2.0 * found.pulled
+    pull = problem.by_class(found.pull)
     if not problem.intercept.constrained:
-        return found.pull, 1.0, drift
-    pull, share, missed = _balanced(problem, found.pull, drift)
+        return pull, 1.0, drift
+    pull, share, missed = _balanced(problem, pull, drift)
     return pull, 1.0 - share, drift + missed
 
 

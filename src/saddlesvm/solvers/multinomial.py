@@ -180,8 +180,7 @@ class Multinomial(SolverBase):
             self._shorten(state)
             return
         state.w, state.primal, state.gradient, state.was_coarse = W, primal, gradient, state.coarse
-        each = problem.by_class(W)
-        certificate = certificate_of(problem, each, found._replace(pull=problem.by_class(found.pull)))
+        certificate = certificate_of(problem, problem.by_class(W), found)
         state.work.certificate = None if state.coarse else certificate
         state.estimate = certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE

@@ -183,9 +183,8 @@ class MultinomialOnFiles(Sweeps):
         """The proof of the last sweep."""
         W = problem.each_class(state.model)
         paid, entropy, pulled = state.sums.tolist()
-        found = Response(paid, entropy, pulled, problem.each_class(state.pull))
-        certificate = certificate_of(problem, W, found)
-        return evaluation_of(problem, W, certificate)
+        found = Response(paid, entropy, pulled, problem.laid_out(state.pull))
+        return evaluation_of(problem, W, certificate_of(problem, W, found))
 
     def solution(self, problem: Problem, state: MultinomialFilesState) -> Point:
         """The weights of the last whole sweep, with its certificate."""
