@@ -1,4 +1,7 @@
-"""The active-set method over partitions, and all rows on one worker: the models of memory, whatever the partitions."""
+"""The active-set method over partitions: few rounds at any C, and what travels; and which method is chosen.
+
+That all methods end at the model of memory is a law: tests/laws/test_partitions.py.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,11 @@ from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.second_order.free_rows import Question
-from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
+from support import ALL_LOSSES, labels, matrix, named
 
 N, D = 400, 5
 CLASSES = np.array([-1.0, 1.0])
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
-CUTS = {"one": [], "unequal": [10, 150, 150], "many": list(range(7, N, 7))}
 
 
 def split(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, weights: Any = None, kind: Any = "regularized") -> Any:
@@ -59,22 +61,6 @@ def narrowed(parts: list[Part], loss: Loss, C: float, room: float, **options: An
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> FitResult:
     problem = make_problem(as_rows(X, 1.0), y, loss, C=C, **({"intercept": "regularized"} | options))
     return fit(problem, DCD(), Limits(tol=1e-7))
-
-
-def near(w: np.ndarray, gap: float, result: FitResult) -> bool:
-    apart = np.linalg.norm(w - np.append(result.coef, result.intercept))
-    return bool(apart <= distance_bound(gap, result.certificate.gap))
-
-
-@pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
-@pytest.mark.parametrize("loss", KINKED, ids=named)
-def test_partitions_of_any_size_end_at_the_model_of_memory(loss: Loss, cuts: list[int]) -> None:
-    X = matrix(N, D)
-    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    solution = narrowed(split(X, y, cuts, loss, weights), loss, 0.5, 0.4)
-    assert solution.outcome is Outcome.CERTIFIED
-    assert near(solution.W[0], solution.certificates[0].gap, reference(X, y, loss, 0.5, weights=weights))
-    assert max(row["rows_sent"] for row in solution.trace) <= 2 * 0.4 * N + len(cuts) + 1
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
@@ -102,17 +88,6 @@ def test_any_C_takes_a_few_rounds_with_a_proof(C: float) -> None:
     own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
     assert solution.certificates[0].primal == pytest.approx(own.primal, rel=1e-9)
     assert solution.certificates[0].dual <= reference(X, y, Hinge(), C).certificate.primal
-
-
-def test_all_classes_in_one_round_and_sparse_rows() -> None:
-    X = matrix(N, D, density=0.6)
-    y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
-    parts = [make_part(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized", place=k) for k in range(3)]
-    solution = narrowed(parts, Hinge(), 2.0, 0.9, problems=3)
-    assert solution.outcome is Outcome.CERTIFIED
-    for k in range(3):
-        best = reference(X, 2.0 * (y == k) - 1.0, Hinge(), 2.0)
-        assert near(solution.W[k], solution.certificates[k].gap, best)
 
 
 def test_what_is_found_together_is_what_one_finds_and_is_left_as_it_is() -> None:
@@ -145,22 +120,6 @@ def test_rows_of_one_margin_are_given_up() -> None:
     solution = narrowed(split(X, y, [100], Hinge()), Hinge(), 1.0, 0.05, tol=1e-9)
     assert solution.outcome in (Outcome.NO_PROGRESS, Outcome.CERTIFIED)
     assert "free" in solution.reason or solution.outcome is Outcome.CERTIFIED
-
-
-@pytest.mark.parametrize("kind", ["regularized", "free", "none"])
-@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
-def test_all_rows_on_one_worker(loss: Loss, kind: Any) -> None:
-    X = matrix(N, D)
-    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    plan = Training(loss, 0.5, N, 1, D, tol=1e-6, uses_lambda=True, free=kind == "free")
-    solution = OneWorker(plan, Engine(split(X, y, [10, 10, 150], loss, weights, kind), 1)).run()
-    assert (solution.outcome, solution.rounds) == (Outcome.CERTIFIED, 1)
-    problem = make_problem(
-        as_rows(X, 0.0 if kind == "none" else 1.0), y, loss, lam=1.0 / (0.5 * N), intercept=kind, weights=weights
-    )
-    own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
-    assert solution.certificates[0].primal == pytest.approx(own.primal, rel=1e-9)
-    assert solution.certificates[0].form == "lambda"
 
 
 def test_the_method_is_chosen_by_what_would_travel() -> None:
