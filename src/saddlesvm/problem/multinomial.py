@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, certificate_at
+from saddlesvm.problem.certificate import Evaluation, Point, certified
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
@@ -282,15 +282,11 @@ def _probabilities_of(problem: MultinomialProblem, w: np.ndarray, given_offset: 
     return Probabilities(problem, w)
 
 
-def evaluation_of(problem: MultinomialProblem, W: np.ndarray, certificate: Certificate) -> Evaluation:
-    """The model of weights of shape (K, d + 1) with their certificate; no dual variable is stored."""
-    return Evaluation.of(problem, W, NO_DUALS, certificate)
-
-
-def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Certificate:
-    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them."""
+def evaluation_at(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Evaluation:
+    """The model of weights of shape (K, d + 1), certified by what a pass in float64 found at them; no dual variable is
+    stored."""
     at = Probabilities(problem, W, found)
-    return certificate_at(at, NO_DUALS, at.pull)
+    return certified(at, NO_DUALS, at.pull)
 
 
 def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:
