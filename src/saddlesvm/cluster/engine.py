@@ -43,6 +43,10 @@ class Stopped(KeyboardInterrupt):
     """A wait that was given up because Ctrl-C asked the rounds to end; another Ctrl-C is a plain KeyboardInterrupt."""
 
 
+class DualsLost(Exception):
+    """Dual variables were lost; the engine goes on with others, which determine w: any are feasible."""
+
+
 class Engine:
     """Carries out rounds where the partitions are, and keeps their dual variables there.
 
@@ -110,7 +114,7 @@ class Engine:
         return list(zip(self.rows, self.duals, strict=True))
 
     def improve(self, W: np.ndarray, order: Order) -> Answer:
-        """One round: a :class:`~saddlesvm.cluster.part.Report`, with what it cost."""
+        """One round: a :class:`~saddlesvm.cluster.part.Report`, with what it cost; or DualsLost, as :meth:`sums`."""
         given = zip(self.pairs(), self.share(W), strict=True)
         both = [self.run(improve, part, duals, w, order) for (part, duals), w in given]
         self.duals = [self.run(duals_of, one) for one in both]
