@@ -5,7 +5,6 @@ That it ends at the model of memory is a law: tests/laws/test_partitions.py.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,16 @@ import pytest
 
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.over_passes import Asked, NewtonRounds, answers_of, is_suited, together
-from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.part import Part
 from saddlesvm.cluster.rounds import Solution, Training
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.solvers.second_order.row_statistics import Ask
 from support import labels, matrix
+from support.partitions import SIGNS, cut
 
 N, D = 240, 6
-CLASSES = np.array([-1.0, 1.0])
-
-
-def split(X: Any, y: np.ndarray, cuts: list[int]) -> list[Part]:
-    """Neighbouring rows to a partition."""
-    return [make_part(X[a:b], y[a:b], None, CLASSES, 1.0, "regularized") for a, b in pairwise([0, *cuts, y.size])]
 
 
 def solved(parts: list[Part], loss: Loss, C: float, **options: Any) -> Solution:
@@ -39,7 +33,7 @@ def solved(parts: list[Part], loss: Loss, C: float, **options: Any) -> Solution:
 def test_a_few_rounds_at_any_C(C: float) -> None:
     X = matrix(N, D) * np.logspace(0, -3, D)
     y = labels(X, SquaredHinge())
-    solution = solved(split(X, y, [50, 60]), SquaredHinge(), C, tol=1e-6)
+    solution = solved(cut(X, y, [50, 60], SIGNS), SquaredHinge(), C, tol=1e-6)
     assert solution.outcome is Outcome.CERTIFIED
     assert solution.rounds <= 15
 
@@ -48,9 +42,9 @@ def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.zeros(D + 1), np.empty(0))], loss, 1.0, N)
-    small, large = (answers_of(one, asked) for one in split(X, y, [20]))
+    small, large = (answers_of(one, asked) for one in cut(X, y, [20], SIGNS))
     assert small.sent == large.sent >= 8 * (D + 1) ** 2
-    solution = solved(split(X, y, [20]), loss, 1.0)
+    solution = solved(cut(X, y, [20], SIGNS), loss, 1.0)
     assert solution.trace[-1]["bytes_down"] == 2 * 2 * 8 * (D + 1)
     assert solution.trace[-1]["bytes_up"] == 2 * large.sent
 
@@ -59,10 +53,10 @@ def test_adding_answers_leaves_them_as_they_are() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = Asked([0], [Ask(np.ones(D + 1), np.zeros(D + 1))], loss, 1.0, N)
-    answers = [answers_of(one, asked) for one in split(X, y, [20, 90])]
+    answers = [answers_of(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
     before = [one.found.each[0].matrix.copy() for one in answers]
     both = together([together(answers[:2]), answers[2]])
-    [whole] = [answers_of(one, asked) for one in split(X, y, [])]
+    [whole] = [answers_of(one, asked) for one in cut(X, y, [], SIGNS)]
     assert np.allclose(both.found.each[0].matrix, whole.found.each[0].matrix)
     assert np.allclose(both.found.sizes, whole.found.sizes)
     assert all(np.array_equal(one, other.found.each[0].matrix) for one, other in zip(before, answers, strict=True))
@@ -71,7 +65,7 @@ def test_adding_answers_leaves_them_as_they_are() -> None:
 def test_what_the_method_is_for() -> None:
     X = matrix(N, D)
     with pytest.raises(ValueError, match="smooth losses only, not hinge"):
-        solved(split(X, labels(X, Hinge()), [20]), Hinge(), 1.0)
+        solved(cut(X, labels(X, Hinge()), [20], SIGNS), Hinge(), 1.0)
     assert is_suited(Logistic(), 2_000, 1)
     assert not is_suited(Logistic(), 47_000, 1)
     assert not is_suited(Hinge(), 10, 1)
@@ -80,6 +74,6 @@ def test_what_the_method_is_for() -> None:
 def test_a_limit_on_rounds_keeps_the_best_model() -> None:
     X = matrix(N, D)
     y = labels(X, Logistic())
-    stopped = solved(split(X, y, [20]), Logistic(), 100.0, max_rounds=3)
+    stopped = solved(cut(X, y, [20], SIGNS), Logistic(), 100.0, max_rounds=3)
     assert (stopped.rounds, stopped.outcome) == (3, Outcome.EPOCH_LIMIT)
     assert np.isfinite(stopped.certificates[0].gap)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,15 +18,15 @@ from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, SquaredHinge
-from saddlesvm.problem.problem import is_classification, make_problem
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
+from support.partitions import classes_of, cut
 
 N, D = 240, 5
 CUTS = ([], [10, 150, 150], list(range(7, N, 7)))  # one partition, one of them empty, many
 SHARE = 0.4  # of the rows, that the active set may take along
-SIGNS = np.array([-1.0, 1.0])
 
 
 class Method(NamedTuple):
@@ -65,14 +64,12 @@ def solved(method: Method, parts: list[Any], loss: Loss, kind: str = "regularize
 def test_any_number_of_partitions_has_the_model_of_memory(method: Method, loss: Loss, kind: Any) -> None:
     X = matrix(N, D)
     y, s = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    scale, classes = 0.0 if kind == "none" else 1.0, SIGNS if is_classification(loss) else None
+    scale = 0.0 if kind == "none" else 1.0
     problem = make_problem(as_rows(X, scale), y, loss, C=method.C, intercept=kind, weights=s)
     best = fit(problem, DCD(), Limits(tol=1e-7))
     rounds = set()
     for cuts in CUTS:
-        spans = [slice(*ends) for ends in pairwise([0, *cuts, N])]
-        parts = [make_part(X[i], y[i], s[i], classes, scale, kind, place=k) for k, i in enumerate(spans)]
-        solution = solved(method, parts, loss, kind)
+        solution = solved(method, cut(X, y, cuts, classes_of(loss), s, kind), loss, kind)
         found, w = solution.certificates[0], solution.W[0]
         assert solution.outcome is Outcome.CERTIFIED
         own = evaluate(problem, Point(w), given_offset=True).certificate
