@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like, text_like
-from saddlesvm.data.door import finite_norms
 from saddlesvm.lab.machine import memory, processor
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem
@@ -99,7 +98,7 @@ def quickest(work: Callable[[], Any], repeats: int) -> float:
 def problem_of(X: Any, y: np.ndarray, C: float = 1.0) -> Problem:
     """The rows with hinge loss."""
     design = as_rows(X)
-    return make_problem(design, y, Hinge(), C=C, norms=finite_norms(design))
+    return make_problem(design, y, Hinge(), C=C)
 
 
 def arrays_of(problem: Problem) -> tuple[list[np.ndarray], np.ndarray]:

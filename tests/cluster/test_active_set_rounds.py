@@ -1,8 +1,10 @@
-"""The active-set method over partitions, and all rows on one worker: the models of memory, whatever the partitions."""
+"""The active-set method over partitions: few rounds at any C, and what travels; and which method is chosen.
+
+That all methods end at the model of memory is a law: tests/laws/test_partitions.py.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,33 +22,22 @@ from saddlesvm.cluster.over_passes import (
     rows_sent,
     together,
 )
-from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.part import Part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Hinge, Logistic
-from saddlesvm.problem.problem import is_classification, make_problem
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.second_order.free_rows import Question
-from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
+from support import ALL_LOSSES, labels, matrix, named
+from support.partitions import SIGNS, classes_of, cut
 
 N, D = 400, 5
-CLASSES = np.array([-1.0, 1.0])
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
-CUTS = {"one": [], "unequal": [10, 150, 150], "many": list(range(7, N, 7))}
-
-
-def split(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, weights: Any = None, kind: Any = "regularized") -> Any:
-    """Neighbouring rows to a partition."""
-    classes = CLASSES if is_classification(loss) else None
-    scale = 0.0 if kind == "none" else 1.0
-    return [
-        make_part(X[a:b], y[a:b], None if weights is None else weights[a:b], classes, scale, kind, place=place)
-        for place, (a, b) in enumerate(pairwise([0, *cuts, y.size]))
-    ]
 
 
 def narrowed(parts: list[Part], loss: Loss, C: float, room: float, **options: Any) -> Solution:
@@ -61,28 +52,12 @@ def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> Fi
     return fit(problem, DCD(), Limits(tol=1e-7))
 
 
-def near(w: np.ndarray, gap: float, result: FitResult) -> bool:
-    apart = np.linalg.norm(w - np.append(result.coef, result.intercept))
-    return bool(apart <= distance_bound(gap, result.certificate.gap))
-
-
-@pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
-@pytest.mark.parametrize("loss", KINKED, ids=named)
-def test_partitions_of_any_size_end_at_the_model_of_memory(loss: Loss, cuts: list[int]) -> None:
-    X = matrix(N, D)
-    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    solution = narrowed(split(X, y, cuts, loss, weights), loss, 0.5, 0.4)
-    assert solution.outcome is Outcome.CERTIFIED
-    assert near(solution.W[0], solution.certificates[0].gap, reference(X, y, loss, 0.5, weights=weights))
-    assert max(row["rows_sent"] for row in solution.trace) <= 2 * 0.4 * N + len(cuts) + 1
-
-
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("loss", KINKED, ids=named)
 def test_a_free_intercept_is_proven_without_a_round_of_its_own(loss: Loss, C: float) -> None:
     X = matrix(N, D)
     y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    solution = narrowed(split(X, y, [10, 150, 150], loss, weights, "free"), loss, C, 0.4)
+    solution = narrowed(cut(X, y, [10, 150, 150], classes_of(loss), weights, "free"), loss, C, 0.4)
     assert solution.outcome is Outcome.CERTIFIED and solution.rounds <= 25
     problem = make_problem(as_rows(X, 1.0), y, loss, C=C, intercept="free", weights=weights)
     own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
@@ -96,7 +71,7 @@ def test_a_free_intercept_is_proven_without_a_round_of_its_own(loss: Loss, C: fl
 def test_any_C_takes_a_few_rounds_with_a_proof(C: float) -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
-    solution = narrowed(split(X, y, [40, 300], Hinge()), Hinge(), C, 0.3)
+    solution = narrowed(cut(X, y, [40, 300], SIGNS), Hinge(), C, 0.3)
     assert solution.outcome is Outcome.CERTIFIED and solution.rounds <= 25
     problem = make_problem(as_rows(X, 1.0), y, Hinge(), C=C, intercept="regularized")
     own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
@@ -104,23 +79,12 @@ def test_any_C_takes_a_few_rounds_with_a_proof(C: float) -> None:
     assert solution.certificates[0].dual <= reference(X, y, Hinge(), C).certificate.primal
 
 
-def test_all_classes_in_one_round_and_sparse_rows() -> None:
-    X = matrix(N, D, density=0.6)
-    y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
-    parts = [make_part(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized", place=k) for k in range(3)]
-    solution = narrowed(parts, Hinge(), 2.0, 0.9, problems=3)
-    assert solution.outcome is Outcome.CERTIFIED
-    for k in range(3):
-        best = reference(X, 2.0 * (y == k) - 1.0, Hinge(), 2.0)
-        assert near(solution.W[k], solution.certificates[k].gap, best)
-
-
 def test_what_is_found_together_is_what_one_finds_and_is_left_as_it_is() -> None:
     X = matrix(N, D)
     y, w = labels(X, Hinge()), np.random.default_rng(1).normal(size=D + 1)
     asked = Asked([0], [Question(w, np.empty(0), 0.3, N, 0.0)], Hinge(), 1.0, N)
-    apart = [answers_of(part, asked) for part in split(X, y, [30, 200], Hinge())]
-    [whole] = [answers_of(part, asked) for part in split(X, y, [], Hinge())]
+    apart = [answers_of(part, asked) for part in cut(X, y, [30, 200], SIGNS)]
+    [whole] = [answers_of(part, asked) for part in cut(X, y, [], SIGNS)]
     before = [one.found.each[0].pull.copy() for one in apart]
     both = together([together(apart[:2]), apart[2]])
     for mine, theirs in zip(both.found.each[0].values, whole.found.each[0].values, strict=True):
@@ -134,7 +98,7 @@ def test_small_partitions_draw_rows_of_their_own() -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
     asked = Asked([0], [Question(np.zeros(D + 1), np.empty(0), 0.0, 0, 0.2)], Hinge(), 1.0, N)
-    parts = split(X, y, list(range(20, N, 20)), Hinge())
+    parts = cut(X, y, list(range(20, N, 20)), SIGNS)
     drawn = [rows_sent(answers_of(part, asked).found) for part in parts]
     assert len(set(drawn)) > 1
     assert 0.5 * 0.2 * N <= sum(drawn) <= 2.0 * 0.2 * N
@@ -142,25 +106,9 @@ def test_small_partitions_draw_rows_of_their_own() -> None:
 
 def test_rows_of_one_margin_are_given_up() -> None:
     X, y = np.ones((N, D)), np.tile([1.0, 1.0, -1.0], N)[:N]
-    solution = narrowed(split(X, y, [100], Hinge()), Hinge(), 1.0, 0.05, tol=1e-9)
+    solution = narrowed(cut(X, y, [100], SIGNS), Hinge(), 1.0, 0.05, tol=1e-9)
     assert solution.outcome in (Outcome.NO_PROGRESS, Outcome.CERTIFIED)
     assert "free" in solution.reason or solution.outcome is Outcome.CERTIFIED
-
-
-@pytest.mark.parametrize("kind", ["regularized", "free", "none"])
-@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
-def test_all_rows_on_one_worker(loss: Loss, kind: Any) -> None:
-    X = matrix(N, D)
-    y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    plan = Training(loss, 0.5, N, 1, D, tol=1e-6, uses_lambda=True, free=kind == "free")
-    solution = OneWorker(plan, Engine(split(X, y, [10, 10, 150], loss, weights, kind), 1)).run()
-    assert (solution.outcome, solution.rounds) == (Outcome.CERTIFIED, 1)
-    problem = make_problem(
-        as_rows(X, 0.0 if kind == "none" else 1.0), y, loss, lam=1.0 / (0.5 * N), intercept=kind, weights=weights
-    )
-    own = evaluate(problem, Point(solution.W[0]), given_offset=True).certificate
-    assert solution.certificates[0].primal == pytest.approx(own.primal, rel=1e-9)
-    assert solution.certificates[0].form == "lambda"
 
 
 def test_the_method_is_chosen_by_what_would_travel() -> None:

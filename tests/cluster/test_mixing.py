@@ -10,22 +10,14 @@ import pytest
 
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.mixing import DEALT, alike, census, dealt, joined, mixed
-from saddlesvm.cluster.part import Part, make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.problem.losses import Hinge
 from support import csr
-
-CLASSES = np.array([-1.0, 1.0])
+from support.partitions import SIGNS, cut
 
 
 def at_once(function: Any, *arguments: Any) -> Any:
     return function(*arguments)
-
-
-def parts_of(X: Any, y: np.ndarray, edges: list[int], classes: Any = CLASSES, weights: Any = None) -> list[Part]:
-    spans = [slice(a, b) for a, b in zip([0, *edges], [*edges, len(y)], strict=True)]
-    given = [None if weights is None else weights[span] for span in spans]
-    return [make_part(X[s], y[s], w, classes, 1.0, "regularized") for s, w in zip(spans, given, strict=True)]
 
 
 def sorted_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +50,7 @@ def test_every_hand_is_taken_once_from_different_partitions(count: int) -> None:
 def test_no_row_is_lost(edges: list[int], sparse: bool) -> None:
     X, y = sorted_rows(400)
     X[:, 3] = weights = np.arange(1.0, 401.0)
-    before = parts_of(csr(X) if sparse else X, y, edges, weights=weights)
+    before = cut(csr(X) if sparse else X, y, edges, SIGNS, weights)
     after = mixed(before, 7, at_once)
     sizes = [part.size for part in after]
     assert sum(sizes) == 400 and max(sizes) - min(sizes) <= len(sizes) ** 2
@@ -70,18 +62,18 @@ def test_no_row_is_lost(edges: list[int], sparse: bool) -> None:
 
 def test_the_census_tells_sorted_rows_from_mixed_ones() -> None:
     X, y = sorted_rows(400)
-    for labels, classes, kinds in ((y, CLASSES, 2), (np.sort(X[:, 1]), None, 0)):
-        before = parts_of(X, labels, [100, 100, 300], classes)
+    for labels, classes, kinds in ((y, SIGNS, 2), (np.sort(X[:, 1]), None, 0)):
+        before = cut(X, labels, [100, 100, 300], classes)
         assert alike(np.array([census(part) for part in before]), kinds)
         after = mixed(before, 0, at_once)
         assert not alike(np.array([census(part) for part in after]), kinds)
-    assert not alike(np.array([census(part) for part in parts_of(X, y, [0])]), 2)
+    assert not alike(np.array([census(part) for part in cut(X, y, [0], SIGNS)]), 2)
     assert joined(*dealt(before[1], 3, 0)).size == 0
 
 
 def test_rounds_over_mixed_partitions_come_much_further() -> None:
     X, y = sorted_rows(8000)
-    before = parts_of(X, y, [2000, 4000, 6000])
+    before = cut(X, y, [2000, 4000, 6000], SIGNS)
     plan = Training(Hinge(), 1.0, 8000, 1, 4, tol=1e-3, passes=3.0, max_rounds=40)
     gaps = [
         Rounds(plan, Engine(parts, 1)).run().certificates[0].relative_gap

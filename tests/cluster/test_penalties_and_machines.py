@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.part import Part, count_right, make_part, rows_of_problems, with_factors
+from saddlesvm.cluster.part import count_right, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
@@ -19,22 +19,15 @@ from saddlesvm.multiclass.splits import JOINT, JointSubProblem, solver_for
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 from saddlesvm.problem.penalties import L1, L2, Penalty, elastic_net
-from saddlesvm.problem.problem import is_classification, make_problem
+from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import Auto
 from support import LOSSES_BY_KIND, distance_bound, labels, matrix, named
+from support.partitions import SIGNS, classes_of, cut
 
 N, D, K = 300, 6, 3
+CUTS = [40, 40, 190]
 NET = elastic_net(0.6)
-
-
-def parts_of(X: Any, y: np.ndarray, classes: Any, weights: Any = None, **options: Any) -> list[Part]:
-    spans = np.split(np.arange(len(y)), [40, 40, 190])
-    given = (classes, 1.0, "regularized")
-    return [
-        make_part(X[i], y[i], None if weights is None else weights[i], *given, place=k, **options)
-        for k, i in enumerate(spans)
-    ]
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +39,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 def test_the_elastic_net_in_rounds_has_the_model_of_memory(loss: Loss) -> None:
     X = matrix(N, D)
     y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
-    parts = parts_of(X, y, np.array([-1.0, 1.0]) if is_classification(loss) else None, weights)
+    parts = cut(X, y, CUTS, classes_of(loss), weights)
     C, share = 0.02 / NET.share, NET.share
     plan = Training(loss, C, N, 1, D, tol=1e-5, passes=3.0, penalty=NET.penalty, share=share, max_rounds=400)
     run = Rounds(plan, Engine(parts, 1))
@@ -67,7 +60,7 @@ def test_weights_are_zero_that_the_elastic_net_sets_to_zero() -> None:
     X = np.column_stack([matrix(N, 3), 1e-3 * matrix(N, 3, 1)])
     y = labels(X[:, :3], Hinge())
     plan = Training(Hinge(), 0.02, N, 1, D, tol=1e-3, penalty=NET.penalty)
-    solution = Rounds(plan, Engine(parts_of(X, y, np.array([-1.0, 1.0])), 1)).run()
+    solution = Rounds(plan, Engine(cut(X, y, CUTS, SIGNS), 1)).run()
     assert not solution.W[0, 3:-1].any() and solution.W[0, :3].any()
 
 
@@ -76,7 +69,7 @@ def test_every_penalty_on_one_worker(penalty: Penalty) -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
     plan = Training(SquaredHinge(), 0.5, N, 1, D, tol=1e-6, penalty=penalty, uses_lambda=True)
-    solution = OneWorker(plan, Engine(parts_of(X, y, np.array([-1.0, 1.0])), 1)).run()
+    solution = OneWorker(plan, Engine(cut(X, y, CUTS, SIGNS), 1)).run()
     assert solution.outcome is Outcome.CERTIFIED
     options: dict[str, Any] = {"lam": 2.0 / N, "intercept": "regularized", "penalty": penalty}
     problem = make_problem(as_rows(X, 1.0), y, SquaredHinge(), **options)
@@ -91,7 +84,7 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
     X, y = digits()
     y = np.minimum(y, classes - 1)
     weights = np.random.default_rng(0).integers(1, 3, N).astype(float)
-    parts = parts_of(X, y, np.arange(classes), weights, multi_class=machine, folds=2, top_k=2)
+    parts = cut(X, y, CUTS, np.arange(classes), weights, multi_class=machine, folds=2, top_k=2)
     split, joint = parts[0].split, JOINT[machine].kind(2)
     loss, vectors = JOINT[machine].loss, split.vectors
     assert (split.problems, vectors) == (3, 1 if classes == 2 else 3)
@@ -118,7 +111,7 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
 def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
     X, y = digits()
     lam, tol = 0.05, 1e-5
-    parts = parts_of(X, y, np.arange(K), multi_class="ovo", folds=2)
+    parts = cut(X, y, CUTS, np.arange(K), multi_class="ovo", folds=2)
     split = parts[0].split
     counts = np.sum([rows_of_problems(part) for part in parts], axis=0)
     parts = [with_factors(part, N / counts) for part in parts]

@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.mixing import dealt, joined
-from saddlesvm.cluster.part import Part, Split, count_right, folds_of, make_part
+from saddlesvm.cluster.part import Split, count_right, folds_of
 from saddlesvm.cluster.rounds import Training
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
@@ -20,6 +20,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import distance_bound, matrix
+from support.partitions import cut
 
 N, D, K = 300, 5, 3
 
@@ -27,12 +28,6 @@ N, D, K = 300, 5, 3
 def rows() -> tuple[np.ndarray, np.ndarray]:
     X = matrix(N, D)
     return X, np.digitize(X.sum(axis=1), [-0.7, 0.7])
-
-
-def parts_of(X: Any, y: np.ndarray, cuts: list[int], **options: Any) -> list[Part]:
-    spans = np.split(np.arange(N), cuts)
-    given = (1.0, "regularized")
-    return [make_part(X[i], y[i], None, np.arange(K), *given, place=k, **options) for k, i in enumerate(spans)]
 
 
 def test_numbers_mean_a_fold_and_a_kind() -> None:
@@ -53,7 +48,7 @@ def test_folds_are_even_and_travel_with_their_rows() -> None:
     assert np.ptp(np.bincount(fold, minlength=5)) <= 1
     assert not np.array_equal(fold, folds_of(1001, 5, 0, 4))
     X, y = rows()
-    [part] = parts_of(X, y, [], folds=4)
+    [part] = cut(X, y, [], np.arange(K), folds=4)
     again = joined(*dealt(part, 3, 0))
     order, before = np.lexsort(again.X.values.T), np.lexsort(part.X.values.T)
     assert np.array_equal(again.fold[order], part.fold[before])
@@ -65,7 +60,7 @@ def test_folds_are_even_and_travel_with_their_rows() -> None:
 def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, options: dict[str, Any]) -> None:
     X, y = rows()
     C, tol = (0.05, 1e-4) if solver == "rounds" else (0.5, 1e-6)
-    parts = parts_of(X, y, [40, 40, 200], **options)
+    parts = cut(X, y, [40, 40, 200], np.arange(K), **options)
     split, fold = parts[0].split, np.concatenate([part.fold for part in parts])
     plan = Training(loss, C, N, split.problems, D, tol=tol, max_rounds=200)
     solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
@@ -81,7 +76,7 @@ def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, option
 
 def test_held_out_rows_are_counted() -> None:
     X, y = rows()
-    parts = parts_of(X, y, [40, 40, 200], folds=3)
+    parts = cut(X, y, [40, 40, 200], np.arange(K), folds=3)
     W = np.random.default_rng(0).normal(size=(parts[0].split.problems, D + 1))
     right, counts = sum(count_right(part, W) for part in parts)
     fold = np.concatenate([part.fold for part in parts])

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import SVC, LinearSVC, LinearSVR, Store
-from saddlesvm.data import DataError, convert, read
+from saddlesvm.data import DataError, convert, door, read
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import opened
 from saddlesvm.rows.files import is_mapped
@@ -241,3 +241,14 @@ def test_files_of_arrays_and_lists(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found.X, X)
         assert found.feature_names == [f"v[{k}]" for k in range(5)] and found.label_name == "y"
         np.testing.assert_array_equal(convert(tmp_path / name, tmp_path / f"{name}.store").X, X)
+
+
+def test_a_design_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calibration estimates the scores of the rows left out; it takes over what the fit found of them."""
+    asked = []
+    monkeypatch.setattr(door, "check_norms", lambda norms, *_: asked.append(norms) or norms)
+    model = LinearSVC(loss="logistic", probability=True, random_state=0).fit(X, Y)
+    assert len(asked) == 1
+    design = check_design(X, model)
+    assert check_design(design) is design and design.norms() is design.norms()
+    assert len(asked) == 2

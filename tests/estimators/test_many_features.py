@@ -31,7 +31,7 @@ def few_values(d: int = MOST, unit: float = 1.0) -> sparse.csr_array:
 )
 def test_weights_beyond_the_memory_are_refused_before_any_work(model: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_plan, "available_memory", lambda: 2**34)
-    monkeypatch.setattr(door, "finite_norms", lambda *_: pytest.fail("there was work"))
+    monkeypatch.setattr(door, "check_norms", lambda *_: pytest.fail("there was work"))
     with pytest.raises(ValueError, match=r"2,147,483,647 features are too many .* at least 80 GiB .* 16 GiB"):
         model.fit(few_values(), [0, 1, 0, 1])  # type: ignore[attr-defined]
 

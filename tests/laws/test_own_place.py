@@ -68,6 +68,16 @@ def test_own_rows_are_certified_or_refused_in_words(name: str, loss: Loss, inter
     assert np.linalg.norm(result.coef - known.coef) <= away
 
 
+def test_rows_in_a_place_of_their_own_with_bad_values_are_named_at_a_fit_and_at_a_prediction() -> None:
+    X = matrix(40, 6)
+    y = np.where(X[:, 0] > 0.0, 1, 0)
+    model = LinearSVC(random_state=0).fit(own_rows(X), y)
+    X[17, 2] = np.nan
+    for work in (model.predict, lambda rows: LinearSVC().fit(rows, y)):
+        with pytest.raises(ValueError, match=r"NaN in row 17"):
+            work(own_rows(X))
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("place", ["memory", "sparse", "files", "own"])
 def test_one_text_of_a_solver_over_passes_serves_every_place(place: str, classes: int, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def whole(X: Any) -> np.ndarray:
 def test_a_value_that_is_not_finite_is_named(bad: float, tmp_path: Path) -> None:
     X = matrix(N, D)
     X[123, 2] = bad
-    with pytest.raises(ValueError, match="row 123"):
+    with pytest.raises(ValueError, match=r"row 123, column 2 \(from 0\): all values must be finite"):
         LinearSVC(solver="blocks").fit(mapped(X, tmp_path), labels(matrix(N, D), Hinge()))
 
 

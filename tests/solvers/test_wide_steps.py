@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from saddlesvm.cluster import over_passes
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.over_passes import NewtonRounds
-from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
@@ -34,6 +32,7 @@ from saddlesvm.solvers.second_order.row_statistics import Ask
 from saddlesvm.solvers.sweeps import reader_of
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
 from support.mapped import D, N, StopAt, mapped, streamed
+from support.partitions import cut
 
 SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
@@ -135,12 +134,10 @@ def test_with_another_memory_a_run_goes_on(tmp_path: Path) -> None:
 
 def solved(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, kind: Any = "regularized", **options: Any) -> Solution:
     """By products of the rows of partitions."""
-    ends = [0, *cuts, N]
     classes = np.unique(y)
-    parts = [make_part(X[a:b], y[a:b], None, classes, 1.0, kind) for a, b in pairwise(ends)]
     problems = classes.size if classes.size > 2 else 1
     plan = Training(loss, 5.0, N, problems, D, tol=1e-6, max_rounds=90, free=kind == "free")
-    return NewtonRounds(plan, Engine(parts, problems)).run()
+    return NewtonRounds(plan, Engine(cut(X, y, cuts, classes, None, kind), problems)).run()
 
 
 def reference(X: np.ndarray, y: np.ndarray, loss: Loss, kind: Any = "regularized") -> FitResult:

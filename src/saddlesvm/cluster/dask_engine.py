@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, wait
 
-from saddlesvm.cluster.engine import Combine, Engine, Late, Pick, Stopped, Task
-from saddlesvm.cluster.part import Order, Report, RoundSums, first_duals
+from saddlesvm.cluster.engine import Combine, DualsLost, Engine, Late, Pick, Stopped, Task
+from saddlesvm.cluster.part import Order, RoundSums, first_duals
 from saddlesvm.cluster.tasks import Answer, at, bytes_of, halt
 
 BRANCHES = 8  # reports that one task adds up
@@ -201,7 +201,7 @@ class DaskEngine(Engine):
         return self.result(self.tree(results, combine))
 
     def improve(self, W: np.ndarray, order: Order) -> Answer:
-        """Do one round; after a loss return an empty report, and raise `restarts` by one."""
+        """Do one round; a loss raises `restarts` by one, and DualsLost."""
         try:
             self.welcome()
             report = super().improve(W, order)
@@ -211,7 +211,7 @@ class DaskEngine(Engine):
             return report
         except Exception as loss:
             self.recover(loss)
-            return Answer(Report(np.zeros_like(W), RoundSums.none(len(W))), 0, 0.0, 0.0, 0)
+            raise DualsLost from loss
 
     @cached_property
     def places(self) -> list[np.ndarray]:
@@ -271,19 +271,16 @@ class DaskEngine(Engine):
                 self.recover(loss)
 
     def sums(self, W: np.ndarray, order: Order) -> RoundSums:
-        """The sums of the certificate; after a loss, which raises `restarts` by one, they mean nothing."""
+        """The sums of the certificate; a loss raises `restarts` by one, and DualsLost."""
         try:
             return super().sums(W, order)
         except Exception as loss:
             self.recover(loss)
-            return RoundSums.none(len(W))
-
-    def total(self, work: Task, together: Combine, given: Any) -> Any:
-        """The result of `together` on the answers of `work` for all partitions, a few at a time; after a loss anew."""
-        return self.returned(self.persist(work, together, given), None)
+            raise DualsLost from loss
 
     def persist(self, work: Task, together: Combine, given: Any) -> Persisted:
-        """The same, kept on the workers for :meth:`returned` and :meth:`map_each`."""
+        """What `together` makes of the answers of `work`, a few at a time, kept on the workers; made anew after a
+        loss."""
         return Persisted(functools.partial(self.spread, work, together, given))
 
     def persist_there(self, work: Task, together: Combine) -> Persisted:

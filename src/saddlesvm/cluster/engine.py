@@ -43,6 +43,10 @@ class Stopped(KeyboardInterrupt):
     """A wait that was given up because Ctrl-C asked the rounds to end; another Ctrl-C is a plain KeyboardInterrupt."""
 
 
+class DualsLost(Exception):
+    """Dual variables were lost; the engine goes on with others, which determine w: any are feasible."""
+
+
 class Engine:
     """Carries out rounds where the partitions are, and keeps their dual variables there.
 
@@ -110,7 +114,7 @@ class Engine:
         return list(zip(self.rows, self.duals, strict=True))
 
     def improve(self, W: np.ndarray, order: Order) -> Answer:
-        """One round: a :class:`~saddlesvm.cluster.part.Report`, with what it cost."""
+        """One round: a :class:`~saddlesvm.cluster.part.Report`, with what it cost; or DualsLost, as :meth:`sums`."""
         given = zip(self.pairs(), self.share(W), strict=True)
         both = [self.run(improve, part, duals, w, order) for (part, duals), w in given]
         self.duals = [self.run(duals_of, one) for one in both]
@@ -131,19 +135,19 @@ class Engine:
 
     def total(self, work: Task, together: Combine, given: Any) -> Any:
         """The result of `together` on the answers of `work` for all partitions; neither changes what it gets."""
-        return self.together([self.run(work, part, given) for part in self.rows], together)
+        return self.returned(self.persist(work, together, given), None)
 
     def persist(self, work: Task, together: Combine, given: Any) -> Any:
         """The same, kept where the rows are, for :meth:`returned` and :meth:`map_each`."""
-        return self.total(work, together, given)
+        return self.together([self.run(work, part, given) for part in self.rows], together)
 
     def persist_there(self, work: Task, together: Combine) -> Any:
         """The same, made once for all fits over these partitions."""
         return self.persist(work, together, None)
 
-    def returned(self, persisted: Any, what: Callable[[Any], Any]) -> Any:
-        """`what` of something persisted, which it does not change."""
-        return what(persisted)
+    def returned(self, persisted: Any, what: Callable[[Any], Any] | None) -> Any:
+        """`what` of something persisted, which it does not change; all of it without `what`."""
+        return what(persisted) if what else persisted
 
     def map_each(
         self, persisted: Any, pick: Pick, what: Callable[[Any, Any], Any], given: Sequence[tuple[int, Any]]

@@ -26,9 +26,9 @@ from saddlesvm.cluster.mixing import alike, census, mixed
 from saddlesvm.cluster.part import Split, count_right, labels_of, make_part, rows_of_problems, with_factors
 from saddlesvm.cluster.rounds import Rounds, Solution, Training
 from saddlesvm.cluster.sources import PartTasks
-from saddlesvm.data.door import BadRowError
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
+from saddlesvm.rows.matrix import BadRowError
 from saddlesvm.runtime.threads import interruptible
 
 __all__ = [
@@ -199,7 +199,7 @@ class ClusterFits:
         client, parts, plan = self.partitions.client, self.partitions.parts, self.plan
         if getattr(choice, "func", choice) is Rounds:
             with naming_losses(client):
-                parts = _mixed_where_alike(client, parts, plan.seed)
+                parts = _mixed_where_alike(client, parts, self.partitions.split.classes, plan.seed)
         engine = DaskEngine(client, parts, plan.problems, self.partitions.kept)
         run = choice(plan, engine, self.watch)
         try:
@@ -237,17 +237,11 @@ class ClusterFits:
         return replace(solution, W=solution.W[first * split.vectors :], certificates=solution.certificates[first:])
 
 
-def _mixed_where_alike(client: Client, parts: list[Any], seed: int) -> list[Any]:
+def _mixed_where_alike(client: Client, parts: list[Any], classes: int, seed: int) -> list[Any]:
     """The partitions, mixed where each holds rows that are all alike."""
-    censuses = gathered(client, [client.submit(classes_and_census, part) for part in parts])
-    if not alike(np.array([found for _, found in censuses]), max(classes for classes, _ in censuses)):
+    if not alike(np.array(gathered(client, [client.submit(census, part) for part in parts])), classes):
         return parts
     return mixed(parts, seed, functools.partial(client.submit, pure=False))
-
-
-def classes_and_census(part: Any) -> tuple[int, np.ndarray]:
-    """The number of classes, and the census of a partition."""
-    return part.split.classes, census(part)
 
 
 def with_same_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:

@@ -14,13 +14,13 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
+from saddlesvm.solvers.automatic.on_files import INSIDE
 from saddlesvm.solvers.register import parse_solver
+from saddlesvm.solvers.second_order.equations import SPANNING
 
 PASSES = 3.0  # over its rows that a partition does in a round, where nothing else is asked for
 LEAST_ROOM = 0.03  # share of the rows that the active set must have room for
 NEWTON_ROUNDS = 8  # rounds of Newton's method, as a rule
-SPANNING = 0.8  # rows per feature below which products flounder for a loss with corners, which needs a proximal term
-INSIDE = 4  # rows per feature that it must have room for: about one is strictly inside its bounds
 
 TOGETHER = ("auto", "gather")  # solvers that bring all rows together where these fit on a worker
 
@@ -154,6 +154,7 @@ def _by_itself(plan: Training, n_bytes: int, memory: int, parts: int) -> str:
     if n_bytes <= memory and not (suited and matrices < n_bytes):
         return "gather"
     if is_smooth(plan.loss):
+        # With fewer rows products flounder for a loss with corners, which needs a proximal term.
         spanned = is_cornerless(plan.loss) or plan.n >= SPANNING * plan.n_features
         return "newton" if suited or spanned or plan.free else "rounds"
     room = room_for(plan.n, n_bytes, plan.problems, memory)

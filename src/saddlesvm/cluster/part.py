@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
-from saddlesvm.data.door import BadRowError, check_targets, finite_norms
+from saddlesvm.data.door import check_targets
 from saddlesvm.data.inputs import naming_columns
 from saddlesvm.multiclass.splits import has_factors, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
@@ -30,7 +30,8 @@ from saddlesvm.problem.sums import SUMS, conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import canonical
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.passes import InMemory
+from saddlesvm.rows.matrix import BadRowError, check_norms
+from saddlesvm.rows.passes import InMemory, squared_norms
 from saddlesvm.rows.small_types import kept_type, precision_of
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
@@ -293,7 +294,7 @@ def make_part(
     n = X.shape[0]
     design = rows.as_rows(X, scale)
     try:
-        norms = finite_norms(design) if n else np.empty(0)
+        norms = check_norms(squared_norms(design), design) if n else np.empty(0)
     except BadRowError as error:
         raise BadRowError(error.message, error.row, place) from None
     if classes is None:

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.cluster.engine import Engine, Late, Stopped
+from saddlesvm.cluster.engine import DualsLost, Engine, Late, Stopped
 from saddlesvm.cluster.part import Order, Report, RoundSums
 from saddlesvm.cluster.tasks import Answer, Until, whole
 from saddlesvm.fit.loop import drive
@@ -139,7 +140,7 @@ class Rounds:
         self.live = np.ones(plan.problems, dtype=bool)
         self.scaling = np.tile(new_scaling(), (plan.problems, 1))
         self.best_W = self.W.copy()
-        self.best = [Certificate(np.inf, -np.inf, plan.strength.form)] * plan.problems
+        self.best = self.unknown()
         self.rounds = self.restarts = 0
         self.trace: list[dict[str, Any]] = []
         self.began = time.perf_counter()
@@ -165,13 +166,13 @@ class Rounds:
         sigmas = self.scaling["sigma"][:, 0].copy()
         return Order(self.shares, sigmas, self.live, plan.loss, plan.C, plan.passes, plan.seed + 7919 * self.rounds)
 
-    def certificates(self) -> list[Certificate]:
-        """Of the best weights and the best bounds so far."""
-        return list(self.best)
+    def unknown(self) -> list[Certificate]:
+        """Certificates that say nothing, one a problem."""
+        return [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
 
     def solution(self, outcome: Outcome, reason: str = "") -> Solution:
         """The best model so far."""
-        return Solution(self.best_W, self.certificates(), outcome, self.rounds, self.trace, reason)
+        return Solution(self.best_W, list(self.best), outcome, self.rounds, self.trace, reason)
 
     def run(self, stop: threading.Event | None = None) -> Solution:
         """Rounds until every problem is certified, or a limit is reached; `stop` as for the loop."""
@@ -185,6 +186,8 @@ class Rounds:
                 self.end = outcome, "every problem is certified"
             elif outcome is not None:
                 self.end = outcome, "what is left of the gap is rounding"
+        except DualsLost:
+            self.rebuild()
         except Stopped:
             if self.proves_itself and not self.engine.has_model:
                 raise
@@ -219,8 +222,6 @@ class Rounds:
         began = time.perf_counter()
         answer = self.engine.improve(self.W, self.order())
         self.sent = self.engine.sent
-        if self.started_again():
-            return None
         self.certify(answer.found.sums)
         self.rounds += 1
         self.record(answer, time.perf_counter() - began)
@@ -284,27 +285,23 @@ class Rounds:
     def rebuild(self) -> None:
         """Rebuild w from the present dual variables: any dual variables are feasible."""
         self.shares = np.zeros(self.plan.problems)
-        self.pulls = self.engine.weights(self.order())
+        self.pulls, self.restarts = self.engine.weights(self.order()), self.engine.restarts
         self.set_weights()
 
     def confirm(self) -> bool:
         """Whether the certificates hold for weights computed anew from the rows; the rounds go on from these if not."""
         self.rebuild()
-        self.live[:] = True
-        self.best = [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
-        sums = self.engine.sums(self.W, self.order())
-        if self.started_again():
-            return False
-        self.certify(sums, exact=True)
+        self.live[:], self.best = True, self.unknown()
+        self.certify(self.engine.sums(self.W, self.order()), exact=True)
         return not self.live.any()
 
     def prove(self) -> None:
         """Put a proof in the place of what the rounds have seen: the best models against the present dual variables."""
-        while True:
+        sums = None
+        while sums is None:
             self.rebuild()
-            sums = self.engine.sums(self.best_W, self.order())
-            if not self.started_again():
-                break
+            with suppress(DualsLost):
+                sums = self.engine.sums(self.best_W, self.order())
         made = [self.proven(sums, k, self.best_W[k], self.pulls[k]) for k in range(self.plan.problems)]
         self.best = [Certificate.of(self.plan.strength, one) for one in made]
 
@@ -317,14 +314,6 @@ class Rounds:
         """The facts that a certificate needs; `sizes` are those of a problem's rows and multipliers."""
         plan, rows = self.plan, RowSizes(*sizes[:ROW_SIZES].tolist())
         return Facts(loss_sizes(plan.loss, rows.rows), plan.C, plan.regularizer, rows)
-
-    def started_again(self) -> bool:
-        """Whether the engine lost dual variables and continues from others, which determine w."""
-        if self.engine.restarts == self.restarts:
-            return False
-        self.rebuild()
-        self.restarts = self.engine.restarts
-        return True
 
     def record(self, cost: Answer, seconds: float) -> None:
         """Add a row on this round to the trace."""

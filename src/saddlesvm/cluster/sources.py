@@ -14,6 +14,7 @@ import numpy as np
 from dask import delayed
 
 from saddlesvm.cluster.part import as_matrix
+from saddlesvm.cluster.tasks import is_task
 
 PartTasks = tuple[Any, Any, Any]  # rows, labels and weights of a partition; tasks, or None for no weights
 
@@ -45,11 +46,6 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     labels = _aligned(y, X, len(rows), "y")
     shares = [None] * len(rows) if weights is None else _aligned(weights, X, len(rows), "sample_weight")
     return list(zip(rows, labels, shares, strict=True))
-
-
-def is_task(block: Any) -> bool:
-    """Whether a block of rows is to be computed, or is being computed, on a cluster: a delayed value or a future."""
-    return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
 
 
 def _tasks_like(X: Sequence[Any], values: Any, name: str) -> list[Any]:

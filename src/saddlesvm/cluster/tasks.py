@@ -56,6 +56,11 @@ class Answer(NamedTuple):
     parts: int
 
 
+def is_task(block: Any) -> bool:
+    """Whether a block of rows is to be computed, or is being computed, on a cluster: a delayed value or a future."""
+    return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
+
+
 def bytes_of(found: Any) -> int:
     """Bytes of the arrays of an object that travels, besides which it has a few numbers at most."""
     if isinstance(found, (tuple, list)) and not hasattr(found, "nbytes"):

@@ -10,7 +10,6 @@ Everything else that scikit-learn accepts is converted once: to float32 where th
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Real
 from typing import Any, NoReturn
 
@@ -24,33 +23,13 @@ from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
 from saddlesvm.rows.csr_checks import canonical, in_range
 from saddlesvm.rows.files import is_mapped
-from saddlesvm.rows.matrix import Rows, as_rows, is_little
+from saddlesvm.rows.matrix import Rows, as_rows, check_norms, is_little
 from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
 
 OPTIONS_IN_MEMORY = ("canonical", "probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
-
-
-class BadRowError(ValueError):
-    """A row holds a value that cannot be used.
-
-    Parameters
-    ----------
-    message : str
-    row : int
-        Its number, from 0.
-    place : int, optional
-        The number of its partition, of rows on a cluster.
-    """
-
-    def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
-        super().__init__(message, row, place)
-        self.message, self.row, self.place = message, row, place
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class Design:
@@ -67,16 +46,14 @@ class Design:
     shape : tuple of int
     placed : bool
         Whether the rows are in a place of their own, over which only passes go.
+    rows : Dense or CSR
+        The rows as kernels take them, without a virtual feature; of a place of their own without values.
     """
 
     def __init__(self, X: Any) -> None:
         self.X, self.shape, self.placed = X, X.shape, isinstance(X, Passes)
+        self.rows: Rows = X.X if isinstance(X, Passes) else as_rows(X)
         self._norms: np.ndarray | None = None
-
-    @cached_property
-    def rows(self) -> Rows:
-        """The rows as kernels take them, without a virtual feature; of a place of their own without values."""
-        return self.X.X if isinstance(self.X, Passes) else as_rows(self.X)
 
     @property
     def plain(self) -> Any:
@@ -86,9 +63,23 @@ class Design:
         return self.X if self.X.has_sorted_indices else self.X.sorted_indices()
 
     def norms(self, threads: int = 1) -> np.ndarray:
-        """Squared norms of the rows, shape (n,); see :func:`finite_norms`, which is asked once."""
-        if self._norms is None:
-            self._norms = finite_norms(self.X if self.placed else self.rows, threads)
+        """Squared norms of the rows, shape (n,); computing them, once, is the check that all values are finite.
+
+        Parameters
+        ----------
+        threads : int, default=1
+            Most threads of the pass over the rows.
+
+        Raises
+        ------
+        BadRowError
+            X holds NaN, infinity, or values whose square overflows; the message names row and column.
+        """
+        if self._norms is None and self.placed:
+            self._norms = check_norms(self.X.norms())
+        elif self._norms is None:
+            X = self.rows
+            self._norms = check_norms(X.squared_norms() if X.is_small else squared_norms(X, threads), X)
         return self._norms
 
     def with_feature(self, value: float) -> Rows | Passes:
@@ -269,37 +260,6 @@ def _preferred(X: Any) -> list[type]:
         found = np.dtype(np.float64)
     single = found.kind in "biuf" and precision_of(found) == np.float32
     return [np.float32, np.float64] if single else [np.float64, np.float32]
-
-
-def finite_norms(X: Rows | Passes, threads: int = 1) -> np.ndarray:
-    """Squared row norms, shape (n,), float64; computing them is the check that all values are finite.
-
-    Parameters
-    ----------
-    X : Dense, CSR or Passes
-    threads : int, default=1
-        Most threads of the pass over the rows.
-
-    Raises
-    ------
-    BadRowError
-        X holds NaN, infinity, or values whose square overflows; the message names row and column.
-    """
-    norms = X.norms() if isinstance(X, Passes) else X.squared_norms() if X.is_small else squared_norms(X, threads)
-    finite = np.isfinite(norms)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
-        column = "" if isinstance(X, Passes) else f", column {_worst_column(X, i)}"
-        where = f"row {i}{column} (from 0)"
-        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
-        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", i)
-    return norms
-
-
-def _worst_column(X: Rows, i: int) -> int:
-    """The column of row i with NaN, or else with the largest value."""
-    return int(np.argmax(np.abs(X.dense_row(i)[:-1])))
 
 
 def unordered(labels: np.ndarray) -> str | None:

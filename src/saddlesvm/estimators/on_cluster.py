@@ -18,6 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm.cluster.tasks import is_task
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
 from saddlesvm.estimators.base import class_factors, seed_of
@@ -55,7 +56,7 @@ def is_distributed(X: Any) -> bool:
     that workers compute (delayed values or futures). Without a client of a cluster, a list of stores is read here."""
     if hasattr(X, "__dask_graph__"):
         return True
-    if isinstance(X, (list, tuple)) and X and all(_is_task(one) for one in X):
+    if isinstance(X, (list, tuple)) and X and all(map(is_task, X)):
         return True
     files = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(x, (str, os.PathLike, Store)) for x in X)
     return files and (_has_client() or not are_stores(X))
@@ -68,10 +69,6 @@ def _has_client() -> bool:
         return distributed is not None and distributed.default_client() is not None
     except ValueError:
         return False
-
-
-def _is_task(block: Any) -> bool:
-    return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
 
 
 def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any:
@@ -174,7 +171,7 @@ def _set_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sample
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     model._columns = (None, None)
-    if isinstance(X, (list, tuple)) and not _is_task(X[0]):
+    if isinstance(X, (list, tuple)) and not is_task(X[0]):
         model._columns = (y, sample_weight if isinstance(sample_weight, str) else None)
 
 

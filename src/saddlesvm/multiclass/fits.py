@@ -128,10 +128,7 @@ class Fits(ABC):
     def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
         """A batch for each bundle of sub-problems."""
         late = None if self.limits.max_time is None else self.late
-        batches = []
-        for bundle in bundles:
-            batches.append(InTurn(bundle, self.begin, self.finished, late))
-        return batches
+        return [InTurn(bundle, self.begin, self.finished, late) for bundle in bundles]
 
     def late(self) -> bool:
         """Whether no time is left to begin another sub-problem."""

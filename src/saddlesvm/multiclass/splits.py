@@ -37,7 +37,6 @@ from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.register import make_solver
 
-SHAPES = ("ovr", "ovo")
 MATRICES_SHARE = 0.1  # of the memory, that matrices of a joint machine's Newton method over files may take
 SAMPLE_SHARE = 0.4  # of the memory, for the sample of multinomial regression's Newton method
 WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
@@ -102,7 +101,7 @@ class Joint:
         Makes the joint loss; its argument is the estimators' option `top_k`.
     solver : type
     on_files : callable
-        Makes the solver over rows in files, of the one in memory and the bytes that its matrices may take.
+        Makes the solver over rows in files, of the bytes that its matrices may take.
     any_intercept : bool
         Whether the intercept may be free.
     """
@@ -110,16 +109,16 @@ class Joint:
     loss: Loss
     kind: Callable[[int], JointLoss]
     solver: type
-    on_files: Callable[[Any, float], SolverBase]
+    on_files: Callable[[float], SolverBase]
     any_intercept: bool = False
 
 
-def blocks_of(solver: CrammerSinger, memory: float) -> JointBlocks:
+def blocks_of(memory: float) -> JointBlocks:
     """The solver of the joint hinges over rows in files."""
     return JointBlocks(memory=memory)
 
 
-def sweeps_of(solver: Multinomial, memory: float) -> MultinomialOnFiles:
+def sweeps_of(memory: float) -> MultinomialOnFiles:
     """The solver of multinomial regression over rows in files, which has no matrices."""
     return MultinomialOnFiles()
 
@@ -168,7 +167,7 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
 def check_split(multi_class: str, shape: str, intercept: str) -> None:
     """Raise ValueError for a way to split, or a shape of the scores, that is unknown or does not work with the rest."""
     one_of("multi_class", multi_class, WAYS)
-    one_of("decision_function_shape", shape, SHAPES)
+    one_of("decision_function_shape", shape, SPLITS)
     if multi_class in JOINT and intercept_kind(intercept).constrained and not JOINT[multi_class].any_intercept:
         raise ValueError(f"multi_class={multi_class!r} has no free intercept: use intercept='regularized'")
 
@@ -220,7 +219,7 @@ def on_files(
     one, width = problems[0], X.shape[1] + 1
     assert isinstance(one, JointSubProblem)
     matrices = min(MATRICES_SHARE * memory, 8.0 * one.n_classes * width**2)
-    made = JOINT[multi_class].on_files(solver, matrices)
+    made = JOINT[multi_class].on_files(matrices)
     weights = 8 * WEIGHTS_HELD * one.n_classes * width * count
     if isinstance(made, MultinomialOnFiles):
         return made, Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)

@@ -255,6 +255,8 @@ def threads_each(jobs: int, n_jobs: int | None) -> int:
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
     """The result whose outcome is worst; the largest gap among equals."""
+    if len(results) == 1:
+        return results[0]
     return max(results, key=lambda one: (SEVERITY[one.outcome], one.certificate.relative_gap))
 
 

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, certificate_at
+from saddlesvm.problem.certificate import Evaluation, Point, certified
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
@@ -246,15 +246,13 @@ class Probabilities:
     w : ndarray of shape (K, d + 1)
         The intercepts are judged as they are given.
     found : Response, optional
-        What a pass in float64 has found at the weights, its pull of the same shape.
+        What a pass in float64 has found at the weights.
     """
 
     offset: ClassVar[None] = None
 
     def __init__(self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None) -> None:
-        if found is None:
-            found = problem.response(problem.in_layout(w))
-            found = found._replace(pull=problem.by_class(found.pull))
+        found = problem.response(problem.in_layout(w)) if found is None else found
         C, facts = problem.C, problem.facts
         pull, kept, drift = _feasible(problem, found, facts)
         gained, charged = kept * found.entropy, problem.regularizer.conjugate(pull)
@@ -284,24 +282,21 @@ def _probabilities_of(problem: MultinomialProblem, w: np.ndarray, given_offset: 
     return Probabilities(problem, w)
 
 
-def evaluation_of(problem: MultinomialProblem, W: np.ndarray, certificate: Certificate) -> Evaluation:
-    """The model of weights of shape (K, d + 1) with their certificate; no dual variable is stored."""
-    return Evaluation.of(problem, W, NO_DUALS, certificate)
-
-
-def certificate_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Certificate:
-    """The certificate of weights of shape (K, d + 1) by what a pass in float64 found at them."""
+def evaluation_at(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Evaluation:
+    """The model of weights of shape (K, d + 1), certified by what a pass in float64 found at them; no dual variable is
+    stored."""
     at = Probabilities(problem, W, found)
-    return certificate_at(at, NO_DUALS, at.pull)
+    return certified(at, NO_DUALS, at.pull)
 
 
 def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:
     """The pull of the probabilities' dual point, balanced for a free intercept, its share in that, and its error."""
     adding = gamma(facts.rows.rows + 8.0 if problem.sparse else facts.loss.additions)
     drift = problem.C * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS)) * 2.0 * found.pulled
+    pull = problem.by_class(found.pull)
     if not problem.intercept.constrained:
-        return found.pull, 1.0, drift
-    pull, share, missed = _balanced(problem, found.pull, drift)
+        return pull, 1.0, drift
+    pull, share, missed = _balanced(problem, pull, drift)
     return pull, 1.0 - share, drift + missed
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.matrix import CSR, Rows, read_only
+from saddlesvm.rows.matrix import CSR, Rows, check_norms, read_only
 
 AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
 
@@ -239,8 +239,8 @@ class BlockReader:
 
         Raises
         ------
-        ValueError
-            A value is NaN or infinite; the message names its row.
+        BadRowError
+            A value is NaN or infinite; the message names row and column.
         OSError
             A file cannot be read.
         """
@@ -313,10 +313,7 @@ class BlockReader:
         if not self.normed[chunk]:
             norms = np.empty(last - first)
             rows.norms_of(chunk_rows, np.arange(last - first), norms)
-            if not np.isfinite(norms).all():
-                row = part.start + int(np.argmin(np.isfinite(norms)))
-                raise ValueError(f"Input X contains NaN, infinity or too large a value in row {row}.")
-            self.norms[part] = norms
+            self.norms[part] = check_norms(norms, chunk_rows, part.start)
             self.normed[chunk] = True
         for w, margins in zip(block.judged, block.margins, strict=True):
             rows.dot_rows(chunk_rows, np.arange(last - first, dtype=np.int32), w, margins[first:last])

@@ -326,3 +326,50 @@ def body_for(operation: str, X: Any, of_dense: Body, of_csr: Body, otherwise: Bo
         name = getattr(kind, "__name__", X)
         raise TypeError(f"rows of type {name} have no compiled operation {operation!r}: give Dense or CSR rows")
     return body
+
+
+class BadRowError(ValueError):
+    """A row holds a value that cannot be used.
+
+    Parameters
+    ----------
+    message : str
+    row : int
+        Its number, from 0.
+    place : int, optional
+        The number of its partition, of rows on a cluster.
+    """
+
+    def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
+        super().__init__(message, row, place)
+        self.message, self.row, self.place = message, row, place
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def check_norms(norms: np.ndarray, X: Rows | None = None, first: int = 0) -> np.ndarray:
+    """The squared norms of rows, which are finite where all values are.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n,)
+    X : Dense or CSR, optional
+        The rows, where they are at hand: the message then names the column, too.
+    first : int, default=0
+        The number of the first of them in the whole matrix.
+
+    Raises
+    ------
+    BadRowError
+        A row holds NaN, infinity, or values whose square overflows.
+    """
+    finite = np.isfinite(norms)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
+        column = "" if X is None else f", column {int(np.argmax(np.abs(X.dense_row(i)[:-1])))}"  # NaN, or the largest
+        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
+        where = f"row {first + i}{column} (from 0)"
+        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", first + i)
+    return norms

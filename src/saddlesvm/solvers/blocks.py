@@ -6,7 +6,7 @@ weights by one or a few passes of dual coordinate descent; all other variables s
     a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
 
 A sweep visits all rows once. On the way it computes the sums that certify the weights it began with (see
-:mod:`saddlesvm.problem.on_files`). The weights are float64. After each block the rows whose variable changed correct
+:mod:`saddlesvm.solvers.sweeps`). The weights are float64. After each block the rows whose variable changed correct
 them, so that they equal w(a) but for the last bits, also where coordinate descent runs in float32.
 
 Unlike the paper, the solver composes the blocks anew in each sweep, from chunks of some megabytes. With fixed blocks,
@@ -35,7 +35,6 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, relative
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.problem.on_files import certificate_of_sweep
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
@@ -46,7 +45,7 @@ from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
 from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
-from saddlesvm.solvers.sweeps import KEPT_BYTES, KeptRows, OverFiles, SweepState, reader_of
+from saddlesvm.solvers.sweeps import KEPT_BYTES, KeptRows, OverFiles, SweepState, certificate_of_sweep, reader_of
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks
 MOST_VISITS = 2.0  # visits per row, at most, while its block is in memory: with more, only slow disks would gain
@@ -376,7 +375,7 @@ class Blocks(OverFiles):
         running: tuple[np.ndarray, float] | None = None,
     ) -> Certificate:
         """The certificate of a judged model; its arguments are those of
-        :func:`~saddlesvm.problem.on_files.certificate_of_sweep`."""
+        :func:`~saddlesvm.solvers.sweeps.certificate_of_sweep`."""
         return certificate_of_sweep(problem, model, paid, alpha, running)
 
     def _end_of_sweep(self, problem: Problem, state: BlocksState) -> None:

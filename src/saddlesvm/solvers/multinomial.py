@@ -24,8 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Point
-from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluation_at
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.runtime.clock import time_is_up
@@ -57,13 +57,13 @@ class MultinomialWork(Workspace):
         The probabilities at the weights, float32; of shape (0, 0) where they would take too much memory.
     inverse : Inverse or None
         The preconditioner of this Newton step.
-    certificate : Certificate or None
-        That of the weights, where their evaluation was in float64: it is exact.
+    proof : Evaluation or None
+        The certified weights, where their evaluation was in float64: it is exact.
     """
 
     kept: np.ndarray | None = None
     inverse: Inverse | None = None
-    certificate: Certificate | None = None
+    proof: Evaluation | None = None
 
 
 @dataclass
@@ -174,16 +174,15 @@ class Multinomial(SolverBase):
         primal, gradient = objective_of(problem, W, found)
         if state.steps == 0 and not self._better_than_zero(problem, primal):
             state.w[:] = 0.0  # a start far out: its probabilities have nothing to go by
-            state.work.certificate = None
+            state.work.proof = None
             return
         if not state.accepts(primal, COARSE_NOISE if state.coarse or state.was_coarse else ROUNDED):
             self._shorten(state)
             return
         state.w, state.primal, state.gradient, state.was_coarse = W, primal, gradient, state.coarse
-        each = problem.by_class(W)
-        certificate = certificate_of(problem, each, found._replace(pull=problem.by_class(found.pull)))
-        state.work.certificate = None if state.coarse else certificate
-        state.estimate = certificate.relative_gap
+        evaluation = evaluation_at(problem, problem.by_class(W), found)
+        state.work.proof = None if state.coarse else evaluation
+        state.estimate = evaluation.certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE
         state.steps += 1
         state.equations, state.solving = self._no_equations(W), True  # they begin where a product is asked for
@@ -259,6 +258,4 @@ class Multinomial(SolverBase):
 
     def solution(self, problem: MultinomialProblem, state: MultinomialState) -> Point:
         """The weights, shape (K, d + 1), with their proof where the last evaluation was one."""
-        W = problem.by_class(state.w)
-        own = state.work.certificate
-        return Point(W, proven=None if own is None else evaluation_of(problem, W, own))
+        return Point(problem.by_class(state.w), proven=state.work.proof)

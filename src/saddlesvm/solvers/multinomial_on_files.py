@@ -26,7 +26,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.multinomial import MultinomialProblem, Response, certificate_of, evaluation_of
+from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluation_at
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
@@ -42,7 +42,6 @@ CLASS_BYTES = 24  # bytes of a row of the sample for each class
 FAR = 0.1  # relative gap above which a step leads to the solution of the sample's own problem
 SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
 LEFT, MOST_STEPS = 1e-3, 10  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
-HALF = 0.5  # factor of a step that led too far in the sample's own problem
 SHORTER = (0.02, 0.7)  # factor of a step that led too far, at least and at most
 Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
 
@@ -181,11 +180,9 @@ class MultinomialOnFiles(Sweeps):
     @staticmethod
     def _certified(problem: MultinomialProblem, state: MultinomialFilesState) -> Evaluation:
         """The proof of the last sweep."""
-        W = problem.each_class(state.model)
         paid, entropy, pulled = state.sums.tolist()
-        found = Response(paid, entropy, pulled, problem.each_class(state.pull))
-        certificate = certificate_of(problem, W, found)
-        return evaluation_of(problem, W, certificate)
+        found = Response(paid, entropy, pulled, problem.laid_out(state.pull))
+        return evaluation_at(problem, problem.each_class(state.model), found)
 
     def solution(self, problem: Problem, state: MultinomialFilesState) -> Point:
         """The weights of the last whole sweep, with its certificate."""
@@ -207,10 +204,10 @@ def _lowest(state: MultinomialFilesState, primal: float, slope: float) -> float:
     bend = first + last - 3.0 * (primal - state.primal)
     inside = bend * bend - first * last
     if not inside >= 0.0:
-        return HALF
+        return 0.5
     root = float(np.sqrt(inside))
     below = last - first + 2.0 * root
-    return 1.0 - (last + root - bend) / below if below > 0.0 else HALF
+    return 1.0 - (last + root - bend) / below if below > 0.0 else 0.5
 
 
 def _of_sample(sample: Sample, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -251,7 +248,7 @@ def _to_the_solution(sample: Sample, w: np.ndarray, true: np.ndarray) -> np.ndar
             tried = w + length * direction
             value, turned = _of_sample(sample, tried)
             value, turned = value + float(tilt @ tried), turned + tilt
-            length *= HALF
+            length *= 0.5
         if not value < primal:
             break
         w, primal, gradient = tried, value, turned

@@ -26,6 +26,7 @@ from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, SPANNING, TYPICAL_ITERATIONS
+from saddlesvm.solvers.second_order.held_out import PASS_READINGS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles, room_for
@@ -37,7 +38,6 @@ SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per 
 ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method, the least
 MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
-PASSES = 3.0  # visits to the values in a sweep of Newton's method, besides the matrix
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take
 INSIDE = 4  # rows per feature that must fit into the memory for the active set: about one is strictly inside its bounds
 DESCENT, NEWTON = "blocks", "Newton"
@@ -215,8 +215,9 @@ def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float,
     """Rough seconds of reading all rows, and of the work on them in a sweep of either solver, for all problems."""
     problem, reading = problems[0], problems[0].X.nbytes / DISK_SPEED
     visits = sum(epoch_cost(one) for one in problems)
+    passes = PASS_READINGS * visits  # visits to the values in a sweep of Newton's method, besides the matrix
     if wide or not is_smooth(problem.loss):
-        return reading, MOST_VISITS * visits, PASSES * visits
+        return reading, MOST_VISITS * visits, passes
     rows, width, per_row = sum(one.members.size for one in problems), problem.n_features + 1, problem.values_per_row
     a_row = 0.5 * per_row**2 / LOOP_SPEED if problem.sparse else width**2 / SYRK_SPEED
-    return reading, MOST_VISITS * visits, PASSES * visits + BEND[is_cornerless(problem.loss)] * rows * a_row
+    return reading, MOST_VISITS * visits, passes + BEND[is_cornerless(problem.loss)] * rows * a_row

@@ -112,10 +112,9 @@ class Posed(NamedTuple):
         The rows drawn weigh as much as all decided rows; a linear term lets the slope at that point be that of all. A
         free intercept's virtual feature is stretched where C is small, and its last weight shrinks; the factor is told.
         """
-        loss, C, regularizer, *_ = self.setting
+        _, C, regularizer, *_ = self.setting
         X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
         count, fixed = found.taken, C * found.pull
-        every = np.arange(y.size, dtype=np.int32)
         if self.sampled:
             weights *= self.sampled / y.size
             alpha, fixed = np.zeros(y.size), np.zeros(self.w.size)
@@ -123,7 +122,7 @@ class Posed(NamedTuple):
             each = (float(found.rows[0]) - count) / (y.size - count)
             weights[count:] *= each
             alpha[count:] *= each
-            add_rows(X, every[count:], -C * alpha, fixed)
+            add_rows(X, np.arange(count, y.size, dtype=np.int32), -C * alpha, fixed)
         found.pieces, found.drawn = [], []
         stretch = 1.0
         if regularizer.intercept.constrained:
@@ -131,18 +130,8 @@ class Posed(NamedTuple):
             norms = norms + (stretch**2 - 1.0) * X.bias**2
             X = X._replace(bias=stretch * X.bias)
             fixed[-1] = stretch * fixed[-1] + self.w[-1] / stretch
-        problem = Problem(
-            X=X,
-            y=y,
-            loss=loss,
-            C=C,
-            weights=weights,
-            norms=norms,
-            members=every,
-            intercept=regularizer.intercept.of_block,
-            n=y.size,
-            fixed=fixed if fixed.any() else np.empty(0),
-        )
+        fixed = fixed if fixed.any() else np.empty(0)
+        problem = self.setting.problem_over(X, y, weights, norms, fixed, regularizer.intercept.of_block)
         return problem, alpha, stretch
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
@@ -208,26 +209,13 @@ class Model(NamedTuple):
             fall = 0.5 * float(ahead @ ahead)
             if taken is not None:
                 known = np.tril(factor).T @ w  # L'w0
-                problem = self._problem(_shortened(taken.X, factor), known + ahead, taken)
+                X = as_rows(_shortened(taken.X, factor))
+                fixed = np.append(known + ahead, 0.0)  # the last place, that of a virtual feature, is zero
+                problem = self.setting.problem_over(X, taken.y, taken.weights, squared_norms(X), fixed, Absent())
                 found, fall = self._solved(problem, known, taken.alpha)
                 ahead = found - known
             step = solve_triangular(factor, ahead, lower=True, trans="T", check_finite=False)
         return Step(step, fall, float((factor.diagonal() ** 2 / lifted).min()))
-
-    def _problem(self, rows: np.ndarray, pulled: np.ndarray, taken: Taken) -> Problem:
-        """The problem over the rows taken along; its last place, that of a virtual feature, is zero."""
-        members, X = np.arange(len(rows), dtype=np.int32), as_rows(rows)
-        return Problem(
-            X=X,
-            y=taken.y,
-            loss=self.setting.loss,
-            C=self.setting.C,
-            weights=taken.weights,
-            norms=squared_norms(X),
-            members=members,
-            n=members.size,
-            fixed=np.append(pulled, 0.0),
-        )
 
     def _solved(self, problem: Problem, start: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, float]:
         """The model's minimum, and by how much it is lower than the start."""

@@ -32,9 +32,11 @@ import numpy as np
 
 from saddlesvm.problem.intercepts import SEARCH_STEPS, Intercept
 from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Facts, Sums, primal_of
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.solvers.base import Best, nothing
@@ -225,6 +227,19 @@ class Setting(NamedTuple):
     regularizer: Regularizer
     tol: float
     memory: float
+
+    def problem_over(
+        self,
+        X: Rows,
+        y: np.ndarray,
+        weights: np.ndarray,
+        norms: np.ndarray,
+        fixed: np.ndarray,
+        intercept: Intercept,
+    ) -> Problem:
+        """The problem over some rows in memory, while the pull of all others stands still."""
+        members = np.arange(y.size, dtype=np.int32)
+        return Problem(X, y, self.loss, self.C, weights, norms, members, intercept, y.size, fixed=fixed)
 
 
 class PassSums:

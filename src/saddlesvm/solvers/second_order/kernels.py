@@ -37,7 +37,7 @@ from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside
-from saddlesvm.solvers.base import AT_BOUND
+from saddlesvm.solvers.base import AT_BOUND, SAME_SLOPES
 from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.driver import lowest_on_line
 
@@ -237,7 +237,7 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
     """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
     for i in members:
         left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
-        mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < 1e-12 else 0.0
+        mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < SAME_SLOPES else 0.0
 
 
 @beside(array_kernels.slope_along, in_numpy.is_small)

@@ -18,7 +18,6 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.on_files import CarriedDuals
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, dual_of, summed
 from saddlesvm.problem.sums import margins
@@ -30,7 +29,7 @@ from saddlesvm.solvers.second_order.active_set import FILLED, ActiveSet
 from saddlesvm.solvers.second_order.driver import OverPasses, Setting
 from saddlesvm.solvers.second_order.free_rows import width_of
 from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
-from saddlesvm.solvers.sweeps import Sweeps, SweepState, SweepWork, proven, reader_of
+from saddlesvm.solvers.sweeps import CarriedDuals, Sweeps, SweepState, SweepWork, proven, reader_of
 
 
 @dataclass
