@@ -20,8 +20,7 @@ from saddlesvm.estimators.persistence import load
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.intercepts import InterceptName
-from saddlesvm.problem.loss import traits_of
-from saddlesvm.problem.losses import ALIASES, LOSSES
+from saddlesvm.problem.loss import ALIASES, LOSSES, traits_of
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.kernels import KERNELS
@@ -134,7 +133,7 @@ def test_the_words_are_those_that_are_registered():
     assert option_names.KERNEL_NAMES == KERNELS
     assert {*option_names.INTERCEPTS} == {*get_args(option_names.Intercept)} == {*get_args(InterceptName)}
     assert get_args(option_names.MultiClass) == splits.WAYS
-    assert get_args(option_names.ScoreShape) == splits.SHAPES
+    assert get_args(option_names.ScoreShape) == splits.SPLITS
     assert get_args(option_names.Calibration) == METHODS
 
 
