@@ -130,13 +130,14 @@ def test_the_report_is_whole_and_asks_for_nothing(report):
 def test_report_items_are_escaped(tmp_path):
     report = Report("a & b", ["x < y"], command="run '<it>'")
     grid = Grid("g", "p", "t", np.array([[1, 0], [2, 3]]), ("</script>", "b"), ("a", "b"))
-    report.section("One & two", Prose("<b>"), Table(["<c>"], [["<d>"], ["1.5"]], "<e>"), grid)
+    report.section("One & two", Prose("<b>"), Table(["<c>"], [["<d>"], ["1.5"], ["-3.1 to 1e-05"]], "<e>"), grid)
     report.section("Three", Picture("p", "c", lambda: charts.new_axes()))
     text = report.html()
     for raw in ("<b>", "<c>", "<d>", "<e>", "<it>"):
         assert raw not in re.sub(r"<figcaption>.*?</figcaption>|<script>.*?</script>", "", text, flags=re.S)
     assert r"\u0026lt;/script\u0026gt;" in text
     assert '<td class="number">1.5</td>' in text
+    assert '<td class="number">-3.1 to 1e-05</td>' in text
     assert [path.name for path in report.save_figures(tmp_path, ("png",))] == ["one-two-g.png", "three-p.png"]
 
 

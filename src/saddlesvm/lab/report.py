@@ -23,7 +23,8 @@ from saddlesvm.lab.machine import machine_rows
 from saddlesvm.runtime.shown import shown
 
 BETWEEN = "#7c8691"  # a grey that stands out from white as much as from the page's night
-NUMBER = re.compile(r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?\s?(%|s|ms|µs)?")
+ONE = r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?"
+NUMBER = re.compile(rf"{ONE}( to {ONE})?\s?(%|s|ms|µs)?")
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def switches(item: Switch, number: int) -> str:
 
 
 def table(item: Table) -> str:
-    """A table's HTML; cells that are a number, with a unit or without, are set to the right.
+    """A table's HTML; cells that are a number, or from one to another, with a unit or without, are set to the right.
 
     Pairs of words without headings are a description list.
     """
