@@ -90,7 +90,6 @@ CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than t
     "rescaling": (*TESTS, "tests/fit/test_improved.py", "tests/fit/test_heavy_starts.py"),
     "rows/matrix": (*OF_ROOMS["rows"], f"tests/laws/test_own_rows.py::{REFUSED}"),
     "fingerprint": ("tests/fit/test_checkpoint.py",),
-    "on_files": ("tests/rows/test_passes.py", "tests/solvers/test_newton_on_files.py"),
 }
 FILES: dict[str, tuple[str, ...]] = {
     name: CLOSER.get(name, tests)
