@@ -47,3 +47,11 @@ def statement_at(text: str, line: int) -> range:
             if line in lines and len(lines) < len(found):
                 found = lines
     return found
+
+
+def body_of(text: str, line: int) -> range | None:
+    """The lines of the body of the function whose arguments stand at a line; None at other lines."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
+            return range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+    return None

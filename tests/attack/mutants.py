@@ -40,7 +40,7 @@ from typing import Any
 import pytest
 
 from .excused import EXCUSED
-from .executed import executed, statement_at
+from .executed import body_of, executed, statement_at
 from .some import by_test, evenly
 from .tally import Tally
 
@@ -90,7 +90,6 @@ CLOSER: dict[str, tuple[str, ...]] = {  # tests that are nearer to a file than t
     "rescaling": (*TESTS, "tests/fit/test_improved.py", "tests/fit/test_heavy_starts.py"),
     "rows/matrix": (*OF_ROOMS["rows"], f"tests/laws/test_own_rows.py::{REFUSED}"),
     "fingerprint": ("tests/fit/test_checkpoint.py",),
-    "on_files": ("tests/rows/test_passes.py", "tests/solvers/test_newton_on_files.py"),
 }
 FILES: dict[str, tuple[str, ...]] = {
     name: CLOSER.get(name, tests)
@@ -300,11 +299,15 @@ def first_failure(tests: list[Any], seconds: dict[str, float]) -> str:
     return ""
 
 
-def with_tests(file: str, work: Callable[[list[Any]], None]) -> int:
-    """Collect the tests of a file, and hand them to a function; pytest's exit code."""
+def with_tests(file: str, work: Callable[[list[Any]], None], few: bool) -> int:
+    """Collect the tests of a file, and hand them to a function, or `few` cases of each; pytest's exit code."""
     which = SHORT if FILES[file][: len(LOSSES)] != LOSSES else "not compiled and not vector"
     words = ["-x", "-q", "-p", "no:cacheprovider", "-k", which, *FILES[file]]
-    return int(pytest.main(words, plugins=[Tests(work)]))
+
+    def chosen(tests: list[Any]) -> None:
+        work([test for cases in by_test(tests) for test in evenly(cases)] if few else tests)
+
+    return int(pytest.main(words, plugins=[Tests(chosen)]))
 
 
 def bodies(text: str) -> list[range]:
@@ -347,7 +350,8 @@ class Campaign:
     found: list[tuple[Mutant, str]]
     kept: Path
     course: Path  # a file for the members below
-    every: bool = False  # case of a test, in the place of some
+    few: bool = False  # cases of a test are collected
+    every: bool = False  # case of a test runs that is collected
     seconds: dict[str, float] = field(default_factory=dict)  # of each test
     noticed: Counter[str] = field(default_factory=Counter)  # how many mutants each test has noticed
     lines: dict[str, list[int]] = field(default_factory=dict)  # of the file, that each test executes
@@ -360,12 +364,17 @@ class Campaign:
             for pair in self.found
             if any(pair[0].line in lines for lines in within) and pair[0].operator != "RemoveDecorator"
         ]  # a function without its decorator begins at another line, by which loaded ones are found
-        if in_child(lambda: with_tests(self.file, lambda tests: self.change_bodies(tests, inside)), silent=False):
+        if in_child(lambda: self.with_tests(lambda tests: self.change_bodies(tests, inside)), silent=False):
             raise RuntimeError(f"the campaign of {self.file}.py failed, or its tests without any change")
         self.recall()
+        whole = path_of(self.file).read_text()
         for mutant, text in self.found:
             if (mutant, text) not in inside:
-                self.note(mutant, in_child(partial(self.anew, text), self.patience))
+                self.note(mutant, in_child(partial(self.anew, text, body_of(whole, mutant.line)), self.patience))
+
+    def with_tests(self, work: Callable[[list[Any]], None]) -> int:
+        """Collect the tests, and hand them to a function; pytest's exit code."""
+        return with_tests(self.file, work, self.few)
 
     @property
     def patience(self) -> float:
@@ -383,17 +392,24 @@ class Campaign:
             return self.code_of(tests)
 
         for mutant, text in chosen:
-            lines = {*statement_at(whole, mutant.line)}
-            reached = [test for test in tests if not lines.isdisjoint(self.lines.get(test.nodeid, ()))]
+            reached = self.reaching(tests, statement_at(whole, mutant.line))
             self.note(mutant, in_child(partial(with_text, text, reached), self.patience) if reached else 0)
 
-    def anew(self, text: str) -> int:
-        """Load another text of the file, and test it; 1 where a test notices it."""
+    def reaching(self, tests: list[Any], lines: range) -> list[Any]:
+        """The tests that execute one of these lines."""
+        return [test for test in tests if not {*lines}.isdisjoint(self.lines.get(test.nodeid, ()))]
+
+    def anew(self, text: str, body: range | None) -> int:
+        """Load another text of the file, and test it, by the tests that execute a line of a body where one is given; 1
+        where a test notices it.
+        """
         if module_of(self.file) in sys.modules:
             raise RuntimeError(f"{self.file}.py is loaded already, so another text of it cannot be")
         sys.meta_path.insert(0, Changed(module_of(self.file), path_of(self.file), text))
         codes: list[int] = []
-        code = with_tests(self.file, lambda tests: codes.append(self.code_of(tests)))
+        code = self.with_tests(
+            lambda tests: codes.append(self.code_of(tests if body is None else self.reaching(tests, body)))
+        )
         return codes[0] if codes else code
 
     def measure(self, tests: list[Any]) -> None:
@@ -480,6 +496,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, help="so many of each file, drawn")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--few", action="store_true", help="three cases of each test at most, from the beginning")
     parser.add_argument(
         "--survivors", action="store_true", help="those that survived in any recorded run, with every case of the tests"
     )
@@ -505,7 +522,7 @@ def main() -> int:
             left.sort(key=lambda pair: pair[0] in before)  # those not run yet first
             course = given.kept.with_suffix(f".{Path(file).name}.course").resolve()
             course.unlink(missing_ok=True) if not before else None
-            Campaign(file, left, given.kept.resolve(), course, given.survivors).run()
+            Campaign(file, left, given.kept.resolve(), course, given.few, given.survivors).run()
         tallies.append(came_to(file, [mutant for mutant, _ in found], outcomes_kept(given.kept)))
         print(tallies[-1], *tallies[-1].failures, sep="\n  ", flush=True)
     if given.record or given.only_record:

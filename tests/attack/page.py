@@ -414,13 +414,17 @@ may be above the objective of any of these models."""
 WORKERS = """One of three workers of a Dask cluster is killed at a random moment of a fit, and a new worker
 takes its place. The fit must end certified, and its weights must be as near to the weights of a fit in memory
 as both certificates prove (with other penalties and with lambda, its objective)."""
-MUTANTS = """One operator, number, comparison or condition of the source is changed, and the tests of its room run
-without compilation until one fails. A mutant that no test notices survives. It is killed by a new test, or excused:
-`tests/attack/excused.py` names each excused mutant, with the reason why no test can notice it.
-`python -m tests.attack.mutants certificate` runs the campaign, and `--survivors` runs those again that any recorded run
-has left. Of the certificate, as it was at the commit below, all mutants were run; of the other files of problem/ and of
-rows/, some were drawn (the seed and the commit are below), and of files that are not listed, none. Tests that take
-more than 2.5 seconds without compilation are left out, so that a mutant below may be one that only they notice."""
+MUTANTS = """One operator, number, comparison or condition of the source is changed, and tests run without compilation
+until one fails. Of a change in the body of a function, those run that execute the changed statement, and of each test a
+few cases. A mutant that no test notices survives. It is killed by a new test, or excused: `tests/attack/excused.py`
+names each excused mutant, with the reason why no test can notice it. `python -m tests.attack.mutants certificate` runs
+the campaign, and `--survivors` runs those again that any recorded run has left.
+
+All mutants of the certificate were run, and of other files of problem/ and of rows/ some that were drawn; of files that
+are not listed, none. "Noticed" counts the first run. "Noticed later" counts survivors of any run that new tests notice.
+The last column has the commits of both. Tests that take some seconds without compilation are left out, so that a mutant
+below may be one that only they notice. Before 2026-11-25, a deleted sign or `not` stayed deleted in the mutants
+after it of the same file: they had several changes at once, which tests notice more easily."""
 KERNELS = """Up to three cases of each test of rows, problems, solvers and ways to handle many classes run with every
 kernel as plain Python (`NUMBA_DISABLE_JIT=1`), and with checked bounds (`NUMBA_BOUNDSCHECK=1`), for some
 minutes each (the night's run takes eight): first one case of each test, then the others. As plain Python, a
@@ -432,7 +436,8 @@ loss divided by zero at a bound, a fit could not resume from a checkpoint that h
 had counts of another type."""
 BRANCHES = """A branch is a step from one line to the next where two are possible (coverage.py). Each room of the
 package is measured by its own folder of tests, for some minutes; other rooms' tests and tests of whole runs take more.
-The text of kernels is not counted. `python -m tests.attack.branches ROOM` also prints each branch not taken."""
+Where the tests were not over in time, the share is that of the tests which had begun: a few cases of each test go
+first. The text of kernels is not counted. `python -m tests.attack.branches ROOM` also prints each branch not taken."""
 MACHINES = """Some small fits are made here and on an emulated aarch64 processor: canonical weights have one
 digest, and no certificate's bound is above the objective that the other machine found. Few of them run compiled
 kernels so far.

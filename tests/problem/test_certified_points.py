@@ -107,6 +107,7 @@ def test_the_pull_is_told_where_the_weights_are_others() -> None:
     assert np.array_equal(found.coef, problem.regularizer.weights(dual_weights(problem, alpha))[:-1])
     assert evaluate(small_problem(SquaredHinge(), **SMALL), Point(alpha=alpha)).pull is None  # type: ignore[arg-type]
     assert Point.read is False and not Point().tracks and Point().known == () and Point().proven is None
+    assert JudgedPoint.read is True
     assert Evaluation(found.coef, 0.0, alpha, found.certificate).exact
 
 
@@ -148,6 +149,7 @@ def test_what_a_sweep_has_judged_is_proven_where_that_is_worth_a_pass() -> None:
     before = len(proofs)
     assert all(found(exact, 0.5, of=free) is not judged for exact in (True, False)) and len(proofs) == before
     assert evaluate(problem, Point(proven=judged)) is judged
+    assert "prove=" not in repr(JudgedPoint(judged=judged, prove=lambda: proofs[0], enough=1.0))
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])

@@ -11,7 +11,7 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import JointLoss, MaxHinge, Softmax, TopKHinge, softmax
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
-from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.problem.multinomial import evaluation_at, make_multinomial_problem
 from saddlesvm.rows.layouts import as_rows
 from support.classes import blobs
 
@@ -118,6 +118,7 @@ def test_multinomial_certificates_are_true_and_tight_at_the_optimum(intercept, l
         found = evaluate(problem, Point(W)).certificate
         assert found.primal == pytest.approx(objective(W.ravel()), rel=1e-9)
         assert found.gap >= 0.0
+        assert evaluation_at(problem, W, problem.response(problem.in_layout(W))).certificate == found
     least = minimize(objective, np.zeros(shape[0] * shape[1]), method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9})
     at_best = evaluate(problem, Point(least.x.reshape(shape))).certificate
     assert at_best.dual <= least.fun

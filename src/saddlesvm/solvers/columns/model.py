@@ -23,6 +23,7 @@ from saddlesvm.solvers.second_order.linear_algebra import cholesky
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
 TINY = 1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
+GROWTH = 10.0  # factor of that share after a short step
 MOST_COORDINATES = 4000  # of a matrix
 WORTH = 1500.0  # products of a matrix of sparse columns for each stored value: it then costs as much as 500 passes
 
@@ -52,24 +53,23 @@ class Damping(NamedTuple):
     ----------
     short : float
         Steps below this are short.
-    growth, fall : float
-        Factor after a short step, divisor after another.
+    fall : float
+        Divisor after a step that is not.
     least : float
         The share after a short step, at least.
     """
 
     short: float
-    growth: float
     fall: float
     least: float
 
     def after(self, share: float, length: float) -> float:
         """The share after a step of this length."""
-        return max(share / self.fall, TINY) if length > self.short else max(share * self.growth, self.least)
+        return max(share / self.fall, TINY) if length > self.short else max(share * GROWTH, self.least)
 
 
-OF_CURVES = Damping(0.5, 10.0, 10.0, TINY)  # of losses with a continuous second derivative
-OF_CORNERS = Damping(0.9, 10.0, 3.0, 1e-4)  # where it jumps models are false far off: what is added must soon be felt
+OF_CURVES = Damping(0.5, GROWTH, TINY)  # of losses with a continuous second derivative
+OF_CORNERS = Damping(0.9, 3.0, 1e-4)  # where it jumps models are false far off: what is added must soon be felt
 
 
 class WorkingSet:

@@ -57,15 +57,14 @@ from saddlesvm.solvers.second_order.kernels import (
 LEAST = 100  # features of a working set, at least
 GROWTH = 2.0  # features of a working set, per feature with a weight
 ALL = 400  # features up to which all that are left make up the working set
-INNER, EARLY = 10, 4  # Newton steps on a working set, at most; where others are still to come
-APPROACH = 3.0  # factor by which C grows from step to step on the way to the problem, where features are many
+INNER = 10  # Newton steps on a working set, at most
+APPROACH = 3.0  # factor by which C, where features are many, and 1 / q, where the loss has kinks, grow step by step
 FALL = 0.3  # violation that a working set is solved to, relative to the largest of all features
 LITTLE = 0.002  # relative fall of the objective below which rough models no longer pay
 INEXACT = 0.03  # violation that a model is minimised to, relative to the one it begins with; models are what costs
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
 SAFE = 1e-9  # relative slack of the screening rule, for rounding
 MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves
-SHRINK = ((0, 3.0),)  # divisor of the proximity when the centre moves
 
 
 @dataclass
@@ -196,14 +195,16 @@ class Columns(SolverBase):
         covered = self._covers(state, away)
         if covered and state.ahead == 1.0:
             target = min(target, ENOUGH * budget.relative_gap * max(l1, TINY))
-        self._minimise(problem, state, max(target, 1e-15 * max(l1, 1.0)), covered or state.ahead > 1.0)
+        self._minimise(problem, state, max(target, 1e-15 * max(l1, 1.0)))
         state.steps += 1
         state.epochs += 1.0
         state.rows_touched += problem.members.size
         before = state.best.primal
         self._evaluate(problem, state)
         state.rough = state.rough and (state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before)
-        state.move_centre(lambda stepped: self._evaluate(problem, state), -np.inf, SHRINK, ratio=MOVE_RATIO, most=1)
+        state.move_centre(
+            lambda stepped: self._evaluate(problem, state), -np.inf, ((0, APPROACH),), ratio=MOVE_RATIO, most=1
+        )
         return state
 
     # ------------------------------------------------------------------ the working set
@@ -257,7 +258,7 @@ class Columns(SolverBase):
 
     # ------------------------------------------------------------------ Newton steps on it
 
-    def _minimise(self, problem: Problem, state: ColumnsState, target: float, covered: bool) -> None:
+    def _minimise(self, problem: Problem, state: ColumnsState, target: float) -> None:
         """Proximal Newton steps until no coordinate of the working set is farther than `target` from optimal."""
         working = state.work.working
         assert working is not None
@@ -266,7 +267,7 @@ class Columns(SolverBase):
         terms = smoothed_terms(problem, state.centre, state.q)
         damping = OF_CORNERS if traits_of(problem.loss).shape is Shape.CORNERED else OF_CURVES
         answers = Answers.room(state.z.size)
-        for _ in range(1 if state.rough else INNER if covered else EARLY):
+        for _ in range(1 if state.rough else INNER):
             if time_is_up():
                 return
             respond(terms, state.z, answers)

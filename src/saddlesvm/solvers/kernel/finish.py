@@ -35,8 +35,6 @@ from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton
 
 RANK = 1e-14  # share of the largest kernel value of a point with itself below which a pivot counts as zero
-NEWTON_STEPS = 20.0  # that the linear problem takes, mostly
-PRODUCT = 0.05  # time of a multiplication in a matrix product, relative to one in a pair step
 FIXED = 2e6  # updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing
 OF_STEP = 40  # such updates that a pair step takes besides those of its rows
 MOST_STEPS = 300  # Newton's method with a squared loss takes some 20 more for each factor of 100 in C
@@ -52,9 +50,13 @@ def can_finish(problem: KernelProblem) -> bool:
 
 
 def work_of(problem: KernelProblem) -> float:
-    """Pair steps that are as much work as the finish: ``n r^2`` multiplications a Newton step, ``n`` a pair step."""
+    """Pair steps that are as much work as the finish.
+
+    It takes some 20 Newton steps of ``n r^2`` multiplications, in a matrix product. In a pair step each of n
+    multiplications takes 20 times as long.
+    """
     rank = min(problem.n, problem.X.shape[1]) if is_linear(problem) else problem.n
-    return FIXED / (problem.n + OF_STEP) + NEWTON_STEPS * PRODUCT * float(rank) ** 2
+    return FIXED / (problem.n + OF_STEP) + float(rank) ** 2
 
 
 def is_linear(problem: KernelProblem) -> bool:

@@ -1,0 +1,84 @@
+"""What is refused is named in words: branches that no other test takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from saddlesvm import SVC, LinearSVC
+from saddlesvm.cli.reading import OF_FILES, check_stores_asked
+from saddlesvm.data import DataError, read
+from saddlesvm.data.archives import check_stated, parsed_json
+from saddlesvm.data.libsvm_model import read_libsvm_model
+from saddlesvm.data.table import ready_matrix
+from saddlesvm.estimators.model_files import check_certificates, check_stored
+
+X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
+STORED: dict[str, Any] = {"params": {}, "numbers": {}, "notes": {}, "certificates": [], "trace": []}
+PROOF = {"primal": 1.0, "dual": 0.5}
+LISTS = {"options": ("C",), "numbers": (), "matrices": ("coef_",), "arrays": ()}
+LIBSVM = "svm_type {}\nkernel_type linear\nnr_class {}\ntotal_sv {}\nrho 0\nSV\n"
+
+
+def bad_matrix() -> Any:
+    made = sparse.csr_matrix(X)
+    made.indices = np.array([1, 9, 0, 1, 1])[: made.nnz].astype(np.int32)
+    return made
+
+
+def stores_asked(**given: Any) -> None:
+    check_stores_asked(argparse.Namespace(**OF_FILES | given), ["a.store", "b.store"])
+
+
+REFUSALS: dict[str, Callable[[], Any]] = {
+    "its JSON is nested too deeply": lambda: parsed_json(b"[" * 200_000 + b"]" * 200_000, 1),
+    "its JSON is not UTF-8 text": lambda: parsed_json(b'"\xff"', 4),
+    "its JSON has about 500000 values; 400000 are allowed": lambda: parsed_json(b"," * 500_000, 1),
+    "m: is a model of version 9; this saddlesvm reads versions up to 2": lambda: check_stated(
+        {"format": "f", "version": 9}, "m", "model", "f", 2
+    ),
+    "m: is damaged: its version is 0": lambda: check_stated({"format": "f", "version": 0}, "m", "model", "f", 2),
+    "X: is not a valid CSR matrix": lambda: ready_matrix(bad_matrix(), "X", dtype=None, scale=1.0, n_features=None),
+    "is a bundled set; label and header do not apply": lambda: read("toy", label=0),
+    "sample_weight has 2 entries; X has 3 rows": lambda: LinearSVC().fit(X, Y, [1.0, 2.0]),
+    "Sample weights must be 1D array or scalar": lambda: LinearSVC().fit(X, Y, [[1.0], [2.0], [1.0]]),
+    "predict_proba needs probability=True": lambda: SVC().predict_proba,
+    "partial_fit needs an online solver, solver='pegasos'; got 'dcd'": lambda: LinearSVC(solver="dcd").partial_fit,
+    "partial_fit needs multi_class='ovr'; got 'ovo'": lambda: LinearSVC(multi_class="ovo").partial_fit,
+    "its notes are missing": lambda: check_stored({}, STORED | {"notes": None}, LISTS),
+    "its certificates are not of this package": lambda: check_certificates([{"primal": 1.0}], ""),
+    "its certificates do not hold numbers": lambda: check_certificates([PROOF | {"form": "B"}], ""),
+    "its outcome 'gone' is unknown": lambda: check_certificates([PROOF], "gone"),
+    "--label is for files; 'a.store', 'b.store' are stores": lambda: stores_asked(label="y"),
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_what_is_refused_is_named(words: str) -> None:
+    with pytest.raises((ValueError, DataError, AttributeError)) as caught:
+        REFUSALS[words]()
+    said = str(caught.value) + str(caught.value.__cause__ or "")
+    assert words in said and "\n" not in said
+
+
+def test_what_is_sound_is_not_refused() -> None:
+    stores_asked()
+    check_certificates([PROOF], "certified")
+    check_stated({"format": "f", "version": 1}, "m", "model", "f", 2)
+    assert parsed_json(json.dumps({"a": [1]}).encode(), 9) == {"a": [1]}
+    assert callable(LinearSVC(solver="pegasos").partial_fit)
+
+
+@pytest.mark.parametrize(("kind", "classes", "vectors"), [("c_svc", 1, 0), ("one_class", 3, 0), ("c_svc", 2, -1)])
+def test_a_libsvm_model_of_no_machine_is_refused(tmp_path: Path, kind: str, classes: int, vectors: int) -> None:
+    path = tmp_path / "m"
+    path.write_text(LIBSVM.format(kind, classes, vectors))
+    with pytest.raises(DataError, match=f"total_sv|nr_class {classes}"):
+        read_libsvm_model(path)
