@@ -18,22 +18,21 @@ def masses(z: np.ndarray) -> tuple[float, float, float, float]:
     Returns the largest score, ``S = sum_k e_k``, its logarithm, which keeps its digits where S is nearly 1, and
     ``sum_k e_k (max z - z_k)``.
     """
-    best = 0
+    top = z[0]
     for k in range(1, z.size):
-        if z[k] > z[best]:
-            best = k
-    top = np.float64(z[best])
-    rest, turned = 0.0, 0.0
+        top = max(top, z[k])
+    mass, turned, rest = 0.0, 0.0, 0.0
     for k in range(z.size):
-        t = np.float64(z[k]) - top
+        t = np.float64(z[k]) - np.float64(top)
         e = exp_of_negative(t)
+        mass += e
         turned -= e * t
         z[k] = e
-    z[best] = 0.0
+    if mass >= 1.5:
+        return top, mass, log_of(mass), turned
     for k in range(z.size):
-        rest += z[k]
-    z[best] = 1.0
-    return top, 1.0 + rest, log_one_plus(rest) if rest <= 1.0 else log_of(1.0 + rest), turned
+        rest += z[k] if z[k] < 1.0 else 0.0
+    return top, mass, log_one_plus(rest), turned
 
 
 @kernel
