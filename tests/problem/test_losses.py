@@ -11,6 +11,7 @@ from hypothesis import assume, example, given, strategies as st
 
 from saddlesvm.problem.arithmetic import logit
 from saddlesvm.problem.loss import (
+    ALIASES,
     Loss,
     bounds,
     conjugate,
@@ -26,7 +27,6 @@ from saddlesvm.problem.loss import (
     value,
 )
 from saddlesvm.problem.losses import (
-    ALIASES,
     LOSSES,
     Absolute,
     EpsilonInsensitive,
