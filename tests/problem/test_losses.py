@@ -320,7 +320,7 @@ def test_aliases_stand_for_names() -> None:
     [
         ("hinges", {}, ["hinges", "squared_hinge", "epsilon_insensitive"]),
         (3, {}, ["3", "hinge"]),
-        ("pinball:tau=1", {}, ["tau", "between 0 and 1", "1.0"]),
+        ("pinball:tau=1", {}, ["tau", "between 0 and 1", "got 1"]),
         ("pinball:tau=half", {}, ["tau", "half"]),
         ("pinball:delta=1", {}, ["pinball", "delta", "tau"]),
         ("huber:delta", {}, ["huber", "delta"]),
