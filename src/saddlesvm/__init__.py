@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
     from saddlesvm.estimators.kernel import KernelSVC as KernelSVC
     from saddlesvm.estimators.leave_one_out import LeaveOneOut as LeaveOneOut, leave_one_out as leave_one_out
-    from saddlesvm.estimators.linear import LinearSVR as LinearSVR
-    from saddlesvm.estimators.linear_svc import LinearSVC as LinearSVC
+    from saddlesvm.estimators.linear import LinearSVC as LinearSVC, LinearSVR as LinearSVR
     from saddlesvm.estimators.path import C_max as C_max, RegularizationPath as RegularizationPath
     from saddlesvm.estimators.persistence import load as load, save as save, save_liblinear as save_liblinear
     from saddlesvm.estimators.register import register_estimator as register_estimator
@@ -53,8 +52,7 @@ NAMES = {
     "saddlesvm.estimators.cross_validation": "LinearSVCCV",
     "saddlesvm.estimators.kernel": "KernelSVC",
     "saddlesvm.estimators.leave_one_out": "LeaveOneOut leave_one_out",
-    "saddlesvm.estimators.linear": "LinearSVR",
-    "saddlesvm.estimators.linear_svc": "LinearSVC",
+    "saddlesvm.estimators.linear": "LinearSVC LinearSVR",
     "saddlesvm.estimators.path": "C_max RegularizationPath",
     "saddlesvm.estimators.persistence": "load save save_liblinear",
     "saddlesvm.estimators.register": "register_estimator",

@@ -5,7 +5,6 @@ New code writes ``from saddlesvm import LinearSVC``.
 
 from saddlesvm.cluster.fits import ClusterLostError
 from saddlesvm.estimators.cross_validation import LinearSVCCV
-from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 
 __all__ = ["ClusterLostError", "LinearSVC", "LinearSVCCV", "LinearSVR"]

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import scale
 
-from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.estimators.warmup import warmup

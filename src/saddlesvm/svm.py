@@ -1,7 +1,6 @@
 """The names of ``sklearn.svm``, for programs that import them: ``from saddlesvm.svm import SVC``."""
 
-from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.path import l1_min_c
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM

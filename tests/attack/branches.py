@@ -42,6 +42,10 @@ ROOMS = (
     "lab",
 )
 LONGEST = 120  # seconds for a test, after which it fails
+BESIDE = {  # tests of other rooms that are about a room
+    "cluster": ("estimators/test_dask_estimators.py", "estimators/test_dask_options.py"),
+    "problem": ("solvers/test_kernel_solvers.py", "estimators/test_path_bounds.py", "fit/test_checkpoint.py"),
+}
 GRACE = 2.0 * LONGEST  # seconds for the last test to end, and for coverage to write what it has seen
 OPTIONS = """[run]
 branch = True
@@ -75,7 +79,8 @@ def run(room: str, data: Path, minutes: float) -> bool:
     options = data.with_name("options")
     options.write_text(OPTIONS.format(source=SOURCE / room, data=data), "utf-8")
     coverage = [sys.executable, "-m", "coverage"]
-    words = ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", f"--timeout={LONGEST}", str(TESTS / room)]
+    tests = [str(TESTS / one) for one in (room, *BESIDE.get(room, ()))]
+    words = ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", f"--timeout={LONGEST}", *tests]
     code = 0
     try:
         code = subprocess.run(

@@ -12,6 +12,7 @@ PRECISION = (
     "problem: Problem, alpha: np.ndarray, pull: np.ndarray, precision: float = {}, terms: Pointwise | None = None"
 )
 EVALUATE = "def evaluate(problem: Any, point: Point, {}, exact: bool = True, given_offset: bool = False) -> Evaluation:"
+ROOM = "return Room(float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), {}, high)[3]))"
 AROUND = "return float(loss_sums(terms, problem.members, self.margins(), added {} move, nothing)[0])"
 LINE = "factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one {} three)"
 
@@ -67,6 +68,10 @@ EXCUSED: dict[tuple[str, str, str], str] = {
             "every caller names these arguments": [(EVALUATE.format("*"), EVALUATE.format("/"))],
         },
         "responses": {
+            "the sizes of conjugates do not depend on the margins": [
+                (ROOM.format("0.0"), ROOM.format(other)) for other in ("1.0", "-1.0")
+            ],
+            "a protocol is for type checkers": [(" @property", "")],
             "a sum is asked for on both sides, so that which comes first is the same": [
                 (AROUND.format("+"), AROUND.format("-"))
             ],

@@ -13,6 +13,7 @@ from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import make_multinomial_problem
+from saddlesvm.problem.multinomial_kernels import SUMS, bend, soften
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, SharedFactor, make_inverse
@@ -117,6 +118,35 @@ def test_limits_are_met_and_no_model_is_worse_than_zero():
     assert far.fit(X, y).outcome_ is Outcome.CERTIFIED
 
 
+@pytest.mark.parametrize("C", [1e5, 1e7, 1e10])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_separable_rows_are_certified_at_any_C(layout, C):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(150, 200)), random.integers(0, 4, 150)
+    model = softmax_fit(C=C, tol=1e-6).fit(layout(X), y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.certificate_.relative_gap <= 1e-6
+
+
+def test_losses_entropies_and_bends_keep_their_digits_where_a_row_is_nearly_sure():
+    """Of two classes that are z apart: log(1 + e^-z), its entropy, and p (1 - p), which 1 - p in floats would lose."""
+    z = np.array([0.0, 1.0, 20.0, 40.0, 80.0])
+    scores, own, ones = np.column_stack([z, np.zeros_like(z)]), np.zeros(z.size, dtype=np.int64), np.ones(z.size)
+    rivals = np.exp(-z) / (1.0 + np.exp(-z))
+    for i in range(z.size):
+        kept, sums = np.empty((1, 2), dtype=np.float32), np.zeros(1, SUMS)
+        soften(scores[i : i + 1].copy(), own[:1], ones[:1], ones[:1], kept, sums)
+        paid, entropy, pulled = sums.view(np.float64).tolist()
+        exact = np.log1p(np.exp(-z[i]))
+        assert paid == pytest.approx(exact, rel=1e-13, abs=0.0)
+        assert entropy == pytest.approx(exact + rivals[i] * z[i], rel=1e-13, abs=0.0)
+        assert pulled == pytest.approx(rivals[i], rel=1e-13, abs=0.0)
+        np.testing.assert_allclose(kept[0], [rivals[i], -rivals[i]], rtol=1e-6)
+        direction = np.array([[0.5, -0.25]])
+        bend(direction, kept, own[:1], ones[:1])
+        np.testing.assert_allclose(direction[0], 0.75 * rivals[i] * (1.0 - rivals[i]) * np.array([1, -1]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["class", "shared", "diagonal"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 def test_approximate_inverses_are_symmetric_and_positive(kind, layout):
@@ -127,7 +157,7 @@ def test_approximate_inverses_are_symmetric_and_positive(kind, layout):
     W, kept = random.normal(size=shape), np.empty((len(y), 3), dtype=np.float32)
     problem.response(W, kept)
     inverse = {
-        "class": lambda: ClassFactors(problem, lambda k: kept[:, k] * (1.0 - kept[:, k]), random),
+        "class": lambda: ClassFactors(problem, lambda k: np.abs(kept[:, k]) * (1.0 - np.abs(kept[:, k])), random),
         "shared": lambda: SharedFactor(problem, W, random),
         "diagonal": lambda: Diagonal(problem, random.random(shape)),
     }[kind]()

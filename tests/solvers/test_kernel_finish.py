@@ -93,3 +93,14 @@ def test_a_linear_kernel_has_the_objective_of_the_linear_machine() -> None:
     kernel = KernelSVC(kernel="linear", C=C, tol=1e-5).fit(X, LABELS).certificate_
     linear = LinearSVC(loss="hinge", intercept="regularized", C=C, tol=1e-5).fit(X, LABELS).certificate_
     assert kernel.dual <= linear.primal and linear.dual <= kernel.primal
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e10])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_separable_rows_are_certified_at_any_C(kernel: str, classes: int, C: float) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(150, 200)), random.integers(0, classes, 150)
+    for model in (SVC(kernel=kernel, C=C, tol=1e-6), KernelSVC(kernel=kernel, C=C, tol=1e-6)):
+        model.fit(X, y)
+        assert max(one.relative_gap for one in model.certificates_) <= 1e-6

@@ -26,7 +26,7 @@ from saddlesvm.data.readers import stores_of
 from saddlesvm.estimators import register
 from saddlesvm.estimators.automatic_C import AutomaticC, made_automatic
 from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, checked
 from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, SOLVER_NAMES

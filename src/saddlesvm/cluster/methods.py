@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from typing import Any, NamedTuple
 
 from saddlesvm.cluster.one_worker import OneWorker
@@ -41,18 +41,6 @@ class ClusterSolver(NamedTuple):
     passes: float = PASSES
 
 
-@dataclass(frozen=True)
-class _NoOptions:
-    """The options of a method that has none."""
-
-
-@dataclass(frozen=True)
-class _InParts:
-    """The options of "rounds"."""
-
-    passes: float = PASSES
-
-
 def cluster_solver(solver: Any) -> ClusterSolver:
     """The method for ``"auto"``, ``"newton"``, ``"gather"``, ``"rounds"`` or ``"rounds:passes=5"``.
 
@@ -65,7 +53,8 @@ def cluster_solver(solver: Any) -> ClusterSolver:
     if name not in CLUSTER_SOLVERS:
         allowed = ", ".join(map(repr, CLUSTER_SOLVERS))
         raise ValueError(f"on a cluster solver must be one of {allowed}; got {solver!r}")
-    options = parse_solver(solver, {one: _InParts if one == "rounds" else _NoOptions for one in CLUSTER_SOLVERS})
+    own: dict[str, Any] = {"rounds": [("passes", float, PASSES)]}  # no other method has an option
+    options = parse_solver(solver, {one: make_dataclass(one, own.get(one, ())) for one in CLUSTER_SOLVERS})
     passes = getattr(options, "passes", PASSES)
     if not (isinstance(passes, (int, float)) and passes > 0.0):
         raise ValueError(f"passes must be positive; got {passes!r}")

@@ -25,10 +25,8 @@ from saddlesvm.cluster.part import LARGEST, SIZES, Part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import ANY_TIME, Answer, Until, bytes_of, combined, measured, working_until
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.active_set import ActiveSet
 from saddlesvm.solvers.second_order.corners import share_of
@@ -153,9 +151,7 @@ class PassRounds(Rounds):
         most: int = 0,
     ) -> None:
         super().__init__(plan, engine, watch)
-        kind = "none" if not plan.scale else "free" if plan.free else "regularized"
-        regularizer = Regularizer(plan.penalty, make_intercept(kind, plan.scale))
-        self.setting = Setting(plan.loss, plan.C, regularizer, plan.tol, FACTORS)
+        self.setting = Setting(plan.loss, plan.C, plan.regularizer, plan.tol, FACTORS)
         self.runs = [self.begun(w.copy(), most) for w in (self.W if start is None else start)]
 
     def begun(self, w: np.ndarray, most: int) -> Any:

@@ -23,7 +23,7 @@ from saddlesvm.cluster.tasks import Answer, Until, whole
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.intercepts import Free, Regularized
+from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, Penalty
@@ -95,8 +95,9 @@ class Training:
 
     @property
     def regularizer(self) -> Regularizer:
-        """The penalty, a penalised intercept's weight included: without an intercept that weight is zero."""
-        return Regularizer(self.penalty, Free() if self.free else Regularized())
+        """The penalty, and what it sees of the intercept."""
+        kind = "none" if not self.scale else "free" if self.free else "regularized"
+        return Regularizer(self.penalty, make_intercept(kind, self.scale))
 
 
 @dataclass

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from saddlesvm.estimators.linear import LinearSVR
-    from saddlesvm.estimators.linear_svc import LinearSVC
+    from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 
 __all__ = ["LinearSVC", "LinearSVR"]
 
 # The package's own registered estimators, in the order in which the command line and the register list them.
 HOMES = {
-    "LinearSVC": "saddlesvm.estimators.linear_svc",
+    "LinearSVC": "saddlesvm.estimators.linear",
     "LinearSVR": "saddlesvm.estimators.linear",
     "KernelSVC": "saddlesvm.estimators.kernel",
     "OneClassSVM": "saddlesvm.estimators.svm",

@@ -12,9 +12,8 @@ from saddlesvm.data.door import Design, check_design, check_labels, check_target
 from saddlesvm.estimators.base import Classes, Training, class_factors
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
-from saddlesvm.estimators.linear import LinearSVR
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.multiclass.splits import sub_problems_of

@@ -17,8 +17,7 @@ from saddlesvm.answers.neighbourhood import neighbourhood_of
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.leave_one_out import OwnRows
-from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.runtime.allowed import SHARE, check

@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.door import check_labels, check_weights, checked_data
 from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.base import TakesSparse
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
 from saddlesvm.estimators.part_fits import CarriedOver, PartFits, rows_of_fold
 from saddlesvm.estimators.path import check_Cs, check_model

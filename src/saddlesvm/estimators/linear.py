@@ -1,30 +1,50 @@
-"""The fit of LinearSVC and LinearSVR, from rows and labels as a user gives them to a certified model; and LinearSVR."""
+"""LinearSVC and LinearSVR, and the fit that they share: from rows and labels as a user gives them to a certified model.
+
+LinearSVC is a drop-in replacement for scikit-learn's, with a proven bound on its distance from the optimum.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from saddlesvm.data.door import Design, check_target_columns, check_targets, check_weights, checked_data, has_columns
+from saddlesvm.data.door import (
+    Design,
+    check_labels,
+    check_target_columns,
+    check_targets,
+    check_weights,
+    checked_data,
+    encoded,
+    has_columns,
+)
 from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
+from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
 from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
 from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_estimator
 from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
+from saddlesvm.fit.outcome import FitResult
+from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import given_start
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target
-from saddlesvm.problem.losses import Loss, make_loss
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.losses import make_loss
+from saddlesvm.problem.margin_losses import ClassificationLoss
+from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.runtime.allowed import NUMBER, Allowed, among
+from saddlesvm.runtime.allowed import COUNT_FROM_ONE, NUMBER, Allowed, among
 from saddlesvm.runtime.lazy import internal
+from saddlesvm.runtime.option_names import Calibration, MultiClass, PenaltyName, ScoreShape
 
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
@@ -132,6 +152,313 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
             check_canonical(self)
         made: Loss = self._made_loss()
         return made
+
+
+@register_estimator(
+    task="classification",
+    options=("width", "multi_class", "top_k", "class_weight", "probability", *OF_LINEAR),
+)
+@dataclass(eq=False, repr=False)
+class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
+    r"""Linear support vector classification, trained to a certified relative duality gap.
+
+    Minimises
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (x_i^\top w + b)\bigr)
+
+    with row weights :math:`s_i` and the loss :math:`\phi`. The fit stops when the duality gap proves that the objective
+    is within the fraction `tol` of its optimum. float32 and float64 data, dense or CSR with 32 or 64 bit indices, are
+    used without a copy, and so are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64. Parameters of
+    scikit-learn's ``LinearSVC`` have the same meaning here.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1", "elasticnet"} or a penalty object, default="l2"
+        Half the squared norm of the weights; or :math:`\lVert w \rVert_1`; or, with `l1_ratio` as :math:`\rho`,
+        :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The last two make weights exactly zero.
+        The l1 norm has the solvers "auto" and "columns". It penalises a regularised intercept like the other weights,
+        as LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty object of your
+        own that contains half a square (``CONTRIBUTING.md`` in the sources has the contract).
+    loss : str or Loss, default="squared_hinge"
+        "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
+    l1_ratio : float, default=0.15
+        Share of the l1 norm in the elastic net, from 0 (half the square) to 1 (the l1 norm).
+    dual : "auto" or bool, default="auto"
+        Accepted for compatibility, without effect: the optimum is the same.
+    tol : float, default=1e-4
+        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set another limit.
+    gap : float, default=0.0
+        Absolute duality gap of each sub-problem that also ends the fit, in the units of the objective (in the form of
+        `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap ends the fit.
+    C : float or "auto", default=1.0
+        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the C with the smallest approximate
+        leave-one-out error along a certified path from 1e-3 to 1e3. An :class:`~saddlesvm.AutomaticC`, or text such as
+        ``"auto:rule=one_standard_error,high=1e4"``, sets the options of the choice. For rows that belong to groups,
+        give `groups` to :meth:`fit`.
+    lam : float, optional
+        lambda instead of C. Objectives are then reported in the lambda form.
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
+        How to train three classes or more: each against the rest; each pair (with the same C, or lambda, for all
+        pairs); or all classes in one problem. The loss of that problem is the hinge of the best rival
+        ("crammer_singer"), the logistic loss of the softmax ("multinomial", with probabilities), or the mean of the
+        `top_k` largest hinges of rivals ("top_k"). `loss` must then be that loss ("hinge", "logistic") or its default.
+    top_k : int, default=5
+        With ``multi_class="top_k"``: the number of largest rival hinges in the loss of a row.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With ``multi_class="ovo"``: one column of votes for each class, or one column of scores for each pair.
+    fit_intercept : bool, default=True
+    intercept : {"regularized", "free", "none"}, default="regularized"
+        "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like the other weights,
+        as in LIBLINEAR and scikit-learn. "free": exactly unpenalised, as in kernel machines. "none": no intercept, as
+        with ``fit_intercept=False``.
+    intercept_scaling : float, default=1.0
+    class_weight : dict or "balanced", optional
+        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR. With "ovr" and three
+        classes or more, the factor of a class applies to its own rows in its own sub-problem only. Otherwise a factor
+        of 2 equals all rows of the class twice.
+    solver : str or solver object, default="auto"
+        "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
+        For rows on a cluster: "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``); see Notes.
+    width : float, default=1.0
+        Width of the smooth hinge.
+    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
+        Fit curves from scores to probabilities, for every loss. True is "sigmoid" (Platt); "temperature" is the softmax
+        of the scores divided by a number. The curves are fitted to leave-one-out estimates of the scores, without
+        further fits. Where there are no estimates (they need "ovr" and "l2"), or they are not reliable, scores from
+        five folds are used. Rows have the weights of their classes. ``predict`` returns the class with the largest
+        probability. The logistic loss has its own probabilities without this option.
+    max_iter : int, optional
+        Largest number of epochs; no limit by default.
+    max_time : float, optional
+        Largest time in seconds, for all sub-problems together.
+    certify_every : float, optional
+        Epochs between certificates, and therefore between rows of the trace and calls of the callbacks. By default
+        certificates are computed at growing intervals, and when the solver expects to be finished.
+    keep : {"best", "last"}, default="best"
+        "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
+        "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
+    warm_start : bool, default=False
+        Begin at the dual point of the last fit, if its shape matches the problem.
+    random_state : int, RandomState or None, default=None
+        Makes a fit repeatable bit for bit.
+    n_jobs : int, optional
+        Number of threads; -1 for the number of cores. Threads are spread over the sub-problems. The remaining threads
+        work within each fit ("auto", "dcd" and "sdca"; very short fits use one). The result is the same for the same
+        seed and number of threads.
+    verbose : int, default=0
+        1 draws a progress bar on standard error.
+    callbacks : sequence of callables, optional
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
+    checkpoint : path-like, optional
+        File for the state of the fit, written periodically. If the file exists, the fit continues from it.
+    memory : int or str, optional
+        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, or
+        CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default
+        more than half of the available memory, are read and trained on block by block. Rows in memory are always used
+        in place. For rows on a cluster: bytes of other workers' rows that a worker may take, 256 MiB by default.
+    canonical : int, optional
+        Round each weight and intercept of the *exact* optimum to this many bits below the power of two above the
+        largest of them. The weights are then the same bytes for any solver, order of rows, number of threads or
+        machine. Needs "ovr" or "ovo", and rows in memory. If the rounding of a weight cannot be proven, the fit warns,
+        and the weights are as without this option.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d) for two classes, (n_classes, d) or (n_pairs, d), float64
+    intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
+    classes_ : ndarray of shape (n_classes,)
+    multilabel_ : bool
+        Whether the model was fitted to an indicator matrix of n_classes labels. `classes_` are then its columns.
+    dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
+        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` approaches
+        ``coef_`` as the gap closes: with "ovr" and "ovo", each row is at most :math:`\sqrt{2\,\text{gap}}` away, for
+        the gap of its sub-problem in the C form. Absent with "multinomial", where the weights determine it:
+        ``C s_i (e_{y_i} - predict_proba(x_i))``, and with the logistic loss where those of all classes would take more
+        than 256 MiB (22 million rows times classes).
+    certificate_ : Certificate
+        Primal, dual and gap, summed over the sub-problems.
+    certificates_ : list of Certificate
+        One for each sub-problem.
+    outcome_ : Outcome
+        Why the fit stopped; with several sub-problems, the worst of their outcomes.
+    trace_ : Trace
+        One row for each certificate of the fit.
+    n_iter_ : int
+        Number of epochs.
+    calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
+        With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
+        inverse temperature (with several labels, one for each).
+    digest_ : str
+        With `canonical`, where every rounding is proven: a SHA-256 of the rounded weights. With names of the features
+        it does not depend on the order of the columns.
+    ambiguous_ : int
+        With `canonical`: how many weights have a rounding that is not proven.
+    log_ : ndarray of str
+        What :meth:`update` and :meth:`forget` added and removed: JSON with counts and hashes, no data.
+    C_, choice_, path_ : float, Choice, CertifiedPath
+        With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
+    phases_ : dict of str to float
+        Seconds of solving in each phase, by the name of the phase.
+    seconds_solving_, seconds_certifying_ : float
+    seconds_compiling_ : float
+        The time spent compiling kernels, which are kept for the next fit. It is not part of the other two times, nor
+        of `max_time`.
+    rounds_ : list of dict
+        For a fit on a cluster, one entry a round: objectives and gap, seconds of work (of the slowest partition) and of
+        communication, how much slower than the mean that partition was, bytes up and down, sigma, and the number of
+        restarts from saved dual variables.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Notes
+    -----
+    Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR blocks) or DataFrame, or a
+    list of files or stores that the workers read. The fit needs a client (``distributed.Client``). ``n_iter_`` and
+    `max_iter` count rounds, callbacks get a dict for each round (see ``rounds_``), and there is no ``dual_coef_``.
+    Predictions for such rows are Dask arrays. `solver` is one of
+
+    - "newton": the second-order method. It takes few rounds, whatever C and the number of partitions are. For smooth
+      losses, a partition sends a matrix of the size of the squared number of features for each class. Where the
+      matrices take more than 64 MB, it sends products of the matrix and a vector, which takes more rounds. For the
+      hinge and its relatives, a worker collects the free rows, whose multipliers are strictly between their bounds or
+      about to be, and solves for them.
+    - "gather": one worker collects all rows and does an ordinary fit.
+    - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class. `passes`
+      is the number of passes over its rows in a round, 3 by default; choose more where communication is slow.
+    - "auto": Newton's method for smooth losses while the matrices of a partition are no more than 64 MB, and those of
+      eight rounds are fewer bytes than the rows. Else "gather" where the rows fit into `memory`. Else "newton" for
+      smooth losses (those with corners need at least about as many rows as features), and for the hinge and its
+      relatives where there is room for enough rows. Else "rounds".
+
+    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic net works with
+    "gather" and "rounds", a free intercept with "gather" and "newton".
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(C=1.0, random_state=0).fit(notes.X, notes.y)
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    """
+
+    _allowed: ClassVar[dict[str, Allowed]] = LinearEstimator._allowed | {
+        "top_k": COUNT_FROM_ONE,
+        "probability": PROBABILITY,
+    }
+    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
+    loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge"
+    _: KW_ONLY
+    C: float | Literal["auto"] | AutomaticC = 1.0
+    multi_class: MultiClass = "ovr"
+    top_k: int = 5
+    decision_function_shape: ScoreShape = "ovr"
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    width: float = 1.0
+    probability: bool | Calibration = False
+
+    def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
+        for name in ("indicator_", "_stream"):  # partial_fit begins anew
+            self.__dict__.pop(name, None)
+        if has_columns(y):
+            posed = self._labels_posed(y, sample_weight, n)
+            self._learn_labels(y)
+            return posed
+        return self._classes_posed(self._encode(y, n), sample_weight)
+
+    def _made_loss(self) -> Any:
+        return make_loss(self.loss, width=self.width, task="classification")
+
+    def _classes_posed(self, codes: np.ndarray, sample_weight: Any) -> Training:
+        """The sub-problems of rows with these class numbers."""
+        weights, factors = self._weights(sample_weight, codes, self.multi_class)
+        problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
+        return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
+
+    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
+        self.__dict__.pop("calibration_", None)
+        if self.probability:
+            self.calibration_ = calibrated(self, design, y, sample_weight)
+
+    def calibration_loss_bounds(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> tuple[float, float]:
+        """Proven bounds on the leave-one-out log loss of the probabilities of a model with `probability`.
+
+        The curves are fitted to estimates of leave-one-out scores. The bounds are for the exact leave-one-out scores:
+        the mean ``-log p(label)`` that the curves give to them lies between the bounds.
+
+        Parameters
+        ----------
+        X, y, sample_weight : optional
+            The data of the fit; by default the data of the last fit in this process.
+
+        Returns
+        -------
+        lower, upper : float
+            The upper one is infinite where nothing is proven, as for a hinge with a free intercept.
+
+        Raises
+        ------
+        ValueError
+            The model has no curves, no data, or no leave-one-out bounds (see :func:`leave_one_out`).
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(loss="logistic", probability=True, random_state=0)
+        >>> lower, upper = model.fit(notes.X, notes.y).calibration_loss_bounds()
+        >>> upper - lower < 1e-6
+        True
+        """
+        if not self._is_calibrated():
+            raise ValueError("a model with probability=False has no calibration curves: fit it with probability=True")
+        return loss_bounds(self, *self.data_or_own(X, y, sample_weight))
+
+    @internal
+    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The sub-problems that this fitted model solves on such labels, their loss, and the weights of the rows.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,), or indicator matrix of shape (n, k)
+            Labels: all classes of the model, and no others.
+        sample_weight : array-like of shape (n,) or None
+        n : int
+            Rows.
+
+        Raises
+        ------
+        ValueError
+            The labels are not those of the model.
+        """
+        if self.multilabel_:
+            posed = self._labels_posed(y, sample_weight, n)
+            if len(posed.problems) != self.classes_.size:
+                raise ValueError(f"y has {len(posed.problems)} columns; the model knows {self.classes_.size} labels")
+            return posed
+        found, codes = encoded(check_labels(y, n))
+        known = self.classes_.tolist()
+        for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
+            if unlike.size:
+                raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
+        return self._classes_posed(codes, sample_weight)
+
+    def _keep(self, results: list[FitResult]) -> None:
+        super()._keep(results)
+        if self.multi_class in splits.JOINT and len(self.coef_) == self.classes_.size == 2:
+            splits.use_two_class_form(self)
+
+    def _made_solver(self) -> Any:
+        return splits.solver_for(self.multi_class, self.solver)
+
+    def check_options(self) -> Loss:
+        """The loss; every option that does not depend on the data is checked."""
+        loss = super().check_options()
+        kind = self.intercept if self.fit_intercept else "none"
+        splits.check_split(self.multi_class, self.decision_function_shape, kind)
+        return loss
 
 
 class LinearRegressor(RegressorMixin, LinearModel):

@@ -32,8 +32,7 @@ from sklearn.pipeline import Pipeline
 from saddlesvm.estimators.calibration import NEAREST
 from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.estimators.table import TableEncoder, groups_of

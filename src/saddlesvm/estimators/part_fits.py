@@ -10,7 +10,8 @@ on those rows than it should.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,26 +133,27 @@ class PartFits:
         like = all(self._same_weights(part) and np.array_equal(part.model.classes_, model.classes_) for part in parts)
         if self.ready is None or len(left_out) < len(parts) or np.sum(left_out, axis=0).max() > 1 or not like:
             return none
-        steps = []
-        for k, sub in enumerate(self.posed.problems):
-            problem = model.part_problem(sub, self.posed, self.ready)
-            if not self._has_steps(problem, len(parts), model):
-                return none
-            steps.append(without_each(problem, _weights(model, k, problem), left_out))
-        return [list(one) for one in zip(*steps, strict=True)]
+        steps = self._steps(model, model, len(parts), partial(without_each, parts=left_out))
+        return none if steps is None else [list(one) for one in zip(*steps, strict=True)]
 
     def ahead(self, model: Any, C: float) -> list[LeftOut] | None:
         """The start of a fit with another C, from a `model` of the same rows, or None if nothing."""
-        if self.ready is None:
-            return None
-        steps, following = [], copy.copy(self.model)
+        following = copy.copy(self.model)
         following.C = C
+        return None if self.ready is None else self._steps(model, following, 1, near)
+
+    def _steps(
+        self, model: Any, posing: Any, parts: int, step: Callable[[Problem, np.ndarray], Any]
+    ) -> list[Any] | None:
+        """What `step` makes of each problem that `posing` poses and the weights that `model` has of it; None where a
+        fit would go another way."""
+        found = []
         for k, sub in enumerate(self.posed.problems):
-            problem = following.part_problem(sub, self.posed, self.ready)
-            if not self._has_steps(problem, 1, model):
+            problem = posing.part_problem(sub, self.posed, self.ready)
+            if not self._has_steps(problem, parts, model):
                 return None
-            steps.append(near(problem, _weights(model, k, problem)))
-        return steps
+            found.append(step(problem, _weights(model, k, problem)))
+        return found
 
     @staticmethod
     def _has_steps(problem: Problem, parts: int, model: Any) -> bool:

@@ -21,9 +21,8 @@ from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.estimators import kernel, register, svc, svm  # noqa: F401 (they register their estimators)
-from saddlesvm.estimators.linear import LinearSVR
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.linear_svc import LinearSVC
 from saddlesvm.estimators.model_files import CSR_PARTS, check_stored, load_libsvm
 from saddlesvm.estimators.table import IDF, TableEncoder, encoder_of, state_of, taken_state
 from saddlesvm.fit.outcome import Outcome, Trace

@@ -11,8 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy import sparse
 
-from saddlesvm.estimators.linear import LinearSVR
-from saddlesvm.estimators.linear_svc import LinearSVC
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.svc import SVC
 from saddlesvm.estimators.svm import SVR
 from saddlesvm.fit.loop import fit

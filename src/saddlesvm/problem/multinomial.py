@@ -30,7 +30,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point, certified
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
-from saddlesvm.problem.multinomial_kernels import SUMS, bend, probabilities_of, soften
+from saddlesvm.problem.multinomial_kernels import SUMS, bend, pulls_of, soften
 from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import square
@@ -101,7 +101,8 @@ class MultinomialProblem(JointProblem):
         """The sizes of the loss: a sum over the classes, then over the rows of a block, then over the blocks."""
         block = block_rows(self.X, self.n_classes)
         additions = block + rows / block + 8.0
-        return LossSizes(1.0, math.inf, additions, gamma(additions + self.n_classes + SOFTMAX_UNITS))
+        share = gamma(additions + self.n_classes + SOFTMAX_UNITS)
+        return LossSizes(1.0, math.inf, additions, share, growth=1.0)
 
     @cached_property
     def columns(self) -> rows.Rows:
@@ -151,7 +152,7 @@ class MultinomialProblem(JointProblem):
         ----------
         W : ndarray
         kept : ndarray of shape (n_all, K) or empty
-            Receives the probabilities; of rows in memory only.
+            Receives ``e_y - p`` with the rows' probabilities p; of rows in memory only.
         dtype : dtype, default=float64
             Certificates need float64.
         """
@@ -175,10 +176,10 @@ class MultinomialProblem(JointProblem):
         paid, entropy, pulled = totals.tolist()
         return Response(paid, entropy, pulled, pull)
 
-    def probabilities(
+    def pulls(
         self, W: np.ndarray, kept: np.ndarray, dtype: Any
-    ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
-        """All rows block by block, with their probabilities, which are computed unless they are kept, and weights.
+    ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray, np.ndarray]]:
+        """All rows block by block, with ``e_y - p``, which are computed unless they are kept, classes and weights.
 
         Parameters
         ----------
@@ -189,13 +190,13 @@ class MultinomialProblem(JointProblem):
             Of the weights that the blocks will be given.
         """
         W = W if kept.shape[0] else np.ascontiguousarray(W, dtype=dtype)
-        for block, _, weights in self.blocks(dtype):
+        for block, own, weights in self.blocks(dtype):
             if kept.shape[0]:
-                yield block, kept[block.rows], weights
+                yield block, kept[block.rows], own, weights
             else:
                 room = np.empty((block.size, self.n_classes), dtype=np.float32)
-                probabilities_of(block.scores(W), room)
-                yield block, room, weights
+                pulls_of(block.scores(W), own, room)
+                yield block, room, own, weights
 
     def bent(self, directions: np.ndarray, W: np.ndarray, kept: np.ndarray, dtype: Any) -> np.ndarray:
         """The second derivative of ``C sum_i s_i Phi`` at W times the directions, in the layout of the rows, float64.
@@ -205,7 +206,7 @@ class MultinomialProblem(JointProblem):
         directions, W : ndarray
             In the layout of the rows.
         kept : ndarray of shape (n_all, K) or empty
-            The probabilities at W, if they are kept.
+            ``e_y - p`` at W, if they are kept.
         dtype : dtype
             The precision of the products.
         """
@@ -213,9 +214,9 @@ class MultinomialProblem(JointProblem):
         found = np.zeros(directions.shape, dtype=dtype)
         by_columns = self.X.sparse and kept.shape[0] > 0
         all_turned = np.empty(kept.shape if by_columns else (0, 0), dtype=dtype)
-        for block, p, weights in self.probabilities(W, kept, dtype):
+        for block, pulls, own, weights in self.pulls(W, kept, dtype):
             turned = block.scores(sought)
-            bend(turned, p, weights)
+            bend(turned, pulls, own, weights)
             if by_columns:
                 all_turned[block.rows] = turned
             else:
@@ -260,7 +261,7 @@ class Probabilities:
         gained, drift = t * gained, t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
         self.problem, self.w, self.scored, self.pull = problem, w, w, t * pull
         sums = found.paid, -gained, math.inf, gained, math.inf
-        sizes = PointSizes(0.0, 0.0, 0.0, 0.5 * t * kept * facts.rows.weight)
+        sizes = PointSizes(0.0, 0.0, 0.0, 0.0)  # the entropies are sums of terms that are not negative
         errors = score_errors(facts.rows, w, facts.loss.share)
         self.found = RowSums(sums, facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
 

@@ -65,6 +65,35 @@ def lowest(objective: Callable[[float], float], within: tuple[float, float] = AN
     return factor, value
 
 
+def _without_loss(
+    least: float,
+    paid: Callable[[float], float],
+    charged: Callable[[float], float],
+    value: float,
+    within: tuple[float, float] = ANY,
+) -> tuple[float, float] | None:
+    """The factor that brings all margins of a model just beyond 1, and the objective there, which is R alone.
+
+    There, the rounding of the margins counts for nothing, whatever C is: at the corner of the hinge, C times it may be
+    most of the objective. None where a row is on the wrong side, or still pays, or R is above `value`.
+
+    Parameters
+    ----------
+    least : float
+        The smallest margin of the model's rows.
+    paid, charged : callable
+        The sum of the losses, and R, at a factor.
+    value : float
+        The objective of another model.
+    """
+    factor = (1.0 + BEYOND) / least if least > 0.0 else np.inf
+    if not within[0] <= factor <= within[1] or factor == np.inf:
+        return None
+    with np.errstate(all="ignore"):  # a margin next to zero asks for weights without bound
+        cost = charged(factor)
+        return (factor, cost) if cost <= COSTLIER * value and not paid(factor) else None
+
+
 def multiple(
     problem: Any,
     terms: Pointwise,
@@ -90,16 +119,24 @@ def multiple(
     """
     kind, nothing = problem.intercept, np.zeros(terms.y.size)
 
-    def objective(factor: float) -> float:
-        paid = loss_sums(terms, problem.members, factor * z, offset, nothing)[0] + kind.paid(offset)
-        return primal_of(problem.C, paid, charged(factor))
+    def paid(factor: float, offset: float) -> float:
+        return float(loss_sums(terms, problem.members, factor * z, offset, nothing)[0]) + kind.paid(offset)
 
-    before = np.inf
+    def objective(factor: float) -> float:
+        return primal_of(problem.C, paid(factor, offset), charged(factor))
+
+    before, first = np.inf, offset
     for _ in range(TURNS):
         factor, value = lowest(objective, within)
         if not kind.constrained or before - value <= TURN_GAIN * abs(value):
             break
         before, offset = value, kind.best(terms, problem.members, factor * z, offset)
+    if is_classification(problem.loss):
+        least = float((terms.y[problem.members] * (z + first)).min())
+        found = _without_loss(least, lambda factor: paid(factor, factor * first), charged, value, within)
+        if found is not None:
+            factor, value = found
+            return factor, factor * first, value
     return factor, offset, value
 
 
@@ -129,40 +166,11 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
         def charged(factor: float, w: np.ndarray = w) -> float:
             return regularizer.value(factor * w)
 
-        def paid(factor: float, z: np.ndarray = z, offset: float = offset) -> float:
-            sums = loss_sums(terms, problem.members, factor * z, factor * offset, np.zeros(terms.y.size))
-            return float(sums[0]) + kind.paid(factor * offset)
-
-        factor, free, value = multiple(problem, terms, z, charged, offset)
-        if is_classification(problem.loss):
-            least = float((terms.y[problem.members] * (z + offset)).min())
-            clear = _without_loss(least, paid)
-            if clear is not None and charged(clear) <= COSTLIER * value:
-                factor, free, value = clear, clear * offset, charged(clear)
+        factor, offset, value = multiple(problem, terms, z, charged, offset)
         moved = factor * w
         if kind.constrained:
-            moved[-1] = free / problem.scale
+            moved[-1] = offset / problem.scale
         yield value, Point(w=moved)
-
-
-def _without_loss(least: float, paid: Callable[[float], float]) -> float | None:
-    """The factor that brings all margins of a model just beyond 1; None where there is none, or a row still pays.
-
-    There, the rounding of the margins counts for nothing, whatever C is: at the corner of the hinge, C times it may be
-    most of the objective.
-
-    Parameters
-    ----------
-    least : float
-        The smallest margin of the model's rows.
-    paid : callable
-        The sum of the losses at a factor.
-    """
-    if least <= 0.0:
-        return None
-    factor = (1.0 + BEYOND) / least
-    with np.errstate(all="ignore"):  # a margin next to zero asks for weights without bound
-        return None if paid(factor) else factor
 
 
 @candidates.register(JointProblem)
@@ -193,9 +201,7 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
             return primal_of(problem.C, paid(factor), charged(factor))
 
         factor, value = lowest(objective)
-        clear = _without_loss(float(leads(scores, own).min()), paid)
-        if clear is not None and charged(clear) <= COSTLIER * value:
-            factor, value = clear, charged(clear)
+        factor, value = _without_loss(float(leads(scores, own).min()), paid, charged, value) or (factor, value)
         yield value, Point(w=factor * W)
 
 

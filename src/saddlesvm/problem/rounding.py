@@ -66,12 +66,15 @@ class LossSizes(NamedTuple):
         That a row's term goes through at most.
     share : float
         The relative error of a sum of its values, or of its conjugates.
+    growth : float
+        The largest slope of its logarithm: e^(growth t) is the most by which t can multiply it.
     """
 
     slope: float
     bend: float
     additions: float
     share: float
+    growth: float = math.inf
 
 
 @lru_cache(maxsize=64, typed=True)
@@ -234,7 +237,10 @@ def paid_rounding(
         slope nor a largest curvature: phi is convex, so that what it is at both ends bounds what it is between.
     """
     first = errors.of_rows * rows.reach + errors.of_labels * point.labels + errors.of_all * rows.weight
+    most = errors.of_rows * rows.longest + errors.of_labels * point.largest_label + errors.of_all
     slip = loss.slope * first if math.isfinite(loss.slope) else math.inf
+    if loss.growth * most < 1.0:
+        slip = min(slip, paid * math.expm1(loss.growth * most))
     if math.isfinite(loss.bend):
         second = (
             errors.of_rows * errors.of_rows * rows.squares + errors.of_labels * errors.of_labels * point.label_squares
@@ -242,7 +248,6 @@ def paid_rounding(
         second = 3.0 * (second + errors.of_all * errors.of_all * rows.weight)
         slip = min(slip, math.sqrt(2.0 * loss.bend * paid * second) + 0.5 * loss.bend * second)
     if around is not None and first > 0.0 and (slip == math.inf or paid == 0.0):
-        most = errors.of_rows * rows.longest + errors.of_labels * point.largest_label + errors.of_all
         reach = most if paid == 0.0 else max(1.0, most)
         slip = min(slip, most / reach * (around(reach) + around(-reach)))
     return slip + loss.share * (paid + slip)

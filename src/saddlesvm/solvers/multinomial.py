@@ -54,7 +54,7 @@ class MultinomialWork(Workspace):
     Attributes
     ----------
     kept : ndarray of shape (n_all, K), (0, 0) or None
-        The probabilities at the weights, float32; of shape (0, 0) where they would take too much memory.
+        ``e_y - p`` with the probabilities p at the weights, float32; of shape (0, 0) where it takes too much memory.
     inverse : Inverse or None
         The preconditioner of this Newton step.
     proof : Evaluation or None

@@ -123,7 +123,8 @@ class MultinomialOnFiles(Sweeps):
         each = problem.row_bytes + KEPT_BYTES + CLASS_BYTES * problem.n_classes
         room = FILLED * problem.rooms.kept_bytes / each * part.rows.size / problem.members.size
         weights = local.all_weights
-        unsure = (1.0 - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)
+        doubt = kept[np.arange(local.codes.size), local.codes]  # 1 - p_y
+        unsure = (2.0 * doubt - np.einsum("ik,ik->i", kept, kept, dtype=np.float64)).clip(0.0)  # 1 - sum_k p_k^2
         bend = weights * (SURE + unsure) * np.sqrt(local.norms)
         total = float(bend.sum())
         odds = np.minimum(1.0, bend * (room / total)) if total > 0.0 else np.zeros(bend.size)
@@ -220,14 +221,14 @@ def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The sample's Newton equations at weights, solved by conjugate gradients."""
     one, W = sample[0], sample[0].laid_out(w)
     kept = [np.empty((piece.y.size, piece.n_classes), dtype=np.float32) for piece in sample]
-    for piece, p in zip(sample, kept, strict=True):
-        piece.response(W, p)
+    for piece, pulls in zip(sample, kept, strict=True):
+        piece.response(W, pulls)
 
     def bent(v: np.ndarray) -> np.ndarray:
         sought = one.laid_out(v)
         found = one.charged(sought).ravel()
-        for piece, p in zip(sample, kept, strict=True):
-            found += piece.bent(sought, W, p, piece.X.dtype).ravel()
+        for piece, pulls in zip(sample, kept, strict=True):
+            found += piece.bent(sought, W, pulls, piece.X.dtype).ravel()
         return found
 
     return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), MODEL_FORCING, MOST_PRODUCTS)[0]

@@ -154,7 +154,7 @@ def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, r
     W : ndarray
         In the layout of the rows.
     kept : ndarray of shape (n_all, K) or empty
-        The probabilities at W, if they are kept.
+        ``e_y - p`` at W with the rows' probabilities p, if they are kept.
     random : Generator
     """
     d, K = float(problem.n_features + 1), problem.n_classes
@@ -163,15 +163,17 @@ def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, r
     if kept.shape[0] and K * d * d <= room and _factor_operations(problem, float(problem.y.size)) <= most:
 
         def parts_of(k: int) -> np.ndarray:
-            return np.asarray(problem.all_weights * kept[:, k] * (1.0 - kept[:, k]))
+            share = np.abs(kept[:, k])  # p or 1 - p
+            return np.asarray(problem.all_weights * share * (1.0 - share))
 
         return ClassFactors(problem, parts_of, random)
     rows = min(float(problem.y.size), max(FEWEST_ROWS, SHARED_ROWS * d))
     if d * d <= FACTOR_VALUES and d * d * (rows + 10.0 * d) <= most:
         return SharedFactor(problem, W, random)
     bends = np.zeros(W.shape, dtype=np.float64)
-    for block, p, weights in problem.probabilities(W, kept, np.dtype(np.float64)):
-        block.add(weights[:, None] * p * (1.0 - p.astype(np.float64)), bends, squared=True)
+    for block, pulls, _, weights in problem.pulls(W, kept, np.dtype(np.float64)):
+        share = np.abs(pulls)
+        block.add(weights[:, None] * share * (1.0 - share.astype(np.float64)), bends, squared=True)
     return Diagonal(problem, bends)
 
 
