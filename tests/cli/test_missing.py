@@ -218,3 +218,18 @@ def test_an_audit_fills_gaps_but_leaves_out_no_row(
     with pytest.raises(SystemExit):
         main(["audit", gaps[0], "--missing", "drop"])
     assert "invalid choice: 'drop'" in capsys.readouterr().err
+
+
+def test_proofs_and_forgetting_ask_for_data_without_gaps(
+    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, X, y = gaps
+    kept = str(tmp_path / "kept.model")
+    told(["train", path, "--missing", "mean", "--model", kept], capsys)
+    for command in (["prove", kept, path], ["forget", kept, path, "--rows", "1"]):
+        assert main([*command, "-o", str(tmp_path / "out")]) == 2
+        assert "has missing values, which --missing mean treated as the model was trained" in capsys.readouterr().err
+    full = tmp_path / "full.csv"
+    filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    np.savetxt(full, np.column_stack([filled, y]), delimiter=",", header="a,b,c,d,kind", comments="", fmt="%.17g")
+    assert main(["prove", kept, str(full), "-o", str(tmp_path / "out")]) == 0

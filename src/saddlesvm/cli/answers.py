@@ -21,6 +21,7 @@ from saddlesvm.cli.train import read_parts
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.blocks import dropped_positions, label_position
 from saddlesvm.data.errors import atomic_write
+from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.accountable import Accountable
@@ -185,7 +186,16 @@ def training_table(options: argparse.Namespace, model: Any) -> Table:
     """The data that a model was trained on."""
     entry = register.entry_of(model)
     task = "regression" if entry is not None and entry.task == "regression" else None
-    table = reading.read_table(options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"))
+    filling = Filling.of_notes(model.notes_)
+    table = reading.read_table(
+        options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"), filling.keeps
+    )
+    filling.applied(table)
+    if filling.count:
+        raise DataError(
+            f"{options.data}: has missing values, which --missing {filling.how} treated as the model was trained: "
+            "fill in the data first, and train on that"
+        )
     reading.check_features(model, options.model, table)
     return table
 
