@@ -172,5 +172,5 @@ def test_a_start_at_the_optimum_is_certified_at_once() -> None:
 def test_separable_rows_are_certified_at_a_large_C(loss: Loss, C: float) -> None:
     random = np.random.default_rng(0)
     X, y = random.normal(size=(100, 150)), np.where(random.normal(size=100) > 0.0, 1.0, -1.0)
-    problem = make_problem(as_rows(X, 1.0), y, loss, C=C, penalty=L1(1.0))
+    problem = make_problem(as_rows(X), y, loss, C=C, penalty=L1(1.0))
     assert fit(problem, Columns(), Limits(tol=1e-6, max_epochs=300)).outcome is Outcome.CERTIFIED
