@@ -13,7 +13,8 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC
-from saddlesvm.cli.reading import OF_FILES, check_stores_asked
+from saddlesvm.cli.options import OPTIONS, READING
+from saddlesvm.cli.reading import check_stores_asked
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_stated, parsed_json
 from saddlesvm.data.libsvm_model import read_libsvm_model
@@ -34,7 +35,8 @@ def bad_matrix() -> Any:
 
 
 def stores_asked(**given: Any) -> None:
-    check_stores_asked(argparse.Namespace(**OF_FILES | given), ["a.store", "b.store"])
+    usual = {name: OPTIONS[name].get("default") for name in (*READING.split(), "missing")}
+    check_stores_asked(argparse.Namespace(**usual | given), ["a.store", "b.store"])
 
 
 REFUSALS: dict[str, Callable[[], Any]] = {

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC as OfLiblinear
 
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Limits
+from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Absolute, Hinge, Huber, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet, Penalty
@@ -165,3 +165,12 @@ def test_a_start_at_the_optimum_is_certified_at_once() -> None:
     again = fit(problem, Columns(), Limits(tol=1e-8), start=Point(w, first.alpha))
     assert again.epochs <= 1.0
     assert again.certificate.relative_gap <= 1e-8
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic()], ids=named)
+def test_separable_rows_are_certified_at_a_large_C(loss: Loss, C: float) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(100, 150)), np.where(random.normal(size=100) > 0.0, 1.0, -1.0)
+    problem = make_problem(as_rows(X), y, loss, C=C, penalty=L1(1.0))
+    assert fit(problem, Columns(), Limits(tol=1e-6, max_epochs=300)).outcome is Outcome.CERTIFIED

@@ -171,7 +171,9 @@ class Columns(SolverBase):
         self._evaluate(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
         state.rough = problem.sparse and d > ALL
-        if l1 > 0.0 and d > ALL:  # fewer features are all at work, whatever C is: nothing is gained on the way
+        # With few features all are at work, whatever C is, and nothing is gained on the way. But rows that are most
+        # likely separable stop to bend at once where C is large and the loss has a corner.
+        if l1 > 0.0 and (d > ALL or (n <= d and traits_of(problem.loss).shape is Shape.CORNERED)):
             state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
         return state
 
