@@ -27,7 +27,7 @@ from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import dots
 from saddlesvm.rows.prefetch import prefetch_next
-from saddlesvm.runtime.compiled import allocating_kernel, inlined, kernel, record_of
+from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import SAME_SLOPES, Place, State, nothing
@@ -56,7 +56,7 @@ class Rows(NamedTuple):
     random : ndarray of shape (1,), uint64
     counts : ndarray of shape (n_all,)
         How many classes each row still works on.
-    n_classes : int
+    room : Room
     shrink : bool
         Whether classes and rows are set aside.
     """
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
     order: np.ndarray
     random: np.ndarray
     counts: np.ndarray
-    n_classes: int
+    room: Room
     shrink: bool
 
 
@@ -151,12 +151,11 @@ def store_list(pool: Pool, row: Row, count: int) -> None:
 
 
 @inlined
-def visit(
-    terms: Terms, rows: Rows, pool: Pool | None, row: Row, count: int, W: np.ndarray, room: Room, meters: np.ndarray
-) -> int:
+def visit(terms: Terms, rows: Rows, pool: Pool | None, row: Row, count: int, W: np.ndarray, meters: np.ndarray) -> int:
     """Give the first `count` classes of a row their best variables; return how many the row works on from now on."""
     _, own, _, a, classes = row
-    G, m = room.G, meters[0]
+    room, m = rows.room, meters[0]
+    G = room.G
     dots(terms.X, row.i, W, classes, count, room.z)
     low, high, coupled, residual, paid = row_slopes(terms, row, count, room)
     m.residual += residual
@@ -179,7 +178,7 @@ def visit(
     return count
 
 
-@allocating_kernel
+@kernel
 def ascend(
     terms: Terms, rows: Rows, table: Table | None, pool: Pool | None, W: np.ndarray, place: Place, most: int,
     meters: np.ndarray,
@@ -190,10 +189,8 @@ def ascend(
     position in the pass, the active rows, the scores computed, the passes that ended (0 or 1), and whether the pool is
     full.
     """
-    (codes, order, random, counts, K, _), (position, active) = rows, place
+    (codes, order, random, counts, room, _), (position, active) = rows, place
     m, done, left, full = meters[0], 0, 0, False
-    room = Room(np.empty(K, dtype=W.dtype), np.empty(K), np.empty(K), np.empty(K))
-    a, classes = np.zeros(K), np.empty(K, dtype=np.int64)
     if position == 0:
         shuffle(random, order, active)
         m.residual = m.paid = m.coupled = m.spread = 0.0
@@ -203,13 +200,13 @@ def ascend(
         own, s, count = codes[i], weight_of(terms.weights, i), counts[i]
         if table is not None:
             row = Row(i, own, s, table.alpha[i], table.classes[i])
-            left = visit(terms, rows, pool, row, count, W, room, meters)
+            left = visit(terms, rows, pool, row, count, W, meters)
         if pool is not None:
-            full = pool.every[i] and pool.used[0] + 2 * K > pool.values.size
+            full = pool.every[i] and pool.used[0] + 2 * room.a.size > pool.values.size
             if full:
                 break
-            count = load_list(pool, i, count, a, classes)
-            left = visit(terms, rows, pool, Row(i, own, s, a, classes), count, W, room, meters)
+            count = load_list(pool, i, count, room.a, room.classes)
+            left = visit(terms, rows, pool, Row(i, own, s, room.a, room.classes), count, W, meters)
         done += count
         if left > 1:
             position += 1
@@ -286,7 +283,7 @@ class AscentState(State):
     def visit(self, problem: JointProblem, most: int, shrinking: bool = True) -> tuple[int, int]:
         """Visit rows until the pass ends or `most` scores are computed: the scores, and the passes that ended."""
         K, before = problem.n_classes, self.scored
-        rows = Rows(problem.codes, self.order, self.random, self.counts, K, shrinking)
+        rows = Rows(problem.codes, self.order, self.random, self.counts, Room.of(K, self.w.dtype), shrinking)
         passes, full = 0, True
         while full:
             place, left = Place(self.position, self.active), most - (self.scored - before)

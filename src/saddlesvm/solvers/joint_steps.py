@@ -159,6 +159,14 @@ class Room(NamedTuple):
     G: np.ndarray  # slopes
     B: np.ndarray
     rivals: np.ndarray
+    a: np.ndarray  # the variables of a list; zeros between two visits
+    classes: np.ndarray  # its classes
+
+    @classmethod
+    def of(cls, n_classes: int, dtype: Any) -> Room:
+        """Room for so many classes; scores have the precision of the weights."""
+        G, B, rivals = np.empty((3, n_classes))
+        return cls(np.empty(n_classes, dtype), G, B, rivals, np.zeros(n_classes), np.empty(n_classes, dtype=np.int64))
 
 
 class Row(NamedTuple):
