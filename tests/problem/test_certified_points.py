@@ -468,7 +468,7 @@ def test_rows_that_were_subtracted_from_a_pull_count_once_more(intercept: Any) -
     )
     signs = problem.intercept.constrained
     sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha, signs=signs)
-    assert sums.facts == problem.facts and sums.sizes == sizes
+    assert sums.facts == problem.facts and sums.sizes == sizes and responses.NOTHING == (0.0, 0.0)
     assert fewer.facts.rows == problem.row_sizes._replace(rows=problem.row_sizes.rows + 3.0)
     assert fewer.sizes == sizes._replace(pulled=sizes.pulled + 2.0 * 0.25)
     assert (fewer.sums, fewer.errors, fewer.move) == (sums.sums, sums.errors, sums.move)
