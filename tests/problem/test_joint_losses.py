@@ -155,3 +155,19 @@ def test_multinomial_regression_refuses_other_losses():
         make_multinomial_problem(as_rows(X), y, 3, SquaredHinge(), C=1.0)
     with pytest.raises(ValueError, match="hinge loss"):
         make_joint_problem(as_rows(X), y, 3, SquaredHinge(), TopKHinge(2), C=1.0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 9])
+def test_how_far_scores_are_from_another_subgradient(k):
+    """The least change of a hinge that exchanges a rival that counts, against hinges that are sorted."""
+    random = np.random.default_rng(k)
+    z, own = 1.5 * random.normal(size=(40, 5)), random.integers(5, size=40)
+    rivals = z + 1.0 - np.eye(5)[own]
+    descending = -np.sort(-rivals, axis=1)
+    assert MaxHinge().apart(z, own) == pytest.approx(descending[:, 0] - descending[:, 1])
+    found, count = TopKHinge(k).apart(z, own), min(k, 4)
+    for row, klass, distance in zip(z, own, found, strict=True):
+        hinges = sorted((1.0 + np.delete(row, klass) - row[klass]).tolist(), reverse=True)
+        gap = hinges[count - 1] - hinges[count] if count < 4 and hinges[count - 1] > 0.0 else np.inf
+        assert distance == pytest.approx(min(*map(abs, hinges[:count]), gap, np.inf))
+    assert TopKHinge() == TopKHinge(5)
