@@ -84,9 +84,9 @@ def test_a_callback_stops_the_rounds() -> None:
     assert (solution.outcome, solution.rounds) == (Outcome.INTERRUPTED, 2)
 
 
-def test_a_cancelled_wait_of_dask_is_a_loss() -> None:
+def cancelled_wait() -> BaseException:
+    """What Dask raises where what it waits for is cancelled."""
     utils = pytest.importorskip("distributed.utils")
-    from saddlesvm.cluster.dask_engine import is_loss
 
     async def cancelled() -> None:
         raise asyncio.CancelledError
@@ -98,6 +98,46 @@ def test_a_cancelled_wait_of_dask_is_a_loss() -> None:
             utils.sync(runner.loop, cancelled)
     finally:
         runner.stop()
-    assert is_loss(caught.value)
+    return caught.value
+
+
+def test_a_cancelled_wait_of_dask_is_a_loss() -> None:
+    error = cancelled_wait()
+    from saddlesvm.cluster.dask_engine import is_loss
+
+    assert is_loss(error)
     assert not is_loss(UnboundLocalError("of a task"))
     assert is_loss(OSError())
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_wait_that_dask_cuts_short_goes_on_while_the_task_does(gone: bool) -> None:
+    error = cancelled_wait()
+    from saddlesvm.cluster.dask_engine import DaskEngine
+
+    class Client:
+        status = "running"
+
+        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+            return {"workers": {"one": {"metrics": {"task_counts": {"executing": 1}}, "last_seen": 0.0}}}
+
+    class Future:
+        waits = 0
+
+        def result(self, timeout: float) -> int:
+            self.waits += 1
+            if self.waits == 1:
+                raise error
+            if self.waits == 2:
+                raise TimeoutError
+            return 7
+
+        def cancelled(self) -> bool:
+            return gone
+
+    engine, future = DaskEngine(Client(), [], 1), Future()  # type: ignore[arg-type]
+    if gone:
+        with pytest.raises(UnboundLocalError):
+            engine.result(future)
+    else:
+        assert engine.result(future) == 7 and future.waits == 3

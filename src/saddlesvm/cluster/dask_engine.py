@@ -386,8 +386,12 @@ class DaskEngine(Engine):
                 return future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
             except TimeoutError as slow:
                 self.check_standstill(still, slow, listens)
+            except UnboundLocalError as cut:  # on a busy machine, Dask cancels a wait at its end, and not the task
+                if not is_loss(cut) or future.cancelled():
+                    raise
+                self.check_standstill(still, cut, listens)
 
-    def check_standstill(self, still: Standstill, slow: TimeoutError, listens: bool = False) -> None:
+    def check_standstill(self, still: Standstill, slow: Exception, listens: bool = False) -> None:
         """Raise one of the errors of :meth:`result` where a further wait is of no use."""
         self.give_up_in_time(listens, slow)
         check_scheduler(self.client, slow)
@@ -398,7 +402,7 @@ class DaskEngine(Engine):
         self.standstills += 1
         raise StandstillError(f"no worker has done anything for {PATIENCE:.0f} s") from slow
 
-    def give_up_in_time(self, listens: bool, slow: TimeoutError) -> None:
+    def give_up_in_time(self, listens: bool, slow: Exception) -> None:
         """Halt the fit where Ctrl-C asks for it, or its time is over; raise where no result of it is worth a wait."""
         now, stopped = time.perf_counter(), self.stop.is_set()
         if not stopped and (now < self.end or not (listens or self.has_model)):
