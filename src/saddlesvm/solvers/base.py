@@ -332,15 +332,13 @@ class DualAscent(SolverBase):
     ) -> AnyDualState:
         """A state of this kind at zero or at the given dual point, all rows active; `own` are fields besides."""
         alpha = start_alpha(problem, start)
+        w = start_weights(problem, alpha, start)
+        offset = problem.intercept.multiplier(None if start is None else start.w)
         shared: dict[str, Any] = {
             "order": problem.members.copy(),
             "random": seeded(seed),
             "active": problem.members.size,
         }
-        w, offset = (
-            start_weights(problem, alpha, start),
-            problem.intercept.multiplier(None if start is None else start.w),
-        )
         return kind(w=w, alpha=alpha, offset=offset, **shared | own)
 
     @staticmethod
@@ -358,9 +356,7 @@ class DualAscent(SolverBase):
 
         Close to the optimum float32 weights are too coarse: they become float64 there (the data stay as they are).
         """
-        if (
-            not problem.intercept.constrained
-        ):  # else these weights belong to balanced dual variables, not to the state's
+        if not problem.intercept.constrained:  # else they belong to balanced dual variables, not to the state's
             state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
         alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
         state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
