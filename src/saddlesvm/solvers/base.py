@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Evaluation, Point, relative
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, relative
 from saddlesvm.problem.loss import conjugate, value
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
@@ -31,6 +31,7 @@ def nothing() -> np.ndarray:
 
 PERMUTATION, REPLACEMENT, CYCLIC, SUBSET = range(4)  # ways to draw rows
 FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
+COARSE_LOSS = 1e-6  # what the rounding of float32 weights can add to the loss of a row
 SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count as one
 AT_BOUND = 4e-16  # what rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight
 
@@ -361,9 +362,16 @@ class DualAscent(SolverBase):
         alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
         state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
         state.meters["scale"] = evaluation.certificate.primal / (problem.unit * problem.C)
-        if evaluation.certificate.relative_gap < FINE_GAP and state.w.dtype != np.float64:
+        if state.w.dtype != np.float64 and is_fine(problem, evaluation.certificate):
             state.w = state.w.astype(np.float64)
         return state
+
+
+def is_fine(problem: Any, certificate: Certificate) -> bool:
+    """Whether a gap is so small that float32 weights would hide it: as a share of the objective, or, where C times the
+    losses is most of that, beside C times the rounding of the losses."""
+    noise = COARSE_LOSS * problem.C * problem.row_sizes.weight * problem.unit
+    return certificate.gap <= max(FINE_GAP * abs(certificate.primal), noise)
 
 
 @inlined

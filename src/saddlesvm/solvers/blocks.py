@@ -42,7 +42,7 @@ from saddlesvm.rows.files import RowBlock, stacked_rows
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
-from saddlesvm.solvers.base import FINE_GAP, Budget, nothing
+from saddlesvm.solvers.base import Budget, is_fine, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
 from saddlesvm.solvers.sweeps import KEPT_BYTES, KeptRows, OverFiles, SweepState, certificate_of_sweep, reader_of
@@ -103,6 +103,8 @@ class BlocksState(SweepState):
         The rows kept in this sweep.
     norms : ndarray of shape (n_all,)
         The squared norms of the rows read so far, which a new process does not know yet.
+    fine : bool
+        Whether float32 weights would hide the gap.
     fall : float
         Ratio of a block's residual in its second pass to that in its first, when last measured.
     """
@@ -121,6 +123,7 @@ class BlocksState(SweepState):
     norms: np.ndarray = field(default_factory=nothing)
     values: KeptRows = field(default_factory=KeptRows, repr=False)
     position: int = 0
+    fine: bool = False
     fall: float = 1.0
     target: float = 0.0
 
@@ -313,7 +316,7 @@ class Blocks(OverFiles):
         former = alpha.copy()
         inner = solver.init(local, draw(state.random, SEEDS))
         inner.alpha = alpha
-        precise = local.X.dtype == np.float64 or state.estimate < FINE_GAP
+        precise = local.X.dtype == np.float64 or state.fine
         inner.w = state.w if precise else state.w.astype(np.float32)
         gains: list[float] = []
         visits = 0
@@ -389,7 +392,7 @@ class Blocks(OverFiles):
         if state.offset.size:
             gap += abs(state.offset[0] * (state.w[-1] - state.offset[0]))
             state.offset[0], state.w[-1] = state.w[-1], 2.0 * state.w[-1] - state.offset[0]
-        state.estimate = relative(gap, primal, primal - gap)
+        state.estimate, state.fine = relative(gap, primal, primal - gap), is_fine(problem, proof)
         state.order, state.following = state.following, nothing()
         state.judged = problem.regularizer.weights(state.w).copy()
         state.position, state.sweeps = 0, state.sweeps + 1

@@ -30,7 +30,7 @@ from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, followed_gaps, in_words, left_at
-from saddlesvm.solvers.base import FINE_GAP, SAME_SLOPES, Budget, SolverBase, nothing
+from saddlesvm.solvers.base import SAME_SLOPES, Budget, SolverBase, is_fine, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import AscentState, ListedState, TableState
 from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
@@ -95,7 +95,7 @@ class JointAscent(SolverBase):
         state.meters["scale"] = certificate.primal / (problem.unit * problem.C)
         if state.known > 2.0 * state.estimate:
             state.call_back()
-        if state.known < FINE_GAP and state.w.dtype != np.float64:
+        if state.w.dtype != np.float64 and is_fine(problem, certificate):
             state.w = state.w.astype(np.float64)
         W = problem.by_class(state.w)
         W[:, :-1] = evaluation.coef

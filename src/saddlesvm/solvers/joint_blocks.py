@@ -34,7 +34,7 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.randomness import SEEDS, draw
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import FINE_GAP, nothing
+from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.blocks import KEPT_FALL, Another, Blocks, BlocksState
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import TableState
@@ -138,7 +138,7 @@ class JointBlocks(Blocks):
         return float(local.joint.conjugates(alpha[members], local.codes[members], local.row_weights[members]).sum())
 
     def _descend(self, local: JointProblem, state: BlocksState, alpha: np.ndarray, another: Another) -> None:
-        precise = local.X.dtype == np.float64 or state.estimate < FINE_GAP
+        precise = local.X.dtype == np.float64 or state.fine
         W = local.laid_out(state.w)
         moving, former = (W, alpha) if precise else (W.astype(np.float32), alpha.copy())
         inner = TableState.begun(local, alpha, moving, draw(state.random, SEEDS))
