@@ -235,3 +235,12 @@ def test_a_diagnosis_of_mapped_rows_holds_a_part_of_them(
     tracemalloc.stop()
     assert found == expected
     assert peak < X.nbytes / 4
+
+
+@pytest.mark.parametrize("C", [1e4, 1e8])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_separable_rows_in_files_are_certified_at_any_C(loss: str, C: float, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(800, 1200)).astype(np.float32), random.integers(0, 2, 800)
+    model = LinearSVC(memory="16M", loss=loss, C=C, tol=1e-5, random_state=0).fit(mapped(X, tmp_path), y)
+    assert model.outcome_ is Outcome.CERTIFIED

@@ -78,13 +78,14 @@ def test_rows_without_loss_pay_exactly_nothing(machine):
 
 
 @pytest.mark.parametrize("C", [1e3, 1e6, 1e10])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "float32", "csr"])
 @pytest.mark.parametrize("machine", ["crammer_singer", "top_k"])
-def test_separable_rows_are_certified_at_any_C(machine, sparse, C):
+def test_separable_rows_are_certified_at_any_C(machine, layout, C):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(200, 300)), random.integers(0, 4, 200)
-    if sparse:
+    if layout == "csr":
         X = csr(np.where(random.random(X.shape) < 0.1, X, 0.0))
+    X = X.astype(np.float32) if layout == "float32" else X
     model = LinearSVC(multi_class=machine, top_k=2, loss="hinge", C=C, tol=1e-6, random_state=0).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED
     assert model.certificate_.relative_gap <= 1e-6

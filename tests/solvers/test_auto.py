@@ -239,8 +239,9 @@ def test_tall_problems_of_many_classes_part_where_newtons_method_alone_is_quicke
 @pytest.mark.parametrize("C", [1e4, 1e6, 1e10])
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge"])
-def test_separable_rows_are_certified_at_any_C(loss, intercept, C):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_separable_rows_are_certified_at_any_C(dtype, loss, intercept, C):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 450)), rng.integers(0, 2, 300)
+    X, y = rng.normal(size=(300, 450)).astype(dtype), rng.integers(0, 2, 300)
     model = LinearSVC(loss=loss, C=C, intercept=intercept, solver="auto", tol=1e-6, random_state=0).fit(X, y)
     assert model.certificate_.relative_gap <= 1e-6
