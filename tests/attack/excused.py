@@ -32,6 +32,13 @@ WIDENED = "AT_ONCE = {}  # bfloat16 numbers that are widened at once, by way of 
 BUFFERS = "return self.thread.submit(self._read, chunks, list(judged), self.buffers[{}])"
 DENSE_ROOM = "shapes = [(most_rows, *columns[{}].array.shape[1:])]"
 
+BOX = "(least, most), (low, high) = loss.bounds({}, 1.0), loss.bounds(1.0, 1.0)"
+SOFTMAX = "SOFTMAX_UNITS = {}  # roundings of a probability beside those of the sum over the classes"
+OF_CLASSES = "return LossSizes(1.0, math.inf, rows + {}, gamma(rows + 8.0))"
+EMPTY = "NOT_KEPT, NO_DUALS = np.empty((0, 0), dtype=np.float32), np.empty({})"
+TURNED = "all_turned = np.empty(kept.shape if by_columns else {}, dtype=dtype)"
+SIZED = "SIZED_VALUES = {}  # variables of a slice of rows"
+SCORES = "def _scores_of(problem: JointProblem, w: np.ndarray, given_offset: bool = {}) -> Scores:"
 LARGEST = "return -np.partition(-hinges, count - {}, axis=1)[:, :count]"
 PLAIN_FIELDS = "positive: float = {}"
 UNITS = "drift, shift = gamma(rows.rows + {}) * C * sizes.pulled, C * move.pulled"
@@ -203,6 +210,25 @@ EXCUSED: dict[tuple[str, str, str], str] = {
         ],
         "the largest hinges are on one side of the next one, too": [
             ("joint_losses", LARGEST.format("1"), LARGEST.format("0"))
+        ],
+        "labels are -1 and 1, and the bounds of other losses do not depend on the target": [
+            ("terms", BOX.format("-1.0"), BOX.format("- 2.0")),
+            ("terms", "ahead = y > 0.0", "ahead = y >= 0.0"),
+            ("terms", "ahead = y > 0.0", "ahead = y > -1.0"),
+        ],
+        "more roundings than are done, in a softmax and in a pull of classes": [
+            ("multinomial", SOFTMAX.format("800.0"), SOFTMAX.format("799.0")),
+            ("crammer_singer", OF_CLASSES.format("8.0"), OF_CLASSES.format("9.0")),
+        ],
+        "an array without a value is one, whatever its shape": [
+            *(("multinomial", EMPTY.format("(0, 0)"), EMPTY.format(other)) for other in ("(0, 1)", "( 1, 0)")),
+            ("multinomial", TURNED.format("(0, 0)"), TURNED.format("( 1, 0)")),
+        ],
+        "how many variables are sized at once is a choice of memory": [
+            ("crammer_singer", SIZED.format("2**18"), SIZED.format(other)) for other in ("2** 19", "3**18")
+        ],
+        "the intercepts of classes are judged as they are given": [
+            ("crammer_singer", SCORES.format("False"), SCORES.format("True"))
         ],
         "there is one column here": [
             ("rows/files", DENSE_ROOM.format("0"), DENSE_ROOM.format(" -1")),

@@ -502,7 +502,10 @@ def main() -> int:
     )
     parser.add_argument("--record", action="store_true", help="keep what the campaign came to, for docs/what-held.md")
     parser.add_argument("--only-record", action="store_true", help="record what --kept has so far, and end")
+    parser.add_argument("--tests", action="append", help="these in the place of those of the files; may be repeated")
     given = parser.parse_args()
+    if given.tests:
+        FILES.update(dict.fromkeys(given.files, tuple(given.tests)))
     os.environ.update(NUMBA_DISABLE_JIT="1", OMP_NUM_THREADS="1")  # before Numba is loaded, which reads them once
     os.chdir(ROOT)
     for name in ("numba", "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.base", "_pytest.python"):

@@ -171,3 +171,23 @@ def test_how_far_scores_are_from_another_subgradient(k):
         gap = hinges[count - 1] - hinges[count] if count < 4 and hinges[count - 1] > 0.0 else np.inf
         assert distance == pytest.approx(min(*map(abs, hinges[:count]), gap, np.inf))
     assert TopKHinge() == TopKHinge(5)
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 30.0])
+def test_weights_prove_a_bound_by_the_best_multiple_of_their_dual_point(size):
+    """Zero variables prove zero, so that the best multiple proves more."""
+    random = np.random.default_rng(8)
+    X, y = blobs(k=3)
+    W = size * random.normal(size=(3, X.shape[1] + 1))
+    softmax_problem = make_multinomial_problem(as_rows(X, 1.0), y, 3, Logistic(), C=0.4, intercept="regularized")
+    assert evaluate(softmax_problem, Point(W)).certificate.dual > 0.0
+    for loss in (MaxHinge(), TopKHinge(2)):
+        problem = make_joint_problem(as_rows(X, 1.0), y, 3, Hinge(), loss, C=0.4, intercept="regularized")
+        found = evaluate(problem, Point(W))
+        assert found.certificate.dual > 0.0
+        for share in (0.5, 0.9, 0.99):
+            assert evaluate(problem, Point(alpha=share * found.alpha)).certificate.dual <= found.certificate.dual
+        free = problem.feasible(random.normal(size=(len(y), 3)))
+        rivals = np.where(np.eye(3, dtype=bool)[y], 0.0, free)
+        assert rivals.max() == 0.0 and free.sum(axis=1) == pytest.approx(0.0, abs=1e-12)
+        assert np.isfinite(evaluate(problem, Point(alpha=free)).certificate.dual)

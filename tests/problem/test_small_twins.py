@@ -12,6 +12,9 @@ from saddlesvm.fit.warm_start import cut
 from saddlesvm.problem import sums, terms as in_numpy
 from saddlesvm.problem.intercepts import balance, best_offset
 from saddlesvm.problem.loss import Loss, methods_of
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.problem.terms import box_of
 from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.runtime.small import NotOnArrays, on_arrays
@@ -65,6 +68,24 @@ def test_sums_over_rows(loss: Loss, weights: bool) -> None:
     np.testing.assert_allclose(
         *both(kernels.bending_rows, terms, members, alpha, np.zeros(alpha.size), changed=3), **CLOSE
     )
+
+
+@losses
+def test_the_box_has_the_bounds_of_each_row(loss: Loss) -> None:
+    y = np.array([-1.0, 1.0, 1.0, -1.0, 1.0])
+    for weights in (np.empty(0), np.array([0.5, 3.0, 0.0, 0.0, 1.0])):
+        low, high = box_of(loss, y, weights)
+        for i, s in enumerate(weights if weights.size else np.ones(5)):
+            assert (low[i], high[i]) == (loss.bounds(y[i], s) if s > 0.0 else (0.0, 0.0))
+
+
+def test_balance_takes_from_variables_within_their_bounds_first() -> None:
+    problem = make_problem(as_rows(np.zeros((3, 1))), np.ones(3), Hinge(), C=1.0, intercept="free")
+    for one in (balance.twin, balance.compiled):  # type: ignore[attr-defined]
+        for before, total, after in (([0.5, 1.0, 0.0], 1.0, [0.0, 1.0, 0.0]), ([0.0] * 3, 1.0, [0.0] * 3)):
+            alpha = np.array(before)
+            one(problem.pointwise, problem.members, alpha, total)
+            assert alpha.tolist() == after
 
 
 @losses
