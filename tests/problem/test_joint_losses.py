@@ -161,10 +161,12 @@ def test_multinomial_regression_refuses_other_losses():
 def test_how_far_scores_are_from_another_subgradient(k):
     """The least change of a hinge that exchanges a rival that counts, against hinges that are sorted."""
     random = np.random.default_rng(k)
-    z, own = 1.5 * random.normal(size=(40, 5)), random.integers(5, size=40)
+    z, own = 0.7 * random.normal(size=(300, 5)), random.integers(5, size=300)
     rivals = z + 1.0 - np.eye(5)[own]
     descending = -np.sort(-rivals, axis=1)
     assert MaxHinge().apart(z, own) == pytest.approx(descending[:, 0] - descending[:, 1])
+    many = random.permutation(80)[None, :] * 3.0  # classes, of which the best two are 3 apart
+    assert MaxHinge().apart(many, many.argmax(axis=1)) == pytest.approx(2.0)
     found, count = TopKHinge(k).apart(z, own), min(k, 4)
     for row, klass, distance in zip(z, own, found, strict=True):
         hinges = sorted((1.0 + np.delete(row, klass) - row[klass]).tolist(), reverse=True)
