@@ -441,7 +441,8 @@ had counts of another type."""
 BRANCHES = """A branch is a step from one line to the next where two are possible (coverage.py). Each room of the
 package is measured by its own folder of tests and a few of others, for some minutes; tests of whole runs take more.
 Where the tests were not over in time, the share is that of the tests which had begun: a few cases of each test go
-first. The text of kernels is not counted. `python -m tests.attack.branches ROOM` also prints each branch not taken."""
+first. The text of kernels is not counted; `problem` was measured without compilation.
+`python -m tests.attack.branches ROOM` also prints each branch not taken."""
 MACHINES = """Some small fits are made here and on an emulated aarch64 processor: canonical weights have one
 digest, and no certificate's bound is above the objective that the other machine found. Few of them run compiled
 kernels so far.
