@@ -18,7 +18,7 @@ from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
-from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
 from saddlesvm.problem.rounding import (
@@ -175,3 +175,10 @@ def test_smooth_losses_have_a_bounded_curvature_and_others_a_bounded_slope() -> 
     for loss in PACKAGED:
         steep = max(abs(end) for end in loss.bounds(1.0, 1.0))
         assert np.isfinite(loss.largest_curvature() if is_smooth(loss) else steep)
+
+
+def test_the_logistic_loss_grows_by_no_more_than_its_own_share() -> None:
+    loss, z = Logistic(), np.linspace(-60.0, 60.0, 241)
+    for e in (1e-12, 0.1, 1.0):
+        grown, value = (np.array([loss.value(one, 1.0) for one in at]) for at in (z - e, z))
+        assert (grown <= np.exp(loss.growth() * e) * value * (1.0 + 1e-14)).all()

@@ -238,7 +238,7 @@ def test_tall_problems_of_many_classes_part_where_newtons_method_alone_is_quicke
 
 @pytest.mark.parametrize("C", [1e4, 1e6, 1e10])
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge", "logistic"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_separable_rows_are_certified_at_any_C(dtype, loss, intercept, C):
     rng = np.random.default_rng(0)

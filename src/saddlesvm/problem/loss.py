@@ -72,8 +72,9 @@ class Loss(Protocol):
     its bounds; the kernel solvers need it. ``tube()``: the number t of a further term :math:`t \lvert a \rvert`.
     ``corners()``: the margins ``y z`` (residuals ``z - y`` of a regression) between which phi is a parabola, a tuple.
     ``steepening()``: a number M with :math:`\lvert \phi''' \rvert \le M \phi''`. With one of the two, proofs of
-    decisions are much tighter. ``probability(scores)``: the probability of the label +1 at an array of scores;
-    ``predict_proba`` needs it.
+    decisions are much tighter. ``growth()``: a number G with :math:`\lvert \phi' \rvert \le G \phi`; the rounding of
+    margins then counts little where little is paid. ``probability(scores)``: the probability of the label +1 at an
+    array of scores; ``predict_proba`` needs it.
 
     Examples
     --------

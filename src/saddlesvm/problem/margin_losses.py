@@ -178,6 +178,9 @@ class Logistic(NamedTuple):
     def largest_curvature(self) -> float:
         return 0.25
 
+    def growth(self) -> float:
+        return 1.0
+
     def steepening(self) -> float:
         return 1.0
 

@@ -82,7 +82,8 @@ def loss_sizes(loss: Loss, rows: float) -> LossSizes:
     """The sizes of a loss that is summed over so many rows: a term is added up in its leaf, then among the leaves."""
     additions = LEAF + rows / LEAF + 8.0
     slope = max(map(abs, (*loss.bounds(-1.0, 1.0), *loss.bounds(1.0, 1.0))))
-    return LossSizes(slope, loss.largest_curvature(), additions, gamma(additions + loss_units(loss)))
+    growth = loss.growth() if hasattr(loss, "growth") else math.inf
+    return LossSizes(slope, loss.largest_curvature(), additions, gamma(additions + loss_units(loss)), growth)
 
 
 class RowSizes(NamedTuple):
