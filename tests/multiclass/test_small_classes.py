@@ -21,7 +21,7 @@ WEIGHTS = random.integers(0, 4, size=90).astype(float)
 def alone(model: Any, monkeypatch: pytest.MonkeyPatch, *data: Any) -> Any:
     """The model fitted problem by problem."""
     with monkeypatch.context() as changed:
-        changed.setattr("saddlesvm.multiclass.linear_fit.takes", lambda problem: False)
+        changed.setattr("saddlesvm.multiclass.linear_fit.small_phase", lambda problem: None)
         return model.fit(*data)
 
 
