@@ -128,6 +128,15 @@ def test_separable_rows_are_certified_at_any_C(layout, C):
     assert model.certificate_.relative_gap <= 1e-6
 
 
+def test_a_newton_step_of_many_passes_is_no_standstill():
+    """Weights over many powers of ten: the equations of a step take hundreds of passes, which improve nothing."""
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(150, 250)), random.integers(0, 4, 150)
+    weights = random.exponential(size=150) * 10.0 ** random.integers(-4, 4, 150)
+    model = softmax_fit(C=1e5, tol=1e-5).fit(X, y, sample_weight=weights)
+    assert model.outcome_ is Outcome.CERTIFIED
+
+
 def test_losses_entropies_and_bends_keep_their_digits_where_a_row_is_nearly_sure():
     """Of two classes that are z apart: log(1 + e^-z), its entropy, and p (1 - p), which 1 - p in floats would lose."""
     z = np.array([0.0, 1.0, 20.0, 40.0, 80.0])

@@ -301,11 +301,8 @@ class Scores:
         sums = paid, sizes.conjugates, pairs[0], sizes.gained, pairs[1]
         move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
         point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
-
-        def around(move: float) -> float:
-            return float(score_sums(self.problem, self.w, ahead=move)[0])
-
-        return RowSums(sums, facts, point, score_errors(facts.rows, self.w, 4.0 * UNIT), move, around)
+        errors = score_errors(facts.rows, self.w, 4.0 * UNIT)
+        return RowSums(sums, facts, point, errors, move, lambda t: float(score_sums(self.problem, self.w, ahead=t)[0]))
 
     def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
         """The sums, and the pull of the dual point."""

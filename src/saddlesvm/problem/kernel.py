@@ -30,7 +30,7 @@ from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
-from saddlesvm.problem.problem import Strength, resolve_C
+from saddlesvm.problem.problem import Strength, Weighted, resolve_C
 from saddlesvm.problem.terms import Pointwise, box_of
 from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix, block_of, expand, gram
@@ -127,7 +127,7 @@ def check_kernel_loss(loss: Loss) -> Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelProblem:
+class KernelProblem(Weighted):
     """A problem in the feature space of a kernel.
 
     Attributes
@@ -189,16 +189,6 @@ class KernelProblem:
         return Strength(self.C, self.n_lambda, self.uses_lambda)
 
     @property
-    def lam(self) -> float:
-        """lambda = 1 / (n C)."""
-        return self.strength.lam
-
-    @property
-    def unit(self) -> float:
-        """What an objective in the C form is multiplied by to be reported: 1, or lambda in the lambda form."""
-        return self.strength.unit
-
-    @property
     def offset(self) -> float:
         """The constant that a regularised intercept adds to every kernel value."""
         return self.intercept.in_kernel
@@ -235,11 +225,6 @@ class KernelProblem:
     def terms(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
         return Pointwise(self.loss, self.y, self.weights)
-
-    @cached_property
-    def row_weights(self) -> np.ndarray:
-        """Weights of all rows."""
-        return self.weights if self.weights.size else np.ones(self.n)
 
     @property
     def n_features(self) -> int:

@@ -131,8 +131,35 @@ class in_memory_cached(cached_property[Value]):
         return super().__get__(problem, owner)
 
 
+class Weighted:
+    """The common part of problems: how their rows are weighted, and their objectives reported."""
+
+    y: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def strength(self) -> Strength:
+        """C, lambda and the form in which objectives are reported."""
+        raise NotImplementedError
+
+    @property
+    def lam(self) -> float:
+        """lambda = 1 / (n C)."""
+        return self.strength.lam
+
+    @property
+    def unit(self) -> float:
+        """The factor of an objective in the C form for its report: 1, or lambda in the lambda form."""
+        return self.strength.unit
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        """Weights of all rows, ones where none were given, shape (n,)."""
+        return self.weights if self.weights.size else np.ones(self.y.size)
+
+
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Weighted):
     """A regularised risk problem over (some of) the rows of a design matrix.
 
     Attributes
@@ -208,16 +235,6 @@ class Problem:
         """C, lambda and the form in which objectives are reported."""
         return Strength(self.C, self.n, self.uses_lambda, self.share)
 
-    @property
-    def lam(self) -> float:
-        """lambda = 1 / (n C)."""
-        return self.strength.lam
-
-    @property
-    def row_weights(self) -> np.ndarray:
-        """Weights of all rows, ones where none were given, shape (n,)."""
-        return self.weights if self.weights.size else np.ones(self.y.size)
-
     @cached_property
     def all_weights(self) -> np.ndarray:
         """Weights of all rows, zero for those that take no part, shape (n,)."""
@@ -236,11 +253,6 @@ class Problem:
         if self.place is not None:
             return self.place.among(self.members)
         return InMemory(self.X, self.members, self.values_per_row, self.threads)
-
-    @property
-    def unit(self) -> float:
-        """The factor of an objective in the C form for its report: 1, or lambda in the lambda form."""
-        return self.strength.unit
 
     @property
     def scale(self) -> float:

@@ -117,6 +117,8 @@ class MultinomialState(DescentState):
         Whether the last one was.
     stuck : bool
         Whether no step lowers the objective any more, because of rounding.
+    taken_at : float
+        The epoch when the last step was taken.
     """
 
     proven: bool = True
@@ -127,7 +129,13 @@ class MultinomialState(DescentState):
     coarse: bool = False
     was_coarse: bool = False
     stuck: bool = False
+    taken_at: float = 0.0
     work: MultinomialWork = field(default_factory=MultinomialWork, repr=False)
+
+    @property
+    def effort(self) -> float:
+        """The epochs that the steps so far took: while equations of the next one are solved, nothing can improve."""
+        return self.epochs if self.stuck else self.taken_at
 
 
 @dataclass(frozen=True)
@@ -184,7 +192,7 @@ class Multinomial(SolverBase):
         state.work.proof = None if state.coarse else evaluation
         state.estimate = evaluation.certificate.relative_gap
         state.coarse = state.coarse and state.estimate > COARSE
-        state.steps += 1
+        state.steps, state.taken_at = state.steps + 1, state.rows_touched / problem.members.size
         state.equations, state.solving = self._no_equations(W), True  # they begin where a product is asked for
         state.begun, state.length, state.slope = False, 1.0, 0.0
 
