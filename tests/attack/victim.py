@@ -221,8 +221,8 @@ def run(folder: Path, jobs: list[Job]) -> None:
     for job, (kind, seed, first, last) in enumerate(jobs):
         sources, work = known[kind], folder / f"work-{kind}"
         print(json.dumps({"job": job}), flush=True)  # what comes next may compile, which takes its time
-        # a damaged LIBLINEAR model may look like LIBSVM text, whose reader is to be loaded by then
-        for one in {kind, "libsvm"} - checked if kind == "liblinear" else {kind} - checked:
+        # a damaged model of LIBLINEAR or LIBSVM may look like LIBSVM text, whose reader is to be loaded by then
+        for one in {kind, "libsvm"} - checked if kind in ("liblinear", "libsvm model") else {kind} - checked:
             check_sound(one, known[one], work)
             checked.add(one)
         for number in range(first, last):
