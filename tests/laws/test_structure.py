@@ -20,7 +20,7 @@ TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text() for file in sorted(
 FILES = {name: ast.parse(text) for name, text in TEXTS.items()}
 MOST_ARGUMENTS, MOST_LINES = 8, 60
 # What the source may measure at most. Who makes it smaller lowers a number; nobody raises one.
-BUDGET = {"lines of code": 41_942, "files": 272, "lines of imports": 4_191, "numbers in constants of solvers": 343}
+BUDGET = {"lines of code": 41_927, "files": 272, "lines of imports": 4_183, "numbers in constants of solvers": 343}
 TRIP = {"functions": 192, "files": 28, "depth": 15}  # of one warm LinearSVC().fit of 200 x 5
 # What may be imported inside a function: heavy or optional packages, and what only some systems have.
 LATE = {

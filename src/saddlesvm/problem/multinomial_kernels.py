@@ -12,13 +12,14 @@ SUMS = record_of("paid", "entropy", "pulled")
 
 
 @inlined
-def masses(z: np.ndarray) -> tuple[float, float, float, float]:
-    """Turn the scores of a row into ``e_k = exp(z_k - max z)``, in place.
+def pull_of_row(z: np.ndarray, y: int) -> tuple[float, float, float]:
+    """Turn the scores of a row of class y into ``e_y - p``, in place: its loss, its entropy, and ``1 - p_y``.
 
-    Returns the largest score, ``S = sum_k e_k``, its logarithm, which keeps its digits where S is nearly 1, and
-    ``sum_k e_k (max z - z_k)``.
+    With ``t_k = z_k - max z`` and ``S = sum_k exp(t_k)``, the loss is ``log S - t_y`` and the entropy ``log S - sum_k
+    p_k t_k``: sums of terms that are not negative. The own place has the sum of the rivals' shares. So all of them keep
+    their digits where p_y is nearly 1.
     """
-    top = z[0]
+    score, top = np.float64(z[y]), z[0]
     for k in range(1, z.size):
         top = max(top, z[k])
     mass, turned, rest = 0.0, 0.0, 0.0
@@ -29,10 +30,19 @@ def masses(z: np.ndarray) -> tuple[float, float, float, float]:
         turned -= e * t
         z[k] = e
     if mass >= 1.5:
-        return top, mass, log_of(mass), turned
+        log_mass = log_of(mass)
+    else:
+        for k in range(z.size):
+            rest += z[k] if z[k] < 1.0 else 0.0
+        log_mass = log_one_plus(rest)
+    z[y] = 0.0
+    taken = 0.0
     for k in range(z.size):
-        rest += z[k] if z[k] < 1.0 else 0.0
-    return top, mass, log_one_plus(rest), turned
+        share = z[k] / mass
+        taken += share
+        z[k] = -share
+    z[y] = taken
+    return log_mass + (top - score), log_mass + turned / mass, taken
 
 
 @kernel
@@ -40,10 +50,6 @@ def soften(
     scores: np.ndarray, own: np.ndarray, weights: np.ndarray, lengths: np.ndarray, kept: np.ndarray, sums: np.ndarray
 ) -> None:
     """Turn the scores of rows into their dual variables ``s (e_y - p)``, in place; keep ``e_y - p``; add to the sums.
-
-    With ``t_k = z_k - max z`` and ``S = sum_k exp(t_k)``, the loss is ``log S - t_y`` and the entropy ``log S - sum_k
-    p_k t_k``: sums of terms that are not negative. A row's own variable is the sum of its rivals' shares. So all of
-    them keep their digits where p_y is nearly 1.
 
     Parameters
     ----------
@@ -59,22 +65,14 @@ def soften(
     K, total = scores.shape[1], sums[0]
     for i in range(scores.shape[0]):
         z, y, s = scores[i], own[i], weights[i]
-        score = np.float64(z[y])
-        top, mass, log_mass, turned = masses(z)
-        z[y] = 0.0
-        taken = 0.0
-        for k in range(K):
-            share = z[k] / mass
-            taken += share
-            z[k] = -share
-        z[y] = taken
+        paid, entropy, taken = pull_of_row(z, y)
         if kept.shape[0]:
             for k in range(K):
                 kept[i, k] = z[k]
         for k in range(K):
             z[k] *= s
-        total.paid += s * (log_mass + (top - score))
-        total.entropy += s * (log_mass + turned / mass)
+        total.paid += s * paid
+        total.entropy += s * entropy
         total.pulled += s * taken * lengths[i]
 
 
@@ -98,12 +96,7 @@ def bend(directions: np.ndarray, pulls: np.ndarray, own: np.ndarray, weights: np
 @kernel
 def pulls_of(scores: np.ndarray, own: np.ndarray, pulls: np.ndarray) -> None:
     """``e_y - softmax(z)`` of each row; the scores are overwritten."""
-    K = scores.shape[1]
     for i in range(scores.shape[0]):
-        z, y, taken = scores[i], own[i], 0.0
-        _, mass, _, _ = masses(z)
-        for k in range(K):
-            share = z[k] / mass
-            taken += share if k != y else 0.0
-            pulls[i, k] = -share
-        pulls[i, y] = taken
+        pull_of_row(scores[i], own[i])
+        for k in range(scores.shape[1]):
+            pulls[i, k] = scores[i, k]

@@ -29,7 +29,7 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, fall_rate, followed_gaps, in_words, left_at
+from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.base import SAME_SLOPES, Budget, SolverBase, is_fine, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import AscentState, ListedState, TableState
@@ -165,15 +165,13 @@ class CrammerSinger(Choosing):
     def predict(self, problem: JointProblem, state: JointState, target: float) -> None:
         """Compare the work that either has left, and hand over to the finish where it has less."""
         course = state.course
-        epochs, gaps = course.gaps.T
-        followed = followed_gaps(problem, gaps)
-        rate = fall_rate(np.column_stack([epochs, followed]))
-        if rate is None or state.epochs < course.rests_until or not finish_fits(problem):
+        left = epochs_left(problem, course.gaps, target)
+        if left is None or state.epochs < course.rests_until or not finish_fits(problem):
             return
-        gap = float(gaps[-1])
+        gap = float(course.gaps[-1, 1])
         if gap <= target:
             return
-        left, steps = left_at(rate, float(followed[-1]), target), steps_between(gap, target)
+        steps = steps_between(gap, target)
         here, there = left * joint_epoch_cost(problem), steps * step_cost(problem, state.inner.duals())
         if here > there:
             course.begin(there, gap)

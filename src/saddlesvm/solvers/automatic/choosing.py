@@ -344,6 +344,21 @@ def left_at(rate: float, gap: float, target: float) -> float:
     return math.log(gap / target) / rate if rate > 0.0 else math.inf
 
 
+def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | None:
+    """Epochs, or sweeps, until the gap comes to `target` at the present rate; None while the rate is not known.
+
+    Parameters
+    ----------
+    problem : Problem
+    gaps : ndarray of shape (k, 2)
+        Epochs and relative gaps.
+    target : float
+    """
+    followed = followed_gaps(problem, gaps[:, 1])
+    rate = fall_rate(np.column_stack([gaps[:, 0], followed]))
+    return None if rate is None else left_at(rate, float(followed[-1]), target)
+
+
 def in_words(left: float, unit: str = "epochs") -> str:
     """How many of them are left."""
     return f"about {left:.0f} {unit} left" if math.isfinite(left) else "no end in sight"

@@ -21,15 +21,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.choosing import (
-    BEND,
-    Choosing,
-    ChosenState,
-    fall_rate,
-    followed_gaps,
-    in_words,
-    left_at,
-)
+from saddlesvm.solvers.automatic.choosing import BEND, Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
@@ -157,9 +149,8 @@ class AutoOnFiles(OverFiles, Choosing):
             return
         runs = zip(problems, states, targets, strict=True)
         open_ones = [(problem, state, target) for problem, state, target in runs if state.estimate > target]
-        here = max(
-            (sweeps_left(problem, state.course.gaps, target) for problem, state, target in open_ones), default=0.0
-        )
+        each = [epochs_left(problem, state.course.gaps, target) for problem, state, target in open_ones]
+        here = max((math.inf if sweeps is None else sweeps for sweeps in each), default=0.0)
         powers = max((math.log10(state.estimate / target) for _, state, target in open_ones), default=0.0)
         there = (SWEEPS if is_smooth(problems[0].loss) else ACTIVE_SET_SWEEPS) + EACH_POWER * powers
         wide = self._is_wide(problems[0])
@@ -203,13 +194,6 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
     if isinstance(solver, Auto):
         return AutoOnFiles(memory, problems)
     return NewtonOnFiles(SHARE * memory / problems) if isinstance(solver, Newton) else solver
-
-
-def sweeps_left(problem: Problem, gaps: np.ndarray, target: float) -> float:
-    """Sweeps of coordinate descent from the last gap to `target`, at the present rate."""
-    followed = followed_gaps(problem, gaps[:, 1])
-    rate = fall_rate(np.column_stack([gaps[:, 0], followed]))
-    return math.inf if rate is None else left_at(rate, float(followed[-1]), target)
 
 
 def products_expected(problem: Problem) -> float:
