@@ -1,17 +1,15 @@
-"""Fits of every registered estimator and option, judged from outside: their public attributes, in 120 digits.
+"""Judge the certificates of fits from outside: public attributes only, in 120 digits.
 
-A case is a random problem (:mod:`tests.attack.posed`) that is fitted in several ways, to every kind of end. What the
-certificates claim is refuted where the model's true objective is above the primal, or further below it than the
-rounding it speaks of; where the published dual point does not reach the dual; where the dual is above the objective of
-any model that was found for the same problem; and where an outcome says "certified" of a gap larger than asked for.
+A certificate is refuted if the model's true objective is above the claimed primal, or further below it
+than the rounding that the certificate admits; if the published dual variables do not reach the claimed
+dual; if the dual is above the objective of any model of the same problem; and if an outcome says
+"certified" with a gap larger than `tol`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,128 +21,114 @@ from saddlesvm import Outcome
 from saddlesvm.rows import memory_plan
 
 from .exact import exact
-from .posed import FAMILIES, MAKERS, Posed
+from .posed import MAKERS, Posed
 from .public import Claim, claims_of
-from .tally import Tally
 
-LEAST = 1 << 12  # bytes of memory= that are allowed here
+LEAST_MEMORY = 1 << 12  # bytes of memory= that are allowed here, so that small stores are read in blocks
 NEVER = Decimal("1e-300")
-JUDGES_OWN = Decimal("1e-100")  # what the judge's arithmetic may be wrong by, of the larger objective
+OWN_ERROR = Decimal("1e-100")  # of the judge's arithmetic, relative to the larger objective
 
 
-@patch.object(memory_plan, "LEAST_MEMORY", LEAST)  # else no small store would be read block by block
-def fits(folder: Path, seed: int, first: int, count: int, only: str | None = None, way: str | None = None) -> Tally:
-    """Judge `count` fits at least, of the problems from number `first` on.
-
-    Parameters
-    ----------
-    only : str, optional
-        The estimator that every problem is posed for; drawn when left out.
-    way : str, optional
-        The only fits that are made have this option, or this estimator; the others count as well, so that problems
-        keep their numbers.
-    """
-    tally, number, passed = Tally("fits"), first, 0
-    while tally.cases + passed < count:
-        random = np.random.default_rng([seed, number, 5])
-        family = only or FAMILIES[int(random.integers(len(FAMILIES)))]
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            work = folder / f"fits-{seed}-{number}"
-            work.mkdir()
-            posed = MAKERS[family](random, work)
-            if way is not None and way != family:
-                kept = [one for one in posed.ways if one.get(way) is not None]
-                passed += len(posed.ways) - len(kept)
-                posed = dataclasses.replace(posed, ways=kept)
-            for outcome, said in judged(posed):
-                tally.cases += 1
-                tally.outcomes[f"{family} {outcome}"] += 1
-                tally.failures += [f"fits {seed}:{number} ({family}) {posed.data.X.shape}: {one}" for one in said]
-        for file in sorted(work.rglob("*"), reverse=True):
-            file.rmdir() if file.is_dir() else file.unlink()
-        work.rmdir()
-        number += 1
-    return tally
+@patch.object(memory_plan, "LEAST_MEMORY", LEAST_MEMORY)
+def refute_fits(folder: Path, family: str, number: int) -> list[str]:
+    """Draw a problem for an estimator, fit it in several ways, and return what is wrong with the claims."""
+    random = np.random.default_rng([number, 5])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        posed = MAKERS[family](random, folder)
+        return refute_ways(posed)
 
 
-def judged(posed: Posed) -> Iterator[tuple[str, list[str]]]:
-    """The outcome of each fit of a problem, and what is wrong with its claims."""
+def refute_ways(posed: Posed) -> list[str]:
+    """Fit a problem in every way, and return what is wrong with the claims of all fits."""
+    wrong: list[str] = []
     lowest: dict[Any, Decimal] = {}
-    found: list[tuple[str, Any, list[Claim]]] = []
+    fits: list[tuple[dict[str, Any], Any, list[Claim]]] = []
     for way in posed.ways:
-        told = f"{posed.options | way}"
         try:
-            model = fitted(posed, way)
+            model = fit_posed(posed, way)
         except ValueError as error:
-            yield "refused", [] if len(str(error)) else [f"{told}: refused without a word"]
-            continue
-        except Exception as error:  # a case is there to provoke them
-            yield "raised", [f"{told}: raised {error!r}"]
+            # A refusal is fine if it says something.
+            if not str(error):
+                wrong.append(f"{posed.options | way}: refused without a word")
             continue
         claims = claims_of(model, posed.data)
-        for one in claims:
-            lowest[one.problem] = min(lowest.get(one.problem, one.primal), one.primal)
-        found.append((told, model, claims))
-    for told, model, claims in found:
-        said = [wrong for one in claims for wrong in refuted(one, lowest[one.problem])] + broken(model)
-        yield str(model.outcome_), [f"{told} ended {model.outcome_}: {one}" for one in said]
+        for claim in claims:
+            lowest[claim.problem] = min(lowest.get(claim.problem, claim.primal), claim.primal)
+        fits.append((way, model, claims))
+
+    # No bound of any fit may be above the lowest objective that any fit of the same problem found.
+    for way, model, claims in fits:
+        found = [text for claim in claims for text in refute(claim, lowest[claim.problem])]
+        found += contradictions(model)
+        wrong += [f"{posed.options | way} ended {model.outcome_}: {text}" for text in found]
+    return wrong
 
 
-def fitted(posed: Posed, way: dict[str, Any]) -> Any:
-    """The estimator, fitted in a way; with a warm start or a checkpoint, a second time after a shorter fit."""
-    model = posed.kind(**posed.options | way)
-    data = (posed.given, posed.data.y)
-    options = {} if posed.data.weights is None else {"sample_weight": posed.data.weights}
+def fit_posed(posed: Posed, way: dict[str, Any]) -> Any:
+    """Fit the estimator; with a warm start or a checkpoint, fit it a second time after a shorter fit."""
+    options = posed.options | way
+    model = posed.kind(**options)
+    weights = {} if posed.data.weights is None else {"sample_weight": posed.data.weights}
     if way.get("warm_start") or way.get("checkpoint"):
         model.set_params(max_iter=1)
         if not way.get("checkpoint") and isinstance(posed.options.get("C"), float):
             model.set_params(C=2.0 * posed.options["C"])
-        model.fit(*data, **options)
-        model.set_params(**{name: value for name, value in (posed.options | way).items() if name in ("C", "max_iter")})
-    model.fit(*data, **options)
-    return model
+        model.fit(posed.given, posed.data.y, **weights)
+        model.set_params(**{name: value for name, value in options.items() if name in ("C", "max_iter")})
+    return model.fit(posed.given, posed.data.y, **weights)
 
 
 @exact
-def refuted(claim: Claim, lowest: Decimal) -> list[str]:
-    """What is wrong with a certificate, beside the lowest objective of a model of the same problem."""
-    told, said = claim.certificate, []
+def refute(claim: Claim, lowest: Decimal) -> list[str]:
+    """Return what is wrong with a certificate, given the lowest objective of a model of its problem."""
+    told = claim.certificate
+    wrong = []
     if math.isnan(told.primal) or math.isnan(told.dual):
         return [f"the certificate is {told}"]
-    above, below = Decimal(told.primal), Decimal(told.dual)
-    size = max([NEVER, *(abs(one) for one in (above, below, claim.primal) if one.is_finite())])
-    own, rounding = size * JUDGES_OWN, 2 * Decimal(told.primal_rounding)
+    above = Decimal(told.primal)
+    below = Decimal(told.dual)
+    size = max([NEVER, *(abs(value) for value in (above, below, claim.primal) if value.is_finite())])
+    own = size * OWN_ERROR
+    rounding = 2 * Decimal(told.primal_rounding)
 
-    def share(one: Decimal) -> str:
-        return f"{float(one / size):.2g} of its size"
+    def share(value: Decimal) -> str:
+        return f"{float(value / size):.2g} of its size"
 
+    # The primal is an upper bound of the model's objective, and close to it.
     if claim.primal > above + own:
-        said.append(f"the primal {told.primal!r} is below the model's by {share(claim.primal - above)}")
+        wrong.append(f"the primal {told.primal!r} is below the model's by {share(claim.primal - above)}")
     if claim.whole and above.is_finite() and rounding.is_finite() and above - claim.primal > rounding + own:
-        said.append(f"the primal {told.primal!r} is above the model's by {share(above - claim.primal)}")
+        wrong.append(f"the primal {told.primal!r} is above the model's by {share(above - claim.primal)}")
     if not claim.bounded:
-        return said
+        return wrong
+
+    # The dual is a lower bound of every objective, and no higher than the published dual point proves.
     if below > lowest + own:
-        said.append(f"the dual {told.dual!r} is above a model's objective by {share(below - lowest)}")
-    if claim.dual is not None and below > (bound := max(claim.dual, Decimal(0))) + own:  # the dual point zero proves 0
-        said.append(f"the dual {told.dual!r} is above that of the dual point by {share(below - bound)}")
+        wrong.append(f"the dual {told.dual!r} is above a model's objective by {share(below - lowest)}")
+    if claim.dual is not None:
+        bound = max(claim.dual, Decimal(0))  # the dual point zero proves 0
+        if below > bound + own:
+            wrong.append(f"the dual {told.dual!r} is above that of the dual point by {share(below - bound)}")
     if told.gap < 0.0:
-        said.append(f"the gap is {told.gap!r}")
-    return said
+        wrong.append(f"the gap is {told.gap!r}")
+    return wrong
 
 
 @exact
-def broken(model: Any) -> list[str]:
-    """What does not agree among the attributes of a fitted estimator."""
-    total, parts, said = model.certificate_, model.certificates_, []
+def contradictions(model: Any) -> list[str]:
+    """Return what does not agree among the attributes of a fitted estimator."""
+    total = model.certificate_
+    parts = model.certificates_
+    wrong = []
     if model.outcome_ is Outcome.CERTIFIED:
         tol = getattr(model, "exact_tol", None) or model.tol
-        worst = max(one.relative_gap for one in parts)
+        worst = max(part.relative_gap for part in parts)
         if not worst <= tol:
-            said.append(f"it is certified with a relative gap of {worst!r}, {tol!r} was asked for")
+            wrong.append(f"it is certified with a relative gap of {worst!r}, {tol!r} was asked for")
     for name, sign in (("primal", 1), ("dual", -1)):
-        whole, each = Decimal(getattr(total, name)), [Decimal(getattr(one, name)) for one in parts]
-        if all(one.is_finite() for one in each) and sign * (sum(each) - whole) > abs(whole) * JUDGES_OWN:
-            said.append(f"the total of each {name}, {whole}, is on the wrong side of their sum, {sum(each)}")
-    return said
+        whole = Decimal(getattr(total, name))
+        each = [Decimal(getattr(part, name)) for part in parts]
+        if all(value.is_finite() for value in each) and sign * (sum(each) - whole) > abs(whole) * OWN_ERROR:
+            wrong.append(f"the total {name} {whole} is on the wrong side of the sum {sum(each)}")
+    return wrong

@@ -11,16 +11,12 @@ import pytest
 from saddlesvm import LinearSVC
 from saddlesvm.fit.outcome import Outcome
 
-from .workers import FORMS, TOL, agree
-
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, and of sockets that its processes leave behind
 
 from saddlesvm.dask import ClusterLostError  # noqa: E402
 
 from . import clusters  # noqa: E402
-
-FORM = FORMS[3]  # takes some rounds
 
 
 @pytest.fixture
@@ -34,7 +30,7 @@ def running() -> Iterator[tuple[Any, Any]]:
 
 
 def posed() -> tuple[np.ndarray, np.ndarray]:
-    return clusters.posed(FORM, np.random.default_rng(0))
+    return clusters.posed(np.random.default_rng(0))
 
 
 def test_a_killed_scheduler_leaves_the_best_model(running: tuple[Any, Any]) -> None:
@@ -46,22 +42,23 @@ def test_a_killed_scheduler_leaves_the_best_model(running: tuple[Any, Any]) -> N
             running[0].join()
 
     with pytest.raises(ClusterLostError, match="best model so far") as caught:
-        clusters.fitted(FORM, X, y, callbacks=[kill])
-    assert agree(caught.value.model, LinearSVC(**FORM | {"solver": "auto"}, tol=TOL).fit(X, y))
+        clusters.fitted(X, y, callbacks=[kill])
+    reference = LinearSVC(**clusters.FORM | {"solver": "auto"}, tol=clusters.TOL).fit(X, y)
+    assert clusters.agree(caught.value.model, reference)
 
 
 def test_a_scheduler_that_is_killed_before_a_fit_is_named(running: tuple[Any, Any]) -> None:
     running[0].kill()
     running[0].join()
     with pytest.raises(ClusterLostError, match="scheduler is lost"):
-        clusters.fitted(FORM, *posed())
+        clusters.fitted(*posed())
 
 
 def test_a_killed_client_leaves_nothing_behind(running: tuple[Any, Any]) -> None:
     client = running[1]
     X, y = posed()
-    with clusters.process(clusters.fitting, client.scheduler.address, FORM, X, y) as (_, hears):
+    with clusters.process(clusters.fitting, client.scheduler.address, X, y) as (_, hears):
         while hears() < 2:  # the process is killed after its second round
             pass
-    assert clusters.fitted(FORM, X, y).outcome_ is Outcome.CERTIFIED
+    assert clusters.fitted(X, y).outcome_ is Outcome.CERTIFIED
     assert clusters.tasks_in_the_end(client) == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import DataError, Store, convert
@@ -17,18 +18,28 @@ from saddlesvm.data.archives import load_model, save_model
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
+from saddlesvm.problem.losses import Hinge
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 
-from . import faults, seeds
+from . import faults, sound
 
 SAID = {"r.ckpt": CheckpointWarning}  # what says that a file could not be written; DataError for the others
 LIMITS = Limits(tol=0.0, max_epochs=10, certify_every=1)
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # NumPy 1.26's open archives
 
 
+def problem() -> Any:
+    """Pose a small problem of two classes."""
+    X, y = sound.data()
+    rows = as_rows(sparse.csr_matrix(X), 1.0)
+    return make_problem(rows, y.astype(float), Hinge(), C=1.0, intercept="regularized")
+
+
 def train(path: Path) -> Any:
     """A fit with a checkpoint after every step."""
-    return fit(seeds.problem("dcd"), DCD(), LIMITS, seed=1, checkpoint=Checkpoint(path, every_steps=1))
+    return fit(problem(), DCD(), LIMITS, seed=1, checkpoint=Checkpoint(path, every_steps=1))
 
 
 def bytes_of(store: Path) -> dict[str, bytes]:
@@ -36,7 +47,7 @@ def bytes_of(store: Path) -> dict[str, bytes]:
 
 
 def test_training_that_is_killed_at_every_write_ends_with_the_same_weights(tmp_path: Path) -> None:
-    whole = fit(seeds.problem("dcd"), DCD(), LIMITS, seed=1)
+    whole = fit(problem(), DCD(), LIMITS, seed=1)
     train(tmp_path / "compile.ckpt")
     kills, number, path = 0, 0, tmp_path / "run" / "run.ckpt"
     path.parent.mkdir()
@@ -59,20 +70,20 @@ def test_training_that_is_killed_at_every_write_ends_with_the_same_weights(tmp_p
 def test_a_conversion_that_is_killed_at_every_event_leaves_nothing_in_the_way(tmp_path: Path) -> None:
     source, target = tmp_path / "rows.libsvm", tmp_path / "out" / "rows.store"
     target.parent.mkdir()
-    X, y = seeds.data()
+    X, y = sound.data()
     rows = [f"{label} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row) if x) for row, label in zip(X, y)]  # noqa: B905
     source.write_text("\n".join(rows) + "\n")
-    sound = bytes_of(convert(source, tmp_path / "sound.store").path)
+    undisturbed = bytes_of(convert(source, tmp_path / "sound.store").path)
     for overwrite in (False, True):
         number = 0
         while faults.killed_at(number, lambda: convert(source, target, overwrite=True)):
             number += 1
             if target.exists():
-                assert bytes_of(Store(target).verify().path) == sound
+                assert bytes_of(Store(target).verify().path) == undisturbed
             if not overwrite:
                 shutil.rmtree(target, ignore_errors=True)
         assert number >= 5
-        assert bytes_of(Store(target).path) == sound
+        assert bytes_of(Store(target).path) == undisturbed
         assert faults.left_over(target.parent, "rows.store") == []
 
 
@@ -124,7 +135,7 @@ def test_a_name_that_cannot_be_given_is_one_line_and_leaves_the_old_file(tmp_pat
 
 
 def test_short_reads_change_nothing(tmp_path: Path) -> None:
-    X, y = seeds.data()
+    X, y = sound.data()
     store = Store.create(tmp_path / "s.store", X, y)
     models = []
     for fault in (None, faults.short_reads):

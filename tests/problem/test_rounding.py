@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attack import judge, textbook
-from attack.fits import refuted
+from attack.fits import refute
 from attack.hostile import hostile_rows, hostile_targets, hostile_weights
 from attack.public import Claim
 from saddlesvm import LinearSVR
@@ -78,7 +78,7 @@ def test_no_claim_about_a_hostile_point_is_refuted(loss: Loss, intercept: str) -
             claims.append(Claim(found.certificate, *true, problem=seed))
             assert found.exact and found.certificate.rounding >= 0.0
         lowest = min(one.primal for one in claims)
-        assert not [f"seed {seed}: {wrong}" for one in claims for wrong in refuted(one, lowest)]
+        assert not [f"seed {seed}: {wrong}" for one in claims for wrong in refute(one, lowest)]
 
 
 @pytest.mark.parametrize("intercept", list(INTERCEPTS))

@@ -100,7 +100,7 @@ def joint_on_files(loss: Any) -> Make:
 class Cell:
     """A machine at a place, a solver, and limits that let a run have some certificates.
 
-    `brief` ones are in the suite, which covers pairs of choices; ``python -m tests.attack --only resuming`` takes all.
+    `brief` ones are in the suite, which covers pairs of choices.
     """
 
     make: Make
