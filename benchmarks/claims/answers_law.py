@@ -1,10 +1,10 @@
 """Bounds on scores, weights and labels against independent fits to 1e-12, on random problems: nothing is contradicted.
 
 PYTHONPATH=tests python benchmarks/claims/answers_law.py [PROBLEMS]        # 20 a loss and intercept, and a machine
-PYTHONPATH=tests python benchmarks/claims/answers_law.py refits [MANY]     # 1: 200 rows, 50 groups, 100 C, 200 labels
+PYTHONPATH=tests python benchmarks/claims/answers_law.py refits [MANY]     # 1: 200 rows, 50 groups, 100 C
 
-`refits` trains again without single rows, without groups, at another C, and with a new row and label: leave-one-out
-bounds, bounds of paths, and conformal p-values must hold.
+`refits` trains again without single rows, without groups, and at another C: leave-one-out bounds and bounds of paths
+must hold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm import ConformalSVC, LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
+from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
 from support import ALL_LOSSES
 
 MACHINES = (
@@ -119,26 +119,8 @@ def along_path(seed: int) -> tuple[int, int, int]:
     return 10, wrong, known
 
 
-def conformal(seed: int) -> tuple[int, int, int]:
-    """The p-values of both labels of five new rows."""
-    X, y, options = fresh(seed)
-    asked = drawn(2 * seed, 2)[2][:5].astype(X.dtype)
-    model, wrong, known = ConformalSVC(LinearSVC(**options)).fit(X, y), 0, 0
-    low, high = model.p_value_bounds(asked)
-    for i, k in np.ndindex(5, 2):
-        rows, labels = np.vstack([X, asked[[i]]]), np.append(y, model.classes_[k])
-        scores, slip = exact(rows, labels, options, rows)
-        fits = -scores * np.where(labels == model.classes_[1], 1.0, -1.0)
-        surely, perhaps = (np.mean(fits + sign * (slip + slip[-1]) >= fits[-1]) for sign in (-1.0, 1.0))
-        surely = max(surely, 1.0 / len(fits))  # the row itself
-        wrong += not (low[i, k] <= perhaps + 1e-12 and surely <= high[i, k] + 1e-12)
-        known += bool(high[i, k] - low[i, k] < 1e-12)
-    return 10, wrong, known
-
-
 REFITS = (
     ("without a row", without_rows, 20), ("without a group", without_groups, 10), ("at another C", along_path, 10),
-    ("with a row and label", conformal, 20),
 )  # fmt: skip
 
 

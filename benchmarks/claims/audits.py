@@ -1,4 +1,4 @@
-"""Proven leave-one-out errors, the time of conformal sets, and suspects beside five folds: figures of docs/guides.
+"""Proven leave-one-out errors, and suspects beside five folds: figures of docs/guides.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/audits.py FOLDER        # with a9a.bz2 and blood-cells.npz
 """
@@ -19,12 +19,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from saddlesvm import ConformalSVC, LinearSVC, NotCertifiedWarning, audit, leave_one_out
+from saddlesvm import LinearSVC, NotCertifiedWarning, audit, leave_one_out
 from saddlesvm.data import load_bundled, read
 
 TURNED = 0.05  # share of the labels that are changed
 SEEDS = 5
-ASKED, REFITTED = 100, 5  # rows with conformal sets, and those of them that are trained again
 
 
 def spent(work: Any) -> tuple[float, Any]:
@@ -58,31 +57,6 @@ def errors_proven(folder: Path) -> None:
                 took, found = spent(lambda model=model, X=X, y=y: leave_one_out(model, X, y))
                 ends = f"{100 * found.error_low:.3f} to {100 * found.error_high:.3f}"
                 print(f"| {name} | {loss} | {C:g} | {ends} | {fitting:.2f} | {took:.2f} |", flush=True)
-
-
-def conformal_times(folder: Path) -> None:
-    """Seconds a row of conformal sets, and of training again with each label to 1e-8."""
-    print("\n| data | alpha | ms a set | ms a row's p-values | ms, training again | sets equal |")
-    print("|---|---|---|---|---|---|")
-    X, y, _ = large(folder)["a9a"]
-    half = len(y) // 2
-    template = LinearSVC(loss="logistic", C=0.05, random_state=0)
-    model = ConformalSVC(template).fit(X[:half], y[:half])
-    model.predict_set(X[-3:])
-    sets_took, sets = spent(lambda: model.predict_set(X[-ASKED:], alpha=0.1))
-    values_took, _ = spent(lambda: model.p_values(X[-ASKED:]))
-    again_took, same = 0.0, 0
-    for i in range(ASKED)[:REFITTED]:
-        for k, label in enumerate(model.classes_):
-            rows, labels = sparse.vstack([X[:half], X[-ASKED:][[i]]], format="csr"), np.append(y[:half], label)
-            took, one = spent(lambda rows=rows, labels=labels: clone(template).set_params(tol=1e-8).fit(rows, labels))
-            again_took += took
-            fits = -one.decision_function(rows) * np.where(labels == one.classes_[1], 1.0, -1.0)
-            same += bool((np.mean(fits >= fits[-1]) > 0.1) == sets[i, k])
-    print(
-        f"| a9a, {half:,} rows | 0.1 | {1e3 * sets_took / ASKED:.2f} | {1e3 * values_took / ASKED:.2f} "
-        f"| {1e3 * again_took / REFITTED:.0f} | {same} of {2 * REFITTED} |", flush=True,
-    )  # fmt: skip
 
 
 def small(folder: Path) -> dict[str, tuple[Any, np.ndarray]]:
@@ -128,10 +102,9 @@ def turned_labels(folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Print the three tables."""
+    """Print the two tables."""
     warnings.simplefilter("ignore", NotCertifiedWarning)
     errors_proven(folder)
-    conformal_times(folder)
     turned_labels(folder)
 
 

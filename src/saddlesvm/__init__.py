@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC, Choice as Choice
     from saddlesvm.estimators.certified_path import CertifiedPath as CertifiedPath
     from saddlesvm.estimators.certify import certify as certify, certify_kernel as certify_kernel
-    from saddlesvm.estimators.conformal import ConformalSVC as ConformalSVC, ConformalSVR as ConformalSVR
     from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
     from saddlesvm.estimators.kernel import KernelSVC as KernelSVC
     from saddlesvm.estimators.leave_one_out import LeaveOneOut as LeaveOneOut, leave_one_out as leave_one_out
@@ -48,7 +47,6 @@ NAMES = {
     "saddlesvm.estimators.automatic_C": "AutomaticC Choice",
     "saddlesvm.estimators.certified_path": "CertifiedPath",
     "saddlesvm.estimators.certify": "certify certify_kernel",
-    "saddlesvm.estimators.conformal": "ConformalSVC ConformalSVR",
     "saddlesvm.estimators.cross_validation": "LinearSVCCV",
     "saddlesvm.estimators.kernel": "KernelSVC",
     "saddlesvm.estimators.leave_one_out": "LeaveOneOut leave_one_out",

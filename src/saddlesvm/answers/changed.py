@@ -1,6 +1,6 @@
 """The optima of many changed problems at once: steps of Newton's method, and how far they are from the end.
 
-A change drops some rows, or adds one, or both. Its curvature is that of the vicinity but for a few squares, so that
+A change drops some rows. Its curvature is that of the vicinity but for a few squares, so that
 steps need no factor of their own; the margins and gradients of many changes are products of matrices. The gradient that
 is left at a point bounds the distance of the optimum (:meth:`Vicinity.distance`), in plain length too, for the
 regulariser alone has curvature 1.
@@ -153,14 +153,6 @@ class Changed(ABC):
     def drop(self, A: np.ndarray) -> None:
         """Set the multipliers of dropped rows among all, shape (n, k), to zero."""
 
-    def added(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient of added rows at V, and how far off it can be, shapes (d + 1, k) and (k,)."""
-        return np.zeros(V.shape), np.zeros(V.shape[1])
-
-    def add_bend(self, H: np.ndarray, k: int, at: Gradients) -> None:
-        """Add the curvature of the added row of change k to a matrix, in its lower triangle."""
-        return
-
     @abstractmethod
     def lengths(self, G: np.ndarray) -> np.ndarray:
         """The lengths of gradients in the norm of the inverse of the changed H, shape (k,)."""
@@ -176,9 +168,8 @@ class Changed(ABC):
         A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
         A *= (problem.C * problem.row_weights)[:, None]
         self.drop(A)
-        added, noise = self.added(V)
-        G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A) + added
-        noise = noise + gradient_rounding(problem, V, np.abs(A, out=A))
+        G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A)
+        noise = gradient_rounding(problem, V, np.abs(A, out=A))
         return Gradients(V, Z, G, self.lengths(G), noise)
 
     def solved(self, enough: float = 0.0) -> Solved:
@@ -214,7 +205,6 @@ class Changed(ABC):
         step[:, wanted[most:]] = 0.0
         for k in wanted[:most]:
             H = curvature_matrix(problem, bends[:, k], np.flatnonzero(bends[:, k]), ridge)
-            self.add_bend(H, k, at)
             step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
 
     def _proven(self, at: Gradients) -> Solved:

@@ -1,4 +1,4 @@
-"""Rows left out, added, or given another label, one at a time or in groups: what that does to the optimum.
+"""Rows left out, one at a time or in groups: what that does to the optimum.
 
 With ``u = H^-1 x_i``, ``t = x_i . u`` and h the curvature of row i, the problem without the row has the matrix ``H_i =
 H - h x_i x_i'``, whose inverse and norms need no factor of their own. At ``v = w + d``, ``d = -beta_i u / (1 - h t)``,
@@ -32,17 +32,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from saddlesvm.answers.changed import LEAST_LEFT, Changed, Gradients, Solved, loss_arrays, together, with_feature
+from saddlesvm.answers.changed import LEAST_LEFT, Changed, Gradients, Solved, together, with_feature
 from saddlesvm.answers.vicinity import Vicinity, corners_of
 from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import SLACK, UNIT, gamma, loss_units, radii
+from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, quadratic_forms, row_estimates
 
-HALVINGS = 60  # of the interval that a new row's margin is found in
 SMALL = 1e-4  # way below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
 
 
@@ -83,101 +82,40 @@ def off_tangent(moved: np.ndarray) -> np.ndarray:
 
 
 class ChangedRows(Changed):
-    """Problems that differ by one row: it is dropped, or added, or both.
+    """Problems without one of the rows each.
 
     Parameters
     ----------
     near : Vicinity
-    rows : ndarray of shape (k, d + 1)
     dropped : ndarray of shape (k,)
-        The numbers of the rows that are left out; -1 for none.
-    labels : ndarray of shape (k,)
-        Of the added rows; NaN where none is added.
+        The numbers of the rows that are left out.
     """
 
-    def __init__(self, near: Vicinity, rows: np.ndarray, dropped: np.ndarray, labels: np.ndarray) -> None:
+    def __init__(self, near: Vicinity, dropped: np.ndarray) -> None:
         problem = near.problem
-        self.near, self.rows, self.dropped = near, rows, dropped
-        self.adds, self.labels = ~np.isnan(labels), np.where(np.isnan(labels), 1.0, labels)
-        self.places = np.flatnonzero(dropped >= 0)
-        self.loss = loss_arrays(problem.loss)
-        gone = dropped[self.places]
-        self.h, self.beta, self.bend, s = (np.zeros(dropped.size) for _ in range(4))
-        self.h[self.places], self.beta[self.places] = near.bend[gone], near.pulls[gone]
-        s[:] = 1.0
-        s[self.places] = problem.row_weights[gone]
-        self.bend[self.places] = near.at.bends[gone]
-        self.strength = np.where(self.adds, problem.C * s, 0.0)
-        self.U = near.inverse @ rows.T
-        self.t = np.einsum("ij,ji->i", rows, self.U)
+        self.near = near
+        self.dropped = dropped
+        self.rows = with_feature(problem.X.matrix[dropped], problem.scale)
+        self.bend = near.at.bends[dropped]
+        self.h = near.bend[dropped]
+        self.beta = near.pulls[dropped]
+        self.U = near.inverse @ self.rows.T
+        self.t = np.einsum("ij,ji->i", self.rows, self.U)
         self.share = np.maximum(1.0 - self.h * self.t * (1.0 + near.error), LEAST_LEFT)
-        self.norms = np.linalg.norm(rows, axis=1)
-
-    @classmethod
-    def without(cls, near: Vicinity, chosen: np.ndarray) -> ChangedRows:
-        """The problems without each of some rows."""
-        rows = with_feature(near.problem.X.matrix[chosen], near.problem.scale)
-        return cls(near, rows, chosen, np.full(chosen.size, np.nan))
+        self.norms = np.linalg.norm(self.rows, axis=1)
 
     def margins(self, found: Solved) -> tuple[np.ndarray, np.ndarray]:
-        """Margins of the changed rows themselves, and how far they are from those of the optima."""
+        """Return the margins of the dropped rows, and how far they are from those of the optima."""
         lengths = np.sqrt(self.t * (1.0 + self.near.error))[None]
         return np.einsum("ij,ji->i", self.rows, found.V), found.errors(lengths, self.norms[None])[0]
 
-    def _slopes(self, own: np.ndarray) -> np.ndarray:
-        return np.asarray(self.strength * self.loss.slope(own, self.labels))
-
-    def _pulls(self) -> np.ndarray:
-        """The multiples of U that lead to where the other rows are parabolas; new margins are found by halving."""
-        lever = self.t / self.share
-        z = self.rows @ self.near.w - self.beta * lever
-        low, high = np.sort(np.stack([z, z - lever * self._slopes(z)]), axis=0)
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            above = middle + lever * self._slopes(middle) > z
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return np.asarray((self.beta + self._slopes(0.5 * (low + high))) / self.share)
-
     def beginning(self) -> np.ndarray:
-        """The step from w that takes the other rows for parabolas."""
-        return np.asarray(self.near.w[:, None] - self.U * self._pulls())
-
-    def added_at_first(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Without a pass, for rows that are added and none dropped: bounds of their own margins, and how far the
-        optimum is from w in the norm of H; each of shape (k,)."""
-        near, z = self.near, self.rows @ self.near.w
-        tau = np.sqrt(self.t * (1.0 + near.error))
-        if corners_of(near.problem.loss):
-            pull = self._slopes(z)
-            way = tau * np.abs(pull) + near.missed
-            way = np.where(way <= near.reach, way, np.inf)
-            own, error = z - 0.5 * pull * self.t, 0.5 * tau * (way + near.missed)
-        else:
-            pull = self._pulls()
-            moved = SLACK * near.growth * near.longest * np.abs(pull) * tau
-            radius = near.distance(off_tangent(moved) * np.abs(pull) * tau + near.missed, np.ones(z.size), moved)
-            own, error, way = z - pull * self.t, tau * radius, np.abs(pull) * tau + radius
-        sizes = np.abs(own) + self.norms * float(np.linalg.norm(near.w))
-        error = SLACK * (error + near.error * np.abs(pull) * self.t) + gamma(near.w.size + 16.0) * sizes
-        return own - error, own + error, SLACK * way
+        """Return the step from w that takes the other rows for parabolas."""
+        return np.asarray(self.near.w[:, None] - self.U * (self.beta / self.share))
 
     def drop(self, A: np.ndarray) -> None:
-        """Set the multipliers of dropped rows to zero."""
-        A[self.dropped[self.places], self.places] = 0.0
-
-    def added(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient of the added rows, and what rounding may be of it."""
-        slopes = self._slopes(np.einsum("ij,ji->i", self.rows, V))
-        bend = self.near.problem.loss.largest_curvature()
-        of_margin = gamma(self.near.problem.row_sizes.terms + 8.0) * self.norms * np.linalg.norm(V, axis=0)
-        noise = (8.0 + loss_units(self.near.problem.loss)) * UNIT * np.abs(slopes) + self.strength * bend * of_margin
-        return self.rows.T * slopes, SLACK * noise * self.norms
-
-    def add_bend(self, H: np.ndarray, k: int, at: Gradients) -> None:
-        """Add the curvature of added row k."""
-        x = self.rows[k]
-        bend = self.strength[k] * float(self.loss.curvature(x @ at.V[:, k], self.labels[k]))
-        H += np.tril(bend * np.outer(x, x))
+        """Set the multipliers of the dropped rows to zero."""
+        A[self.dropped, np.arange(self.dropped.size)] = 0.0
 
     def lengths(self, G: np.ndarray) -> np.ndarray:
         """By the inverse of ``H - h x x'``."""
@@ -186,12 +124,12 @@ class ChangedRows(Changed):
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) * (1.0 + self.near.error)))
 
     def step(self, at: Gradients) -> np.ndarray:
-        """With the curvature of the dropped and of the added row."""
-        own = np.einsum("ij,ji->i", self.rows, at.V)
-        more = self.strength * self.loss.curvature(own, self.labels) - self.bend
-        pulled, ways = self.near.steps @ at.G, self.near.steps @ self.rows.T
-        aligned, t = (np.einsum("ij,ji->i", self.rows, one) for one in (pulled, ways))
-        return np.asarray(pulled - ways * (more * aligned / np.maximum(1.0 + more * t, LEAST_LEFT)))
+        """Without the curvature of the dropped row."""
+        pulled = self.near.steps @ at.G
+        ways = self.near.steps @ self.rows.T
+        aligned = np.einsum("ij,ji->i", self.rows, pulled)
+        t = np.einsum("ij,ji->i", self.rows, ways)
+        return np.asarray(pulled + ways * (self.bend * aligned / np.maximum(1.0 - self.bend * t, LEAST_LEFT)))
 
 
 class WithoutSquares(NamedTuple):
@@ -306,7 +244,7 @@ class LeftOut:
         size = together(self.near)
         for start in range(0, min(most, chosen.size), size):
             some = chosen[:most][start : start + size]
-            changed = ChangedRows.without(self.near, some)
+            changed = ChangedRows(self.near, some)
             own, error = changed.margins(changed.solved())
             low[some], high[some] = np.maximum(low[some], own - error), np.minimum(high[some], own + error)
             margins[some] = np.clip(own, low[some], high[some])
