@@ -1,4 +1,4 @@
-"""The commands `compare` and `reproduce`."""
+"""The command `compare`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def test_command_compares(tmp_path, capsys, monkeypatch):
         (("compare", "toy", "--report", "r.html", "--solvers", "magic"), "unknown solver"),
         (("compare", "toy", "--report", "r.html", "--with", "magic"), "unknown peer"),
         (("compare", "toy", "--report", "r.html", "--image", "a"), "28x28"),
-        (("reproduce", "blood-cells", "--data", "nowhere"), "blood-cells.npz"),
     ],
 )
 def test_command_refuses_in_one_line(words, message, capsys):
@@ -41,13 +40,6 @@ def test_command_refuses_in_one_line(words, message, capsys):
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
-
-
-def test_command_reproduces(tmp_path, capsys):
-    path = tmp_path / "report.html"
-    assert main(["reproduce", "pegasos-bound", "--quick", "--quiet", "--report", str(path)]) == 0
-    assert "pegasos-bound:" in capsys.readouterr().out
-    assert path.exists()
 
 
 def test_the_commands_load_nothing_heavy():

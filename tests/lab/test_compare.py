@@ -210,7 +210,7 @@ def made_up_trace():
         base | {"solver": "quick", "epoch": 2.0, "seconds_solving": 2.0, "primal": 1.0},
         base | {"solver": "slow", "epoch": 1.0, "seconds_solving": 3.0, "primal": 1.005},
     ]
-    return tidy.tidy(rows)
+    return tidy.tidy_trace(rows)
 
 
 def test_the_fastest_rung_of_a_ladder_counts():
@@ -230,7 +230,7 @@ def test_verdict_names_the_first_and_the_factor():
     assert "quick came within 1e-2 of the optimum first" in first
     assert "slow 3" in first
     assert "not in its time: slow" in last
-    assert verdict(tidy.tidy([])) == ["Nothing was run."]
+    assert verdict(tidy.tidy_trace([])) == ["Nothing was run."]
 
 
 def test_curves_are_medians_with_their_quartiles():

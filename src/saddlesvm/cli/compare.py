@@ -1,4 +1,4 @@
-"""``saddlesvm compare``, ``saddlesvm reproduce`` and ``saddlesvm watch``."""
+"""``saddlesvm compare`` and ``saddlesvm watch``."""
 
 from __future__ import annotations
 
@@ -104,45 +104,6 @@ def compare(options: argparse.Namespace) -> int:
         print("interrupted: the report has the finished runs")
     print(*map(shown, (*found.verdict(), *found.notes, f"report: {path}")), sep="\n")
     return INTERRUPTED if found.interrupted else 0
-
-
-def reproduce(options: argparse.Namespace) -> int:
-    """Run the published experiments again.
-
-    Options
-    -------
-    data : DIR
-        Folder with the data files; else a cache folder, then OpenML.
-    report : text
-        HTML file; a folder where all are run (default: ./reports).
-    figures : DIR
-        Write every figure here as PNG.
-    quick : flag
-        A part of the data, in seconds.
-    quiet : flag
-        No progress bar.
-
-    Examples
-    --------
-    saddlesvm reproduce rates --quick
-    saddlesvm reproduce --data downloads --report reports
-    """
-    report = options.report or ("reports" if options.name is None else f"{options.name}.html")
-    check_places(None if options.name is None else report, options.figures)
-    found = lab.reproduce(
-        options.name,
-        options.data,
-        report,
-        options.quick,
-        figures=options.figures,
-        progress=not options.quiet,
-        command=command_line(),
-    )
-    for name, made in found.items():
-        print(f"{name}:", *(f"  {sentence}" for sentence in made.verdict), sep="\n")
-    print(shown(f"report: {report}"))
-    cut_short = any(made.verdict and made.verdict[0].startswith("Interrupted") for made in found.values())
-    return INTERRUPTED if cut_short else 0
 
 
 def watch(options: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, get_args
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.data.errors import BUNDLED
 from saddlesvm.estimators.register import GAP, GRID
-from saddlesvm.lab.experiments import HOMES
 from saddlesvm.runtime import option_names as names
 
 Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
@@ -197,12 +196,6 @@ COMMANDS = {
             "kernel": {"choices": COMPUTED, "metavar": None},
         },
         reads=("data", "test"),
-    ),
-    "reproduce": Command(
-        "compare:reproduce",
-        "NAME data report figures quick quiet",
-        {"NAME": option(f"{', '.join(HOMES)}; all if left out", nargs="?", choices=tuple(HOMES))},
-        reads=(),
     ),
     "watch": Command(
         "compare:watch",

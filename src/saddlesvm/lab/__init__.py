@@ -1,4 +1,4 @@
-"""The lab: compare solvers with pictures and a report, and run the published experiments again.
+"""The lab: compare solvers and watch them, with pictures and reports; and the parts to write an experiment with.
 
 Nothing heavy is loaded before it is used: plots, tables and reports need the extra ``saddlesvm[lab]``.
 """
@@ -10,25 +10,76 @@ from typing import TYPE_CHECKING, Any
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
+    from saddlesvm.fit.loop import fit as fit
+    from saddlesvm.fit.outcome import FitResult as FitResult, Limits as Limits
     from saddlesvm.lab import bounds as bounds, figures as figures, study as study
-    from saddlesvm.lab.comparison import Comparison as Comparison, compare as compare
+    from saddlesvm.lab.charts import Chart as Chart, Series as Series
+    from saddlesvm.lab.comparison import (
+        Comparison as Comparison,
+        compare as compare,
+        count_text as count_text,
+        medians as medians,
+        reach_times as reach_times,
+        run_plan as run_plan,
+        seconds_text as seconds_text,
+    )
+    from saddlesvm.lab.dataset import Dataset as Dataset, make_dataset as make_dataset
     from saddlesvm.lab.displays import GapDisplay as GapDisplay, PathDisplay as PathDisplay
-    from saddlesvm.lab.experiments.reproduction import EXPERIMENTS as EXPERIMENTS, reproduce as reproduce
-    from saddlesvm.lab.report import Report as Report
+    from saddlesvm.lab.machine import LabProgress as LabProgress, in_threads as in_threads, machine_rows as machine_rows
+    from saddlesvm.lab.report import (
+        Picture as Picture,
+        Prose as Prose,
+        Report as Report,
+        Section as Section,
+        Switch as Switch,
+        Table as Table,
+    )
+    from saddlesvm.lab.runs import (
+        Contender as Contender,
+        Plan as Plan,
+        contender as contender,
+        hinge_objective as hinge_objective,
+        iterates as iterates,
+        options_of as options_of,
+        parse_contenders as parse_contenders,
+        run_solver as run_solver,
+        warm_up as warm_up,
+    )
     from saddlesvm.lab.step_view import Watch as Watch, watch as watch
-    from saddlesvm.lab.tidy import Diagnostics as Diagnostics, read_trace as read_trace, write_trace as write_trace
+    from saddlesvm.lab.tidy import (
+        Diagnostics as Diagnostics,
+        read_trace as read_trace,
+        tidy_trace as tidy_trace,
+        write_trace as write_trace,
+    )
+    from saddlesvm.problem.problem import Problem as Problem
+    from saddlesvm.runtime.threads import interruptible as interruptible, usable_cores as usable_cores
 
 NAMES = {
     "saddlesvm.lab.comparison": "Comparison compare",
     "saddlesvm.lab.displays": "GapDisplay PathDisplay",
-    "saddlesvm.lab.experiments.reproduction": "EXPERIMENTS reproduce",
-    "saddlesvm.lab.report": "Report",
     "saddlesvm.lab.step_view": "Watch watch",
     "saddlesvm.lab.tidy": "Diagnostics read_trace write_trace",
     "": "bounds figures study",
 }
-HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
-__all__ = sorted(HOMES)
+# What experiments are written with (experiments/ beside the package).
+PARTS = {
+    "saddlesvm.fit.loop": "fit",
+    "saddlesvm.fit.outcome": "FitResult Limits",
+    "saddlesvm.lab.charts": "Chart Series",
+    "saddlesvm.lab.comparison": "count_text medians reach_times run_plan seconds_text",
+    "saddlesvm.lab.dataset": "Dataset make_dataset",
+    "saddlesvm.lab.machine": "LabProgress in_threads machine_rows",
+    "saddlesvm.lab.report": "Picture Prose Report Section Switch Table",
+    "saddlesvm.lab.runs": (
+        "Contender Plan contender hinge_objective iterates options_of parse_contenders run_solver warm_up"
+    ),
+    "saddlesvm.lab.tidy": "tidy_trace",
+    "saddlesvm.problem.problem": "Problem",
+    "saddlesvm.runtime.threads": "interruptible usable_cores",
+}
+HOMES = {name: home for homes in (NAMES, PARTS) for home, names in homes.items() for name in names.split()}
+__all__ = sorted(name for names in NAMES.values() for name in names.split())
 
 find, __dir__ = lazily(__name__, HOMES)
 

@@ -123,7 +123,9 @@ def first_to_reach(trace: pd.DataFrame) -> Table:
     rows = []
     for key in tables[-1].index:
         cells = [
-            cell for found in tables for cell in (seconds(found.loc[key, "seconds"]), count(found.loc[key, "epochs"]))
+            cell
+            for found in tables
+            for cell in (seconds_text(found.loc[key, "seconds"]), count_text(found.loc[key, "epochs"]))
         ]
         rows.append([str(key[0]), written[key[1]], str(key[2]), *cells])
     columns = ["loss", name, "solver"]
@@ -140,11 +142,11 @@ def endings(trace: pd.DataFrame) -> Table:
     for (loss, C, label), runs in ends.groupby([*PROBLEM, "label"], sort=False):
         middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
         outcome = ", ".join(sorted(set(runs["outcome"])))
-        errors = [share(runs[column].dropna().median()) for column in ("train_error", "test_error")]
+        errors = [share_text(runs[column].dropna().median()) for column in ("train_error", "test_error")]
         rows.append(
             [str(loss), written[float(C)], str(label), outcome, f"{middle['primal']:.8g}",
-             f"{middle['relative_gap']:.2g}", count(middle["epoch"]), seconds(middle["seconds_solving"]),
-             seconds(middle["seconds_certifying"]), *errors]
+             f"{middle['relative_gap']:.2g}", count_text(middle["epoch"]), seconds_text(middle["seconds_solving"]),
+             seconds_text(middle["seconds_certifying"]), *errors]
         )  # fmt: skip
     columns = ["loss", name, "solver", "outcome", "objective", "relative gap", "epochs", "solving", "certifying"]
     caption = "Where the runs ended; medians over the repeats. A peer's time is that of its longest single fit."
@@ -225,12 +227,12 @@ def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
     return items
 
 
-def count(value: float) -> str:
+def count_text(value: float) -> str:
     """A number of epochs as text."""
     return "" if not np.isfinite(value) else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 
-def share(value: float) -> str:
+def share_text(value: float) -> str:
     """An error as text."""
     return "" if not np.isfinite(value) else f"{value:.4g}"
 
@@ -291,7 +293,7 @@ def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
     if arrived.empty:
         return f"no solver came within {exponent} of the optimum in its time."
     first = arrived.iloc[0]
-    words = f"{first['label']} came within {exponent} of the optimum first, after {seconds(first['seconds'])}"
+    words = f"{first['label']} came within {exponent} of the optimum first, after {seconds_text(first['seconds'])}"
     others = [f"{row['label']} {row['seconds'] / first['seconds']:.2g}" for _, row in arrived.iloc[1:].iterrows()]
     if others:
         words += f"; the others took longer by a factor of: {', '.join(others)}"
@@ -304,7 +306,7 @@ def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
     return words + "."
 
 
-def seconds(value: float) -> str:
+def seconds_text(value: float) -> str:
     """A time as text."""
     if not np.isfinite(value):
         return "never"
@@ -456,22 +458,22 @@ def run_plan(
                 bar.begin(cell.words)
                 rows += cell.run(stop, bar)
                 if trace is not None and not stop.is_set():
-                    tidy.write_trace(tidy.tidy(rows), trace)
+                    tidy.write_trace(tidy.tidy_trace(rows), trace)
             bar.done()
             if stop.is_set():
                 found.interrupted = True
                 break
-    found.trace = tidy.tidy(rows)
+    found.trace = tidy.tidy_trace(rows)
     return found
 
 
 def _earlier(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.DataFrame:
     """The finished cells of an existing trace file."""
     if trace is None:
-        return tidy.tidy([])
+        return tidy.tidy_trace([])
     tidy.check_ending(trace)
     if not Path(trace).exists():
-        return tidy.tidy([])
+        return tidy.tidy_trace([])
     frame = tidy.without_unfinished(tidy.read_trace(trace))
     others = set(frame["data"]) - {dataset.fingerprint}
     if others:

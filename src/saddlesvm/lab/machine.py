@@ -16,10 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from saddlesvm.data import DataError, read
 from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
@@ -127,99 +125,3 @@ class LabProgress:
     def _show(self, words: str) -> None:
         if self.bar is not None:
             self.bar.show(words)
-
-
-OPENML = {"fashion-mnist": "Fashion-MNIST", "mnist": "mnist_784"}
-PARTS = {"train": "train-images-idx3-ubyte.gz", "test": "t10k-images-idx3-ubyte.gz"}
-TRAINING_IMAGES = 60_000
-BLOOD_CELLS = "blood-cells.npz"
-PHOTOGRAPHS = (
-    "the set paultimothymooney/blood-cells on Kaggle, or BloodCells/images of "
-    "github.com/BoucheDimitri/SOADML_DBouche_CVerluise"
-)
-
-
-def cache_folder() -> Path:
-    """The folder used by default: ``$SADDLESVM_CACHE``, or saddlesvm in the user's cache."""
-    named = os.environ.get("SADDLESVM_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saddlesvm"
-
-
-def find(name: str, folder: str | os.PathLike[str] | None) -> Path | None:
-    """A data file in the folder, or in the cache folder when none is named; None if it is not there."""
-    path = (cache_folder() if folder is None else Path(folder)) / name
-    return path if path.is_file() else None
-
-
-def images(name: str, part: str, folder: str | os.PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in [0, 1] (float32) and labels of a set of 28 x 28 images.
-
-    Parameters
-    ----------
-    name : {"mnist", "fashion-mnist"}
-    part : {"train", "test"}
-    folder : path, optional
-        Holds ``<name>/train-images-idx3-ubyte.gz`` and so on; without it, the cache folder, then OpenML.
-
-    Raises
-    ------
-    DataError
-        The files are not there, or OpenML cannot be reached.
-    """
-    path = find(f"{name}/{PARTS[part]}", folder)
-    if path is not None:
-        table = read(path, scale=1 / 255)
-        return table.X, _labels(table.y)
-    if folder is not None:
-        raise DataError(f"{os.fspath(folder)}: has no {name}/{PARTS[part]}")
-    X, y = _from_openml(name)
-    chosen = slice(None, TRAINING_IMAGES) if part == "train" else slice(TRAINING_IMAGES, None)
-    return np.ascontiguousarray(X[chosen], dtype=np.float32) / np.float32(255), y[chosen].astype(np.int64)
-
-
-def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
-    """The arrays of ``blood-cells.npz``: images, label, label_names, split, source.
-
-    Raises
-    ------
-    DataError
-        The file is not there, or lacks an array.
-    """
-    path = find(BLOOD_CELLS, folder)
-    if path is None:
-        where = cache_folder() if folder is None else Path(folder)
-        raise DataError(
-            f"{where}: has no {BLOOD_CELLS}, and OpenML does not offer this set. Get its photographs ({PHOTOGRAPHS}), "
-            f"make the file of them (python -m saddlesvm.lab.blood_photographs FOLDER {BLOOD_CELLS}; the FOLDER holds "
-            "TRAIN and TEST), and name the folder that the file is in (--data DIR)"
-        )
-    wanted = ("images", "label", "label_names", "split", "source")
-    with np.load(path, allow_pickle=False) as archive:
-        missing = [name for name in wanted if name not in archive]
-        if missing:
-            raise DataError(f"{path}: holds no array {missing[0]!r}; needed are {', '.join(wanted)}")
-        return {name: archive[name] for name in wanted}
-
-
-def _from_openml(name: str) -> tuple[Any, Any]:
-    from urllib.error import URLError
-
-    from sklearn.datasets import fetch_openml
-
-    home = cache_folder() / "openml"
-    try:
-        return fetch_openml(
-            OPENML[name], version=1, data_home=str(home), as_frame=False, return_X_y=True, parser="liac-arff"
-        )
-    except (URLError, OSError, ValueError) as error:
-        raise DataError(
-            f"{name} is not in {cache_folder()}, and OpenML cannot be reached ({error}); "
-            "name a folder that holds the data (--data DIR)"
-        ) from None
-
-
-def _labels(y: np.ndarray | None) -> np.ndarray:
-    assert y is not None
-    return y

@@ -55,7 +55,7 @@ PROBLEM = ["loss", "C"]
 ENDINGS = (".parquet", ".csv")
 
 
-def tidy(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def tidy_trace(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """A trace table from rows; columns that a row lacks are filled with empty text, 0 or NaN.
 
     Returns

@@ -9,16 +9,14 @@ import pytest
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
 
+from experiments import pegasos_fashion as fashion
+from experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
+from experiments.experiment import Options
+from experiments.pegasos_bound import LAMBDAS, PegasosBound, gaussian
+from experiments.pegasos_fashion import RunAccuracies, pair, strength_table, wavering_table
 from saddlesvm.estimators.base import seed_of
-from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.experiments import pegasos_fashion as fashion
-from saddlesvm.lab.experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
-from saddlesvm.lab.experiments.pegasos_bound import LAMBDAS, PegasosBound, gaussian
-from saddlesvm.lab.experiments.pegasos_fashion import RunAccuracies, pair, strength_table, wavering_table
-from saddlesvm.lab.experiments.reproduction import Options
-from saddlesvm.lab.runs import iterates
+from saddlesvm.lab import iterates, make_dataset
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.solvers import DCD
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,17 @@ import pytest
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
 
+import experiments
+import saddlesvm
+from experiments import HOMES, datasets
+from experiments.__main__ import main
+from experiments.experiment import Options, run_experiments
+from experiments.pegasos_bound import PegasosBound
+from experiments.rates import ACCURACIES, crossing_of
+from saddlesvm import lab
 from saddlesvm.data import DataError
-from saddlesvm.lab import machine
-from saddlesvm.lab.charts import Chart
-from saddlesvm.lab.report import Table
+from saddlesvm.lab import Chart, Table
 
 
 def make_files(folder: Path) -> Path:
@@ -53,30 +59,41 @@ def folder(tmp_path_factory):
     return make_files(tmp_path_factory.mktemp("data"))
 
 
-@pytest.mark.parametrize(
-    "name", ["blood-cells", "vlfeat-sdca", "pegasos-fashion", "dcd-tables", "pegasos-bound", "rates"]
-)
+@pytest.mark.parametrize("name", HOMES)
 def test_experiments_run_quickly(name, folder, tmp_path):
-    from saddlesvm.lab import reproduce
-
-    path = tmp_path / "report.html"
-    found = reproduce(name, folder, path, quick=True)[name]
+    found = run_experiments([name], Options(folder, quick=True), reports=tmp_path)[name]
     assert found.verdict[0].startswith("Quick run")
     assert len(found.verdict) > 1
-    assert path.stat().st_size > 1_000_000
+    assert (tmp_path / f"{name}.html").stat().st_size > 10_000
     kinds = {type(item) for section in found.sections for item in section.items}
     assert {Table, Chart} <= kinds
 
 
-def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch):
-    from saddlesvm.lab import reproduce
+def test_experiments_use_the_public_names_and_the_lab_only():
+    """Names of saddlesvm, its data and losses, and what the lab exports; no module below them."""
+    public = {
+        "saddlesvm": {*saddlesvm.__all__},
+        "saddlesvm.data": {*saddlesvm.data.__all__},
+        "saddlesvm.losses": {*saddlesvm.losses.__all__},
+        "saddlesvm.lab": {*lab.HOMES},
+        "saddlesvm.lab.figures": {*lab.figures.__all__},
+    }
+    for path in sorted(Path(experiments.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("saddlesvm"):
+                taken = {alias.name for alias in node.names}
+                assert taken <= public.get(node.module, set()), f"{path.name}: {node.module}: {taken}"
 
-    with pytest.raises(ValueError, match="no experiment"):
-        reproduce("pegasus")
-    with pytest.raises(DataError, match=r"blood-cells\.npz"):
-        reproduce("blood-cells", tmp_path, quick=True)
+
+def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        main(["pegasus"])
+    assert "there is no experiment 'pegasus': use one of blood-cells, " in capsys.readouterr().err
+    assert main(["blood-cells", "--data", str(tmp_path), "--quick"]) == 2
+    said = capsys.readouterr().err
+    assert "blood-cells.npz" in said and said.count("\n") == 1
     with pytest.raises(DataError, match="train-images"):
-        machine.images("mnist", "train", tmp_path)
+        datasets.images("mnist", "train", tmp_path)
 
     def offline(*arguments, **options):
         raise OSError("no network")
@@ -84,26 +101,20 @@ def test_unknown_experiments_and_missing_data_are_refused(tmp_path, monkeypatch)
     monkeypatch.setenv("SADDLESVM_CACHE", str(tmp_path))
     monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     with pytest.raises(DataError, match="OpenML cannot be reached"):
-        machine.images("mnist", "train", None)
+        datasets.images("mnist", "train", None)
 
 
 @pytest.mark.usefixtures("keyboard")
 def test_an_interrupted_experiment_reports_what_is_done(tmp_path, monkeypatch):
     import signal
 
-    from saddlesvm.lab import reproduce
-    from saddlesvm.lab.experiments.pegasos_bound import PegasosBound
-
     monkeypatch.setattr(PegasosBound, "measure_size", lambda self, n: signal.raise_signal(signal.SIGINT))
-    found = reproduce("pegasos-bound", report=tmp_path / "report.html", quick=True)
-    assert found["pegasos-bound"].verdict[0].startswith("Interrupted before")
-    assert "Interrupted" in (tmp_path / "report.html").read_text()
+    assert main(["pegasos-bound", "--quick", "--quiet", "--reports", str(tmp_path)]) == 130
+    assert "Interrupted before" in (tmp_path / "pegasos-bound.html").read_text()
 
 
 def test_where_two_curves_of_work_cross():
     """Interpolated in log-log between two accuracies; words where they do not cross."""
-    from saddlesvm.lab.experiments.rates import ACCURACIES, crossing_of
-
     steps = np.arange(len(ACCURACIES), dtype=float)
     first, second = 10.0 ** (1.0 + steps), 10.0 ** (3.25 + 0.5 * steps)  # equal at 4.5 steps of half a decade
     assert crossing_of(first, second) == pytest.approx(ACCURACIES[4] * 10.0**-0.25)

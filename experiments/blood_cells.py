@@ -13,18 +13,34 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Limits
-from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.comparison import count, medians, reach_times, run_plan, seconds
-from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
-from saddlesvm.lab.machine import blood_cells, in_threads
-from saddlesvm.lab.report import Prose, Switch, Table
-from saddlesvm.lab.runs import Plan, contender, hinge_objective, iterates, options_of, run_solver
-from saddlesvm.lab.tidy import closing_chart, curve_chart
-from saddlesvm.problem.losses import Hinge
-from saddlesvm.solvers import DCD, SDCA, Auto, Pegasos
+from experiments.datasets import blood_cells
+from experiments.experiment import Experiment, Step, percent
+from saddlesvm import DCD, SDCA, Auto, Pegasos
+from saddlesvm.lab import (
+    Chart,
+    Dataset,
+    Limits,
+    Plan,
+    Prose,
+    Series,
+    Switch,
+    Table,
+    contender,
+    count_text,
+    fit,
+    hinge_objective,
+    in_threads,
+    iterates,
+    make_dataset,
+    medians,
+    options_of,
+    reach_times,
+    run_plan,
+    run_solver,
+    seconds_text,
+)
+from saddlesvm.lab.figures import closing_chart, curve_chart
+from saddlesvm.losses import Hinge
 
 LYMPHOCYTE, NEUTROPHIL = 1, 3
 LAM = 1.6
@@ -127,8 +143,8 @@ class BloodCells(Experiment):
         sdca, pegasos = times["sdca"], times[f"pegasos ({options_of(LAST)})"]
         said = "SDCA about 3 times faster than Pegasos, 26 % test error" if "raw" in name else "Pegasos faster"
         self.say(
-            f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA {seconds(sdca)}, "
-            f"Pegasos (batches of 100, last iterate) {seconds(pegasos)}; test error {percent(error)} %. "
+            f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA {seconds_text(sdca)}, "
+            f"Pegasos (batches of 100, last iterate) {seconds_text(pegasos)}; test error {percent(error)} %. "
             f"Published: {said}.",
             timed=True,
         )
@@ -281,7 +297,9 @@ def times_table(trace: pd.DataFrame) -> Table:
     rows = []
     for label in tables[LEVELS[0]].index:
         reached = [table.loc[label] for table in tables.values()]
-        rows.append([label, *(cell for one in reached for cell in (seconds(one["seconds"]), count(one["epochs"])))])
+        rows.append(
+            [label, *(cell for one in reached for cell in (seconds_text(one["seconds"]), count_text(one["epochs"])))]
+        )
     columns = ["solver", *(word for level in LEVELS for word in (f"time to {level:g}", "epochs"))]
     return Table(columns, rows, "Time of solving until the primal was within a fraction of the optimum; medians.")
 

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
 
-from saddlesvm.lab import reproduce
-from saddlesvm.lab.experiments.reproduction import Options, experiment
-from saddlesvm.lab.report import Report, Table
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from benchmarks.makers import experiment_pages as maker
+from experiments import HOMES, pages as maker
+from experiments.experiment import Options, make_experiment, run_experiments
+from saddlesvm.lab import Report, Table
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["rates", "vlfeat-sdca"])
 def test_a_page_is_what_a_run_gives(name):
-    """The others take minutes or need data: ``python -m benchmarks.makers.experiment_pages --check --data DIR``."""
-    assert maker.stale_blocks(maker.PAGES / f"{name}.md", reproduce(name)[name]) == []
+    """The others take minutes or need data: ``python -m experiments.pages --check --data DIR``."""
+    assert maker.stale_blocks(maker.PAGES / f"{name}.md", run_experiments([name], Options())[name]) == []
 
 
 @pytest.mark.nightly
 def test_the_tables_of_descent_are_what_a_run_on_the_bundled_sets_gives():
     """All their rows but those of the digits, which do not come with the package."""
-    tables = experiment("dcd-tables", Options(bundled=True))
+    tables = make_experiment("dcd-tables", Options(bundled=True))
     for words, work in tables.steps():
         if words not in ("curves", "pictures"):
             work()
@@ -65,9 +57,9 @@ def test_the_index_sums_what_the_experiments_took(tmp_path):
         report = Report("A page", [], seconds=took[0], processor_seconds=took[1])
         (tmp_path / f"{name}.md").write_text("<!-- took -->\n<!-- end -->\n")
         maker.fill(tmp_path / f"{name}.md", report)
-    for name in set(maker.EXPERIMENTS) - {"rates", "vlfeat-sdca"}:
+    for name in set(HOMES) - {"rates", "vlfeat-sdca"}:
         (tmp_path / f"{name}.md").write_text("nothing measured")
     (tmp_path / "index.md").write_text("<!-- times -->\nold\n<!-- end -->\n")
     maker.fill_times(tmp_path)
     text = (tmp_path / "index.md").read_text()
-    assert "| `saddlesvm reproduce rates` | 10 | 20 |" in text and "| all | 11 | 22 |" in text and "old" not in text
+    assert "| `python -m experiments rates` | 10 | 20 |" in text and "| all | 11 | 22 |" in text and "old" not in text

@@ -12,8 +12,8 @@ pytest.importorskip("PIL")
 
 from PIL import Image
 
+from experiments import blood_photographs as maker, datasets
 from saddlesvm.data import DataError
-from saddlesvm.lab import blood_photographs as maker, machine
 
 
 def photograph(row, column, height=240, width=320):
@@ -61,7 +61,7 @@ def test_the_file_is_what_the_experiment_reads(folder, tmp_path, capsys):
     path = tmp_path / "blood-cells.npz"
     assert maker.main([str(folder), str(path)]) == 0
     assert "24 images of 16 photographs, 12 of them to train on" in capsys.readouterr().out
-    arrays = machine.blood_cells(tmp_path)
+    arrays = datasets.blood_cells(tmp_path)
     assert arrays["images"].shape == (24, 32, 32)
     assert arrays["label"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3] * 2
     assert arrays["split"].tolist() == [0] * 12 + [1] * 12
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_the_photographs_is_said(folder, tmp_path, capsys):
 def test_an_experiment_without_the_file_says_how_to_make_it(given, tmp_path, monkeypatch):
     monkeypatch.setenv("SADDLESVM_CACHE", str(tmp_path))
     with pytest.raises(DataError) as told:
-        machine.blood_cells(tmp_path if given else None)
+        datasets.blood_cells(tmp_path if given else None)
     for words in (str(tmp_path), "blood-cells.npz", "Kaggle", "--data DIR"):
         assert words in str(told.value)
     module = re.search(r"python -m (\S+)", str(told.value))[1]

@@ -14,18 +14,23 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.stats import linregress, norm
 
-from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Limits
-from saddlesvm.lab import bounds
-from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
-from saddlesvm.lab.machine import in_threads
-from saddlesvm.lab.report import Prose, Table
-from saddlesvm.lab.runs import iterates
-from saddlesvm.problem.losses import Hinge
-from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers import DCD, Pegasos
+from experiments.experiment import Experiment, Step, percent
+from saddlesvm import DCD, Pegasos
+from saddlesvm.lab import (
+    Chart,
+    Dataset,
+    Limits,
+    Problem,
+    Prose,
+    Series,
+    Table,
+    bounds,
+    fit,
+    in_threads,
+    iterates,
+    make_dataset,
+)
+from saddlesvm.losses import Hinge
 
 FEATURES = 20
 DISTANCE = 2.5  # standard deviations between each class mean and the border

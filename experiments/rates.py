@@ -12,17 +12,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import Limits
-from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.pegasos_bound import gaussian, slope_of
-from saddlesvm.lab.experiments.reproduction import Experiment, Step
-from saddlesvm.lab.machine import in_threads
-from saddlesvm.lab.report import Table
-from saddlesvm.lab.runs import Contender, hinge_objective, iterates, parse_contenders
-from saddlesvm.problem.losses import Hinge
-from saddlesvm.solvers import DCD, Pegasos
+from experiments.experiment import Experiment, Step
+from experiments.pegasos_bound import gaussian, slope_of
+from saddlesvm import DCD, Pegasos
+from saddlesvm.lab import (
+    Chart,
+    Contender,
+    Dataset,
+    Limits,
+    Series,
+    Table,
+    fit,
+    hinge_objective,
+    in_threads,
+    iterates,
+    make_dataset,
+    parse_contenders,
+)
+from saddlesvm.losses import Hinge
 
 SOLVERS = "pegasos,pegasos:batch_size=16,sdca:sampling=replacement,sdca:start=sgd,dcd,newton:warm_up=0"
 STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver's name

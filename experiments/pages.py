@@ -16,7 +16,7 @@ the others.
 A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
 others, are drawn into the folder NAME beside the page.
 
-python -m benchmarks.makers.experiment_pages --data DIR [NAME ...]
+python -m experiments.pages --data DIR [NAME ...]
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from experiments import HOMES
+from experiments.experiment import Options, run_experiments
 from saddlesvm.data import atomic_write
-from saddlesvm.lab.experiments.reproduction import EXPERIMENTS, reproduce
-from saddlesvm.lab.machine import machine_rows
-from saddlesvm.lab.report import Report, Table
+from saddlesvm.lab import Report, Table, machine_rows
 
-PAGES = Path(__file__).parents[2] / "docs" / "experiments"
+PAGES = Path(__file__).parents[1] / "docs" / "experiments"
 NAMED = r"found|machine|took|table \d+ of [^>]+?"
 BLOCK = re.compile(rf"<!-- ({NAMED})( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
 TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -135,10 +135,10 @@ def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
 def times(pages: Path) -> str:
     """A table of what each experiment took, from the pages."""
     lines, sums = ["| command | seconds on the clock | processor seconds |", "|---|---|---|"], [0, 0]
-    for name in EXPERIMENTS:
+    for name in HOMES:
         found = re.search(r"seconds on the clock: (\d+); processor seconds: (\d+)", (pages / f"{name}.md").read_text())
         if found:
-            lines.append(f"| `saddlesvm reproduce {name}` | {found[1]} | {found[2]} |")
+            lines.append(f"| `python -m experiments {name}` | {found[1]} | {found[2]} |")
             sums = [so_far + int(took) for so_far, took in zip(sums, found.groups(), strict=True)]
     return "\n".join([*lines, f"| all | {sums[0]} | {sums[1]} |"])
 
@@ -154,7 +154,7 @@ def fill_times(pages: Path) -> None:
 def main() -> int:
     """Run the experiments and fill their pages, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}; all when left out")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all when left out")
     parser.add_argument("--data", metavar="DIR", help="folder with the data files")
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; not for publication")
     parser.add_argument("--keep-clock", action="store_true", help="leave what depends on the clock as it is")
@@ -163,10 +163,9 @@ def main() -> int:
     parser.add_argument("--reports", type=Path, metavar="DIR", help="write the HTML reports there too")
     options = parser.parse_args()
     stale: list[str] = []
-    for name in options.names or EXPERIMENTS:
-        command = f"saddlesvm reproduce {name} --data DIR --report {name}.html"
-        path = options.reports / f"{name}.html" if options.reports else None
-        report = reproduce(name, options.data, path, options.quick, progress=True, command=command)[name]
+    for name in options.names or HOMES:
+        asked = Options(options.data, options.quick, f"python -m experiments {name} --data DIR")
+        report = run_experiments([name], asked, reports=options.reports, progress=True)[name]
         if options.check:
             late = stale_blocks(options.pages / f"{name}.md", report)
             stale += late

@@ -22,19 +22,33 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from saddlesvm import Certificate, LinearSVC, Outcome, certify
+from experiments.datasets import images
+from experiments.experiment import Experiment, Step, fit_timed, percent
+from saddlesvm import DCD, Certificate, LinearSVC, Outcome, certify
 from saddlesvm.data import read
-from saddlesvm.fit.outcome import Limits
-from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, timed
-from saddlesvm.lab.figures import confusion_grid, margins_chart, misclassified, plane_chart, shrinking_charts
-from saddlesvm.lab.machine import images, in_threads
-from saddlesvm.lab.report import Picture, Prose, Section, Table
-from saddlesvm.lab.runs import run_solver
-from saddlesvm.lab.tidy import curve_chart, tidy
-from saddlesvm.problem.losses import SquaredHinge
-from saddlesvm.solvers import DCD
+from saddlesvm.lab import (
+    Chart,
+    Dataset,
+    Limits,
+    Picture,
+    Prose,
+    Section,
+    Series,
+    Table,
+    in_threads,
+    make_dataset,
+    run_solver,
+    tidy_trace,
+)
+from saddlesvm.lab.figures import (
+    confusion_grid,
+    curve_chart,
+    margins_chart,
+    misclassified,
+    plane_chart,
+    shrinking_charts,
+)
+from saddlesvm.losses import SquaredHinge
 
 TOLERANCE = 1e-4
 THEIRS = "scikit-learn"
@@ -358,7 +372,7 @@ class DCDTables(Experiment):
                     if sum(took for took, _ in found[entrant.name]) > PATIENCE:
                         continue
                     passes = 1 if turn == 0 else 50 if self.quick else MOST_PASSES
-                    model, took = timed(entrant.make(C, passes), data.X, data.y)
+                    model, took = fit_timed(entrant.make(C, passes), data.X, data.y)
                     if turn:  # the first one loads compiled code
                         found[entrant.name].append((took, model))
             for who, fits in found.items():
@@ -499,7 +513,7 @@ class DCDTables(Experiment):
             options = "shrinking" if shrinking else "no shrinking"
             cell = {"solver": "dcd", "options": options, "loss": "squared_hinge", "C": C}
             rows += [row | cell for row in found]
-        trace = tidy(rows)
+        trace = tidy_trace(rows)
         words = {"change": "change of w in a pass", "suboptimality": "suboptimality", "active": "active rows"}
         charts = [curve_chart(trace, one, "epochs", f"{name}, C = {C:g}: {word}") for one, word in words.items()]
         return [chart for chart in charts if chart.series]

@@ -20,18 +20,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import svm
 
-from saddlesvm import LinearSVC
-from saddlesvm.estimators.kernel import KernelSVC
-from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent, timed
+from experiments.datasets import images
+from experiments.experiment import Experiment, Step, fit_timed, percent
+from saddlesvm import KernelSVC, LinearSVC, Pegasos
+from saddlesvm.lab import Chart, Prose, Series, Table, iterates, make_dataset, usable_cores, warm_up
 from saddlesvm.lab.figures import confusion_grid
-from saddlesvm.lab.machine import images
-from saddlesvm.lab.report import Prose, Table
-from saddlesvm.lab.runs import iterates, warm_up
-from saddlesvm.problem.losses import Hinge
-from saddlesvm.runtime.threads import usable_cores
-from saddlesvm.solvers import Pegasos
+from saddlesvm.losses import Hinge
 
 PUBLISHED_PAIRS = {
     (1, 0): 99.61,
@@ -150,7 +144,7 @@ def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
     for iterations in FEW_ITERATIONS:
         scores, took = [], 0.0
         for seed in range(seeds):
-            model, seconds = timed(svm.LinearSVC(dual=True, max_iter=iterations, random_state=seed), X, train[1])
+            model, seconds = fit_timed(svm.LinearSVC(dual=True, max_iter=iterations, random_state=seed), X, train[1])
             scores.append(float(model.score(X_test, test[1])))
             took += seconds / seeds
         found += scores
@@ -247,7 +241,7 @@ class PegasosFashion(Experiment):
             multi_class="ovo", loss="hinge", solver=solver, tol=0.0, max_iter=passes, keep="last",
             n_jobs=min(usable_cores(), 2), **settings,
         )  # fmt: skip
-        return timed(model, X, y)
+        return fit_timed(model, X, y)
 
     def accuracies_at(self, lam: float) -> list[RunAccuracies]:
         """The published run over the seeds."""
@@ -375,8 +369,8 @@ class PegasosFashion(Experiment):
         }  # fmt: skip
         rows = []
         for name, model in models.items():
-            timed(model, X[:WARM_ROWS], y[:WARM_ROWS])  # loads compiled code
-            fitted, took = timed(model, X[part], y[part])
+            fit_timed(model, X[:WARM_ROWS], y[:WARM_ROWS])  # loads compiled code
+            fitted, took = fit_timed(model, X[part], y[part])
             train, test = float(fitted.score(X[part], y[part])), float(fitted.score(*self.test))
             rows.append([name, percent(train), percent(test), f"{took:.1f}"])
         columns = ["method", "training accuracy (%)", "test accuracy (%)", "seconds"]
@@ -390,7 +384,7 @@ class PegasosFashion(Experiment):
         for lam in (WEAK,) if self.quick else (STRONG, WEAK, LAM):
             model = LinearSVC(multi_class="ovo", loss="hinge", lam=lam, fit_intercept=False, tol=tol, max_time=seconds,
                               n_jobs=2, random_state=0)  # fmt: skip
-            fitted, took = timed(model, *self.train)
+            fitted, took = fit_timed(model, *self.train)
             train, test = (float(fitted.score(*part)) for part in (self.train, self.test))
             worst = max(proof.relative_gap for proof in fitted.certificates_)
             gap = fitted.certificate_.relative_gap
@@ -431,4 +425,4 @@ class PegasosFashion(Experiment):
             keep="last",
         )  # fmt: skip
         seeds = range(2 if self.quick else MANY_SEEDS)
-        return np.array([timed(model.set_params(random_state=seed), X, y)[0].score(X, y) for seed in seeds])
+        return np.array([fit_timed(model.set_params(random_state=seed), X, y)[0].score(X, y) for seed in seeds])

@@ -13,19 +13,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from experiments.experiment import Experiment, Step, percent
+from saddlesvm import SDCA
 from saddlesvm.data import read
-from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Limits
-from saddlesvm.lab.charts import Chart, Series
-from saddlesvm.lab.dataset import Dataset, make_dataset
-from saddlesvm.lab.experiments.reproduction import Experiment, Step, percent
-from saddlesvm.lab.figures import plane_chart
-from saddlesvm.lab.report import Prose, Table
-from saddlesvm.lab.runs import iterates, run_solver, warm_up
-from saddlesvm.lab.tidy import closing_chart, curve_chart, tidy
-from saddlesvm.problem.losses import Absolute, Hinge, Logistic, Loss, Squared, SquaredHinge, loss_name
-from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers import SDCA
+from saddlesvm.lab import (
+    Chart,
+    Dataset,
+    FitResult,
+    Limits,
+    Problem,
+    Prose,
+    Series,
+    Table,
+    fit,
+    iterates,
+    make_dataset,
+    run_solver,
+    tidy_trace,
+    warm_up,
+)
+from saddlesvm.lab.figures import closing_chart, curve_chart, plane_chart
+from saddlesvm.losses import Absolute, Hinge, Logistic, Loss, Squared, SquaredHinge
 
 LAM = 0.01
 CLOSED = 1e-6  # gap in the lambda form that counts as closed
@@ -83,14 +91,14 @@ class VLFeatSDCA(Experiment):
             warm_up(problem, SDCA())
             for seed in range(self.repeats):
                 records, result = run_solver(self.data, problem, SDCA(), limits, seed=seed)
-                cell = {"solver": "sdca", "options": name, "loss": loss_name(loss), "C": problem.C, "repeat": seed}
+                cell = {"solver": "sdca", "options": name, "loss": name, "C": problem.C, "repeat": seed}
                 cell |= {"lam": LAM, "form": "lambda"}
                 rows_of_loss += [record | cell for record in records]
             table.append(self._row(name, result))
-            trace = tidy(rows_of_loss)
+            trace = tidy_trace(rows_of_loss)
             section.items.append(closing_chart(trace, "epochs", f"{name}: objective and dual"))
             found += rows_of_loss
-        whole = tidy(found)
+        whole = tidy_trace(found)
         charts = [curve_chart(whole, one, against, f"{one} of the five losses against {against}")
                   for one, against in (("gap", "epochs"), ("gap", "seconds"), ("suboptimality", "epochs"))]  # fmt: skip
         charts = [replace(chart, series=_restyled(chart.series)) for chart in charts]

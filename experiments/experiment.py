@@ -1,4 +1,4 @@
-"""Run the published experiments again: each gives a report with the published figures beside the measured ones."""
+"""Run experiments: each fills a report with the published figures beside the measured ones."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import os
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.lab.experiments import HOMES
-from saddlesvm.lab.machine import LabProgress, command_line
-from saddlesvm.lab.report import Report
-from saddlesvm.runtime.threads import interruptible
+from experiments import HOMES
+from saddlesvm.lab import LabProgress, Report, interruptible
 
-EXPERIMENTS = tuple(HOMES)
 Step = tuple[str, Callable[[], None]]
 
 
@@ -62,11 +59,11 @@ class Experiment(ABC):
         self.options = options
         self.report = Report(self.title, [], command=options.command)
         if options.quick:
-            self.report.verdict.append("Quick run: a part of the data, few repeats; the figures are not the real ones.")
+            self.say("Quick run: a part of the data, few repeats; the figures are not the real ones.")
 
     @property
     def quick(self) -> bool:
-        """Whether only a part is done."""
+        """True if only a part of the experiment is run."""
         return self.options.quick
 
     @abstractmethod
@@ -80,8 +77,8 @@ class Experiment(ABC):
             self.report.timed.add(sentence)
 
 
-def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
-    """The fitted model and the seconds of its fit. Runs cut by a limit are expected: warnings are not shown."""
+def fit_timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
+    """Fit without warnings, as runs cut by a limit are expected; return the model and its seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.perf_counter()
@@ -94,34 +91,34 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.2f}"
 
 
-def reproduce(
-    name: str | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    report: str | os.PathLike[str] | None = None,
-    quick: bool = False,
+def make_experiment(name: str, options: Options) -> Experiment:
+    """The experiment of that name."""
+    module, kind = HOMES[name]
+    made: Experiment = getattr(importlib.import_module(f"experiments.{module}"), kind)(options)
+    return made
+
+
+def run_experiments(
+    names: Iterable[str],
+    options: Options,
     *,
+    reports: str | os.PathLike[str] | None = None,
     figures: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    command: str | None = None,
 ) -> dict[str, Report]:
-    """Run one of the published experiments, or all of them.
+    """Run experiments one after the other.
 
     Parameters
     ----------
-    name : str, optional
-        One of :data:`EXPERIMENTS`; all when left out.
-    data_dir : path, optional
-        Folder with the data files; by default the cache folder is searched, then OpenML.
-    report : path, optional
-        For one experiment the HTML file, for all a folder. Nothing is written when left out.
-    quick : bool, default=False
-        A part of the data and few repeats, in seconds.
+    names : iterable of str
+        Keys of :data:`experiments.HOMES`.
+    options : Options
+    reports : path, optional
+        Folder for the HTML reports, ``NAME.html`` each. Nothing is written if it is left out.
     figures : path, optional
         Folder for every figure as PNG.
     progress : bool, default=False
         Show a progress bar on standard error.
-    command : str, optional
-        The command that repeats the report; by default the command line of this process.
 
     Returns
     -------
@@ -130,25 +127,10 @@ def reproduce(
 
     Raises
     ------
-    ValueError
-        There is no experiment of this name.
     DataError
         Data are missing, or a file cannot be written.
-
-    Examples
-    --------
-    >>> from saddlesvm.lab import EXPERIMENTS, reproduce
-    >>> "pegasos-bound" in EXPERIMENTS
-    True
-    >>> reproduce("no-such-experiment")
-    Traceback (most recent call last):
-        ...
-    ValueError: ...
     """
-    if name is not None and name not in HOMES:
-        raise ValueError(f"there is no experiment {name!r}: use one of {', '.join(EXPERIMENTS)}")
-    options = Options(data_dir, quick, command or command_line())
-    chosen = [experiment(one, options) for one in ([name] if name else EXPERIMENTS)]
+    chosen = [make_experiment(name, options) for name in names]
     done: dict[str, Report] = {}
     with interruptible() as stop, LabProgress(sum(len(one.steps()) for one in chosen), progress) as bar:
         for one in chosen:
@@ -157,23 +139,17 @@ def reproduce(
                     one.report.verdict.insert(0, f"Interrupted before {words}; the report has the finished part.")
                     break
                 bar.begin(f"{one.name}: {words}")
-                began, on_cores = time.perf_counter(), time.process_time()
+                began = time.perf_counter()
+                began_on_cores = time.process_time()
                 work()
                 one.report.seconds += time.perf_counter() - began
-                one.report.processor_seconds += time.process_time() - on_cores
+                one.report.processor_seconds += time.process_time() - began_on_cores
                 bar.done()
             done[one.name] = one.report
-            if report is not None:
-                one.report.write(Path(report) if name else Path(report) / f"{one.name}.html")
+            if reports is not None:
+                one.report.write(Path(reports) / f"{one.name}.html")
             if figures is not None:
                 one.report.save_figures(Path(figures) / one.name, ("png",))
             if stop.is_set():
                 break
     return done
-
-
-def experiment(name: str, options: Options) -> Experiment:
-    """The experiment of that name."""
-    module = importlib.import_module(f"saddlesvm.lab.experiments.{HOMES[name][0]}")
-    made: Experiment = getattr(module, HOMES[name][1])(options)
-    return made

@@ -8,7 +8,7 @@ the report that the experiment repeats (github.com/BoucheDimitri/SOADML_DBouche_
 The nucleus is the largest dark spot: green is blurred, its darkest 2 % kept, without the black frame that turning left,
 and without specks. The square of 120 x 120 pixels around it is moved inside the picture, and shrunk to 32 x 32.
 
-python -m saddlesvm.lab.blood_photographs FOLDER [blood-cells.npz]
+python -m experiments.blood_photographs FOLDER [blood-cells.npz]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from PIL import Image, UnidentifiedImageError
 from scipy import ndimage
 
 from saddlesvm.data import DataError, atomic_write
-from saddlesvm.lab.machine import in_threads
+from saddlesvm.lab import in_threads
 
 CLASSES = ("eosinophil", "lymphocyte", "monocyte", "neutrophil")
 SPLITS = ("TRAIN", "TEST")
@@ -143,7 +143,7 @@ def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[s
 
 def main(words: list[str] | None = None) -> int:
     """Make the file; 2 where something is wrong with what was given."""
-    parser = argparse.ArgumentParser(prog="python -m saddlesvm.lab.blood_photographs", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.blood_photographs", description=main.__doc__)
     parser.add_argument("folder", metavar="FOLDER", help="the photographs: it holds TRAIN and TEST")
     parser.add_argument(
         "path", metavar="PATH", nargs="?", default=ENDING, help=f"the file to write (default: {ENDING})"
