@@ -102,11 +102,44 @@ def conjugate(loss: str, c: Fraction, a: list[Fraction], y: Any) -> Any:
     found = LABELS[loss][2](a[0] * y, c) if loss in LABELS else TARGETS[loss][2](a[0], c)
     return found if loss in LABELS or found is None else found - a[0] * y
 
+WORDS = {
+    "form": ("C", "lambda"), "intercept": ("regularized", "free", "none"),
+    "split": ("targets", "ovr", "ovo", "multinomial"), "loss": ("multinomial", *LABELS, *TARGETS)}
+OPTIONS = {"smooth_hinge": "width", "epsilon_insensitive": "epsilon", "huber": "delta",
+           "squared_epsilon_insensitive": "epsilon", "pinball": "tau"}
+
+def check_words(problem: Any) -> None:
+    """Raise ValueError unless every word of a problem is known, and the words fit together."""
+    for name, words in WORDS.items():
+        need(problem[name] in words, f"the {name} {problem[name]!r} is none of {', '.join(words)}")
+    classes, text, width = problem["classes"], problem["text"], problem["features"]
+    need(type(text) is bool, "text must be true or false")
+    need(type(width) is int and width >= 0, "the number of features must be a whole number")
+    joint = problem["split"] == "multinomial"
+    need(joint == (problem["loss"] == "multinomial"), "multinomial is a loss and a split in one")
+    if problem["split"] == "targets":
+        need(classes == [] and not text, "targets have no classes")
+        return
+    if text:
+        need(all(type(one) is str for one in classes), "classes in text must be texts")
+        known = classes
+    else:
+        # A whole number from 2^53 on may be read as its neighbour: such classes are stated as text.
+        known = numbers(classes, len(classes), "classes")
+        need(all(abs(one) < 2**53 for one in known), "classes beyond 2^53 must be texts")
+    need(len(set(known)) == len(known) >= 2, "there must be two classes or more, all different")
+
 def bounds(problem: Any, part: Any, rows: list[Any], bits: int, y: list[Any]) -> tuple[Fraction, Fraction]:
     """P, or a little more, and D, or a little less; y is None for rows that take no part."""
-    loss, K, members = problem["loss"], len(part["w"]), [i for i, label in enumerate(y) if label is not None]
+    loss = problem["loss"]
+    K = len(problem["classes"]) if loss == "multinomial" else 1
+    need(len(part["w"]) == K, f"a problem of this loss has weights for {K} scores")
+    signs = all(label in (None, 1, -1) for label in y)
+    need(loss not in LABELS or signs, f"the loss {loss} is for labels 1 and -1 only")
+    members = [i for i, label in enumerate(y) if label is not None]
     texts = [*map(problem.get, ("option", "strength", "feature", "square", "l1")), part["scale"]]
     c, strength, B, q, l1, scale = numbers(texts, 6, "constants")
+    need(loss != "pinball" or c <= 1, "tau is at most 1")
     need(min(q, l1, c, scale, 1 - scale) >= 0 < min(strength, B, q + l1), "a constant is out of bounds")
     C, unit = (1 / (strength * len(members)), strength) if problem["form"] == "lambda" else (strength, 1)
     s = numbers(part["weights"], len(rows), "weights") if part["weights"] else [Fraction(1)] * len(rows)
@@ -168,6 +201,7 @@ def fingerprint(rows: list[dict[int, float]], labels: list[Any]) -> str:
 
 def proven(problem: Any, parts: Any, rows: list[dict[int, float]], labels: list[Any]) -> Any:
     """P, or a little more, and D, or a little less, of all problems together."""
+    check_words(problem)
     (whole, bits), K = scaled([x for row in rows for x in row.values()]), len(problem["classes"])
     each, known = iter(whole), problem["classes"] if problem["text"] else numbers(problem["classes"], K, "classes")
     place, table = {one: k for k, one in enumerate(known)}, [[(j, next(each)) for j in row] for row in rows]
@@ -176,7 +210,9 @@ def proven(problem: Any, parts: Any, rows: list[dict[int, float]], labels: list[
             "ovr": ([2 * (one == k) - 1 for one in codes] for k in range(K == 2, K)),
             "ovo": ([{a: -1, b: 1}.get(one) for one in codes] for a, b in combinations(range(K), 2))}[problem["split"]]
     found = [bounds(problem, part, table, bits, y) for part, y in zip(parts, ways, strict=True)]
-    return [sum(one) for one in zip(*found, strict=True)]
+    P, D = [sum(one) for one in zip(*found, strict=True)]
+    need(P >= D, "the bound is above the objective: no problem is like that")
+    return P, D
 
 def check(proof: Any, rows: list[dict[int, float]], labels: list[Any]) -> str:
     """The sentence that the proof proves of these data; ValueError, or another error, where it proves nothing."""
@@ -192,9 +228,39 @@ def check(proof: Any, rows: list[dict[int, float]], labels: list[Any]) -> str:
     need(high - low <= gap, "the gap claimed is less than the difference of the bounds claimed")
     return f"proven: the objective is at most {float(high)!r}, and the least possible one at least {float(low)!r}"
 
+def describe(proof: Any, count: int) -> dict[str, str]:
+    """What a checked proof of so many rows is about: its problem in words."""
+    problem = proof["problem"]
+    named = ("option", "strength", "feature", "square", "l1")
+    option, strength, feature, square, l1 = [repr(float.fromhex(problem[name])) for name in named]
+    loss, intercept, classes = problem["loss"], problem["intercept"], problem["classes"]
+    known = classes if problem["text"] else [repr(float.fromhex(one)) for one in classes]
+    return {
+        "gap": repr(float.fromhex(proof["claim"][2])),
+        "loss": f"{loss}, {OPTIONS[loss]} = {option}" if loss in OPTIONS else loss,
+        problem["form"]: strength,
+        "penalty": f"{square} |w|^2 / 2 + {l1} |w|_1",
+        "intercept": intercept if intercept != "regularized" else f"weight of a constant feature {feature}",
+        "rows": str(count),
+        "features": str(problem["features"]),
+        "classes": f"{', '.join(known)} ({problem['split']})" if known else "targets",
+        "row weights": describe_weights([part["weights"] for part in proof["parts"]], count)}
+
+def describe_weights(lists: list[Any], count: int) -> str:
+    """The weights of the rows, one list or none for each problem, in words."""
+    if not any(lists):
+        return "none: each row counts once"
+    s = [list(map(float.fromhex, one)) if one else [1.0] * count for one in lists]
+    least, most = min(map(min, s)), max(map(max, s))
+    zeros = sum(not any(of_row) for of_row in zip(*s, strict=True))
+    return f"from {least!r} to {most!r}; {zeros} of {count} rows weigh 0"
+
 if __name__ == "__main__":
     try:
         given = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-        print(check(given, *read(sys.argv[2], given["read"])))
+        table = read(sys.argv[2], given["read"])
+        told = [check(given, *table)]
+        told += [f"{name}: {what}" for name, what in describe(given, len(table[0])).items()]
+        print("\n".join(told))
     except Exception as error:  # whatever is wrong with it, it proves nothing
         sys.exit(f"refused: {type(error).__name__}: {error}".splitlines()[0])

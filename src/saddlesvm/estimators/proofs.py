@@ -35,6 +35,7 @@ SLACKS = (2.0**-40, 2.0**-30, 2.0**-20)  # shares that pulls stay inside an l1 n
 CORNER = 1e-9  # distance of a margin from a corner, relative to 1 or itself, within which its multiplier is listed
 LOOSER = 1.5  # a gap without listed multipliers may be so many times that with them
 SPREAD = 2.0**-44  # share of all rows' weights that a row has of each class, at least, to take up a rest of their sums
+WHOLE = 2.0**53  # floats tell all whole numbers below it apart
 CENTRING = 100  # steps of Newton's method for the offsets of multinomial regression's dual point
 AS_TUBE = {"absolute": "epsilon_insensitive", "squared": "squared_epsilon_insensitive"}  # of width zero
 OPTIONS = ("width", "epsilon", "delta", "tau")
@@ -91,6 +92,11 @@ def rows_of(X: Any) -> Rows:
     return [{j: x for j, x in zip(indices[a:b], values[a:b], strict=True) if x} for a, b in cuts]
 
 
+def needs_text(classes: np.ndarray) -> bool:
+    """Return True if classes are text, or numbers so large that floats may take one for another."""
+    return classes.dtype.kind in "OUS" or bool((np.abs(classes.astype(np.float64)) >= WHOLE).any())
+
+
 def labels_of(y: Any, text: bool) -> list[Any]:
     """Labels or targets as the checker takes them: text, or floats."""
     found = np.asarray(y).ravel()
@@ -120,7 +126,10 @@ def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
     ratio = {"l2": 0.0, "l1": 1.0}.get(model.penalty, model.l1_ratio)
     strength = model._strength()
     kind = model._intercept_kind()
-    text = classes is not None and classes.dtype.kind in "OUS"
+    text = classes is not None and needs_text(classes)
+    known: list[str] = []
+    if classes is not None:
+        known = [str(one) if text else float(one).hex() for one in classes.tolist()]
     return {
         "loss": name,
         "option": float(option).hex(),
@@ -133,7 +142,7 @@ def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
         "features": width,
         "split": split,
         "text": text,
-        "classes": [] if classes is None else classes.tolist() if text else [float(one).hex() for one in classes],
+        "classes": known,
     }
 
 
