@@ -112,9 +112,7 @@ def test_labels_beyond_2_53_do_not_fall_together() -> None:
             verified(proof, X, other)
 
 
-def test_a_checked_proof_says_what_it_is_about(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checked_proof_says_what_it_is_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     random = np.random.default_rng(1)
     X = random.standard_normal((12, 2))
     y = (X[:, 0] > 0).astype(int)

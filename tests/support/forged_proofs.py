@@ -58,9 +58,11 @@ def forge(random: np.random.Generator) -> Forged:
     seen: list[Any] = list(labels) if problem["text"] else [float(one) for one in labels]
     claim, least = [hexed(1.0), hexed(0.0), hexed(1.0)], np.inf
     count = _count_parts(random, problem)
+    parts: list[dict[str, Any]] = []
     for _ in range(DRAWS):
         drawn = [_draw_part(random, problem, n, d) for _ in range(count)]
-        parts = drawn if least == np.inf else parts
+        if least == np.inf:
+            parts = drawn
         try:
             primal, dual = checker.proven(problem, drawn, rows, seen)
         except Exception:  # the checker must say so again when it reads the proof
@@ -76,9 +78,7 @@ def forge(random: np.random.Generator) -> Forged:
     return proof | {"proof": 1, "read": {}}, rows, labels
 
 
-def _draw_problem(
-    random: np.random.Generator, labels: list[str], text: bool, d: int
-) -> dict[str, Any]:
+def _draw_problem(random: np.random.Generator, labels: list[str], text: bool, d: int) -> dict[str, Any]:
     splits = ["targets", "ovr", "ovo", "multinomial", "pairs"]
     split = str(random.choice(splits, p=[0.4, 0.25, 0.15, 0.15, 0.05]))
     losses = ("multinomial",) if split == "multinomial" else OF_LABELS
@@ -101,9 +101,7 @@ def _draw_problem(
         "strength": hexed(random.choice([0.01, 0.25, 1.0, 4.0])),
         "square": hexed(square),
         "l1": hexed(l1),
-        "intercept": str(
-            random.choice(["none", "regularized", "free", "some"], p=[0.4, 0.3, 0.25, 0.05])
-        ),
+        "intercept": str(random.choice(["none", "regularized", "free", "some"], p=[0.4, 0.3, 0.25, 0.05])),
         "feature": hexed(random.choice([0.5, 1.0, 3.0])),
         "features": d,
         "split": split,
@@ -118,9 +116,7 @@ def _count_parts(random: np.random.Generator, problem: dict[str, Any]) -> int:
     return count if random.random() < 0.95 else count + 1
 
 
-def _draw_part(
-    random: np.random.Generator, problem: dict[str, Any], n: int, d: int
-) -> dict[str, Any]:
+def _draw_part(random: np.random.Generator, problem: dict[str, Any], n: int, d: int) -> dict[str, Any]:
     K = len(problem["classes"]) if problem["loss"] == "multinomial" else 1
     if random.random() < 0.05:
         K += 1
@@ -164,7 +160,8 @@ def refute(forged: Forged) -> str:
     for y, part in zip(codes, parts, strict=True):
         objective = _objective(problem, part, rows, y)
         K, given = _stated_model(part)
-        if K != (len(problem["classes"]) if problem["loss"] == "multinomial" else 1):
+        scores = len(problem["classes"]) if problem["loss"] == "multinomial" else 1
+        if scores != K:
             return "the weights are of more scores than the loss has"
         stated += objective(given)
         best += min(objective(point) for point in _candidates(objective, given, problem))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.checker import describe
 from saddlesvm.cli import NOT_CERTIFIED, OK, reading
 from saddlesvm.cli.asked import make_estimator, task_of
 from saddlesvm.cli.console import command_line
@@ -31,7 +32,6 @@ from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.persistence import behind_scaler, parted
-from saddlesvm.checker import describe
 from saddlesvm.estimators.proofs import verified
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
