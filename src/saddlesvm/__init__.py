@@ -9,7 +9,6 @@ from saddlesvm.runtime.lazy import lazily
 if TYPE_CHECKING:
     from saddlesvm import data as data, estimators as estimators, losses as losses, solvers as solvers, svm as svm
     from saddlesvm.data.store import Store as Store
-    from saddlesvm.estimators.audit import Audit as Audit, audit as audit
     from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC, Choice as Choice
     from saddlesvm.estimators.certified_path import CertifiedPath as CertifiedPath
     from saddlesvm.estimators.certify import certify as certify, certify_kernel as certify_kernel
@@ -43,7 +42,6 @@ __version__ = "0.1.0"
 
 NAMES = {
     "saddlesvm.data.store": "Store",
-    "saddlesvm.estimators.audit": "Audit audit",
     "saddlesvm.estimators.automatic_C": "AutomaticC Choice",
     "saddlesvm.estimators.certified_path": "CertifiedPath",
     "saddlesvm.estimators.certify": "certify certify_kernel",

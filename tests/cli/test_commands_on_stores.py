@@ -50,7 +50,6 @@ def test_a_model_of_several_stores_is_used_on_them(run: Run, stores: list[Path])
     assert run("prove", kept, *stores, "-o", proof)[0] == 0
     assert run("verify", proof, *stores)[0] == 0
     assert run("path", *stores, "--C", "0.1,1", "--validation", stores[1])[0] == 0
-    assert run("audit", *stores, "--loss", "logistic")[0] == 0
 
 
 def test_sparse_stores_are_as_wide_as_the_model(run: Run, tmp_path: Path) -> None:

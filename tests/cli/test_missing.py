@@ -210,16 +210,6 @@ def test_a_path_treats_gaps_as_train_does(
     assert len(said) == len(y)
 
 
-def test_an_audit_fills_gaps_but_leaves_out_no_row(
-    gaps: tuple[str, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = told(["audit", gaps[0], "--missing", "mean"], capsys)["read"]
-    assert found["rows"] == len(gaps[1]) and found["missing values filled in with the mean"] == len(HOLES)
-    with pytest.raises(SystemExit):
-        main(["audit", gaps[0], "--missing", "drop"])
-    assert "invalid choice: 'drop'" in capsys.readouterr().err
-
-
 def test_proofs_and_forgetting_ask_for_data_without_gaps(
     gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

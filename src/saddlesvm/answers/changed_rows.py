@@ -17,40 +17,48 @@ inverse without the group is
 
 and the smallest eigenvalue of S is the share of the curvature that is left in every direction.
 
-What each row, and each group of rows, does to a model.
-
-Its own margin without it is an estimate between proven bounds. Bounds on the move of the optimum follow, and the
-decisions that no single row or group can change.
+Rows that these bounds leave open are solved for, many at once: steps of Newton's method whose curvature is that of the
+vicinity but for a few squares, so that steps need no factor of their own, and margins and gradients are products of
+matrices. The gradient that is left at a point bounds the distance of the optimum (:meth:`Vicinity.distance`), in plain
+length too, for the regulariser alone has curvature 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.changed import LEAST_LEFT, Changed, Gradients, Solved, together, with_feature
-from saddlesvm.answers.vicinity import Vicinity, corners_of
-from saddlesvm.problem.loss import is_cornerless
+from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
+from saddlesvm.problem.loss import Loss, has_array_methods, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.passes import squared_norms
+from saddlesvm.problem.rounding import SLACK, gamma, radii
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
-from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, quadratic_forms, row_estimates
+from saddlesvm.rows.small_types import widened
+from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, curvature_matrix, row_estimates
+from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
+BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
+MOST_STEPS = 20
+FALL = 0.5  # share that a step leaves of a gradient at most; else the steps of this change end
+OWN_WORK = 2.0**33  # products for the matrices of their own that the changes solved together take: a few seconds
+LEAST_LEFT = 1e-3  # share of the curvature that a change leaves at least; below it nothing is proven
+REFINED_VALUES = 2**31  # stored values that the passes for undecided rows may read once; each takes some four passes
 SMALL = 1e-4  # way below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
 
 
 class Bounds(NamedTuple):
-    """Proven bounds of every row's margin without it, and of how far it moves the optimum in the norm of H."""
+    """Proven bounds of every row's margin without it."""
 
     low: np.ndarray
     high: np.ndarray
-    moves: np.ndarray
 
 
 def without_each(near: Vicinity) -> Bounds:
@@ -68,17 +76,198 @@ def without_each(near: Vicinity) -> Bounds:
     else:
         moved = near.growth * near.longest * np.abs(beta) * np.sqrt(t) / share
         radius = near.distance(off_tangent(moved) * pull + missed, share, moved)
-        middle, around, whole = z - beta * own * own, own * radius, pull + radius
+        middle = z - beta * own * own
+        around = own * radius
     around += near.error * SLACK * np.abs(beta) * own * own
     sizes = np.abs(z) + radii(near.problem.norms) * float(np.linalg.norm(near.w))
     around = np.where(possible, around, np.inf) + gamma(near.problem.row_sizes.terms + 8.0) * sizes
-    return Bounds(middle - around, middle + around, np.where(possible, whole / np.sqrt(share), np.inf))
+    return Bounds(middle - around, middle + around)
 
 
 def off_tangent(moved: np.ndarray) -> np.ndarray:
     """``(e^m - 1 - m) / m``: by what share of its rise a derivative leaves its tangent, over a way of m."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(moved > SMALL, (np.expm1(moved) - moved) / np.maximum(moved, SMALL), 0.51 * moved)
+
+
+class LossArrays(NamedTuple):
+    """The derivative and the curvature of a loss on arrays of margins and labels."""
+
+    slope: Callable[[np.ndarray, Any], np.ndarray]
+    curvature: Callable[[np.ndarray, Any], np.ndarray]
+
+
+def loss_arrays(loss: Loss) -> LossArrays:
+    """The methods of a loss on arrays; number by number where its text is more than arithmetic."""
+    if has_array_methods(loss):
+        methods = methods_of(loss)
+        return LossArrays(
+            lambda z, y: np.asarray(methods.subgradient(loss, z, y) + 0.0 * z),
+            lambda z, y: np.asarray(methods.curvature(loss, z, y) + 0.0 * z),
+        )
+    return LossArrays(np.vectorize(loss.subgradient, otypes=[float]), np.vectorize(loss.curvature, otypes=[float]))
+
+
+def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
+    """``sum_i A_ik x_i`` for each column k, the virtual feature included, in float64, shape (d + 1, k)."""
+    pulled = X.float64_matrix().T @ A
+    return np.vstack([pulled, X.bias * A.sum(axis=0)])
+
+
+def with_feature(some: Any, scale: float) -> np.ndarray:
+    """Rows as a dense array in float64 with the virtual feature, shape (k, d + 1)."""
+    dense = some.toarray() if sparse.issparse(some) else some
+    return np.hstack([widened(dense, np.float64), np.full((dense.shape[0], 1), scale)])
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Points next to the optima of k changed problems.
+
+    Attributes
+    ----------
+    near : Vicinity
+    V : ndarray of shape (d + 1, k)
+    Z : ndarray of shape (n, k)
+        Margins of all rows.
+    radius, apart : ndarray of shape (k,)
+        How far the optimum is at most, in the norm of the changed H and in plain length.
+    share : ndarray of shape (k,)
+        ``q`` with ``q H <=`` the changed H.
+    """
+
+    near: Vicinity
+    V: np.ndarray
+    Z: np.ndarray
+    radius: np.ndarray
+    apart: np.ndarray
+    share: np.ndarray
+
+    def errors(self, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
+        """Bounds on the distance of the rows' margins from the optima's margins, shape (m, k).
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (m, 1) or (1, k)
+            Of the rows in the norm of the inverse of H.
+        norms : ndarray of the same shape
+            In plain length.
+        """
+        found = np.minimum(lengths * (self.radius / np.sqrt(self.share)), norms * self.apart)
+        rounding = gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
+        return np.asarray(SLACK * (found + rounding))
+
+    def row_errors(self, rows: np.ndarray) -> np.ndarray:
+        """Bounds on the distance of `Z` from the optima's margins, for some of the rows, shape (m, k)."""
+        lengths = np.sqrt(self.near.leverages[rows])[:, None]
+        return self.errors(lengths, radii(self.near.problem.norms[rows])[:, None])
+
+
+class Gradients(NamedTuple):
+    """Points, and what a pass over the rows says of them; the last place of each array counts the changes."""
+
+    V: np.ndarray
+    Z: np.ndarray
+    G: np.ndarray
+    length: np.ndarray
+    noise: np.ndarray
+
+
+class Changed(ABC):
+    """Some changed problems next to a vicinity; what their changes are is for subclasses to say.
+
+    Attributes
+    ----------
+    near : Vicinity
+    share : ndarray of shape (k,)
+        ``q`` with ``q H <=`` the changed H, at most the exact one.
+    """
+
+    near: Vicinity
+    share: np.ndarray
+
+    @abstractmethod
+    def beginning(self) -> np.ndarray:
+        """Points to begin at, shape (d + 1, k)."""
+
+    @abstractmethod
+    def drop(self, A: np.ndarray) -> None:
+        """Set the multipliers of dropped rows among all, shape (n, k), to zero."""
+
+    @abstractmethod
+    def lengths(self, G: np.ndarray) -> np.ndarray:
+        """The lengths of gradients in the norm of the inverse of the changed H, shape (k,)."""
+
+    @abstractmethod
+    def step(self, at: Gradients) -> np.ndarray:
+        """Newton's steps, shape (d + 1, k)."""
+
+    def gradients(self, V: np.ndarray) -> Gradients:
+        """One pass over the rows at V."""
+        problem = self.near.problem
+        Z = scores_of_rows(problem.X, V.T)
+        A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
+        A *= (problem.C * problem.row_weights)[:, None]
+        self.drop(A)
+        G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A)
+        noise = gradient_rounding(problem, V, np.abs(A, out=A))
+        return Gradients(V, Z, G, self.lengths(G), noise)
+
+    def solved(self, enough: float = 0.0) -> Solved:
+        """Take steps until none helps, or the optimum of each change is known to `enough` in plain length.
+
+        Changes that steps with the curvature of the vicinity do not finish take some with a matrix of their own.
+        """
+        best = self.gradients(self.beginning())
+        own, ended = (np.zeros(best.length.size, dtype=bool) for _ in range(2))
+        for _ in range(MOST_STEPS):
+            going = ~ended & (np.linalg.norm(best.G, axis=0) > np.maximum(best.noise, enough))
+            if not going.any():
+                break
+            step = self.step(best) if (going & ~own).any() else np.zeros(best.V.shape)
+            self._own_steps(best, np.flatnonzero(going & own), step)
+            seen = self.gradients(best.V - step * going)
+            better = going & (seen.length < FALL * best.length)
+            best = Gradients(*(np.where(better, new, old) for new, old in zip(seen, best, strict=True)))
+            ended |= going & own & ~better
+            own |= going & ~better
+        return self._proven(best)
+
+    def _own_steps(self, at: Gradients, wanted: np.ndarray, step: np.ndarray) -> None:
+        """Put Newton's steps with a matrix of their own into `step`, of as many changes as the cost allows."""
+        if not wanted.size:
+            return
+        problem = self.near.problem
+        bends = loss_arrays(problem.loss).curvature(at.Z, problem.y[:, None])
+        bends *= (problem.C * problem.row_weights)[:, None]
+        self.drop(bends)
+        ridge = problem.regularizer.curvature(self.near.w)
+        most = max(1, int(OWN_WORK / (problem.n_values * ridge.size)))
+        step[:, wanted[most:]] = 0.0
+        for k in wanted[:most]:
+            H = curvature_matrix(problem, bends[:, k], np.flatnonzero(bends[:, k]), ridge)
+            step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
+
+    def _proven(self, at: Gradients) -> Solved:
+        """The bounds that are proven for the points."""
+        near, problem = self.near, self.near.problem
+        shift = at.Z - near.z[:, None]
+        if near.growth > 0.0:
+            moved = near.growth * np.abs(shift).max(axis=0, initial=0.0)
+        else:
+            D = at.V - near.w[:, None]
+            ridge = problem.regularizer.curvature(near.w)[:, None]
+            moved = np.sqrt(np.einsum("ji,ji->i", ridge * D, D) + np.einsum("j,ji,ji->i", near.bend, shift, shift))
+        missed = at.length + near.widest / np.sqrt(self.share) * at.noise
+        radius = np.where(self.share > LEAST_LEFT, near.distance(missed, self.share, SLACK * moved), np.inf)
+        plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
+        apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
+        return Solved(near, at.V, at.Z, radius, apart, self.share)
+
+
+def together(near: Vicinity) -> int:
+    """The number of changed problems that are solved together."""
+    return max(1, BLOCK_VALUES // max(near.problem.X.n_rows, near.w.size))
 
 
 class ChangedRows(Changed):
@@ -217,10 +406,6 @@ class ChangedGroups(Changed):
         return np.column_stack([inverse.times(g) for inverse, g in zip(inverses, G.T, strict=True)])
 
 
-REFINED_VALUES = 2**31  # stored values that the passes for undecided rows may read once; each takes some four passes
-VALUES, MOST_VALUES = 2**23, 2**27  # stored values that the passes for rows in turn may read, if all moves are known
-
-
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Bounds for the rows of one problem, each left out.
@@ -301,96 +486,3 @@ def groups_left_out(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
             margins[rows], error[rows] = found.Z[rows, k], found.row_errors(rows)[:, k]
     inside = int(np.count_nonzero(near.bend))
     return RowEstimates(margins, margins - error, margins + error, inside, 1.0 - share, 0.0)
-
-
-class Moves(NamedTuple):
-    """Between what the lengths lie by which the weights move, shape (n,) or (groups,), the intercept's included.
-
-    `most` is what they are at most in the norm of H; empty where nobody asks.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    most: np.ndarray = np.empty(0)
-
-
-def row_moves(near: Vicinity) -> Moves:
-    """The moves of the weights without each row: the length of the step, and the optimum's distance from there."""
-    bounds = without_each(near)
-    most = near.widest * bounds.moves
-    if near.growth == 0.0 and np.isfinite(near.reach):  # all that is known is a ball with the step as diameter
-        return Moves(np.zeros(most.size), most, bounds.moves)
-    share = np.maximum(1.0 - near.bend * near.leverages, 1e-12)
-    lengths = np.sqrt(quadratic_forms(near.problem.X, np.arange(near.z.size), near.inverse @ near.inverse))
-    step, whole = np.abs(near.pulls) / share * lengths, np.abs(near.pulls) * np.sqrt(near.leverages) / share
-    off = SLACK * (near.widest * np.maximum(bounds.moves - whole, 0.0) + 4.0 * near.error * step)
-    return Moves(np.maximum(step - off, 0.0), np.minimum(step + off, most), bounds.moves)
-
-
-def rows_in_turn(near: Vicinity, unknown: int) -> int:
-    """The number of rows that are left out in turn, with passes over all rows: more where some moves are unknown."""
-    values = max(1, near.problem.n_values)
-    return max(1, VALUES // values, min(unknown, MOST_VALUES // values))
-
-
-def moved_scores(near: Vicinity, most: np.ndarray, but: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """How far leaving out a single row, `but` some, moves the scores of each of some rows at most, shape (m,).
-
-    Parameters
-    ----------
-    near : Vicinity
-    most : ndarray of shape (n,)
-        Of :class:`Moves`.
-    but : ndarray
-        Numbers of rows.
-    X : ndarray or CSR matrix of shape (m, d)
-    """
-    rows = as_rows(X, near.problem.scale)
-    lengths = np.sqrt(quadratic_forms(rows, np.arange(X.shape[0]), near.inverse) * (1.0 + near.error))
-    largest = float(np.delete(most, but).max(initial=0.0))
-    scores = np.asarray(X @ near.w[:-1]).ravel() + near.problem.scale * near.w[-1]
-    rounding = gamma(near.w.size + 16.0) * (radii(squared_norms(rows)) * np.linalg.norm(near.w))
-    found = lengths * largest if largest < np.inf else np.full(X.shape[0], np.inf)
-    return np.asarray(SLACK * (found + rounding) + 4.0 * UNIT * np.abs(scores))
-
-
-class GroupChanges(NamedTuple):
-    """The effects of leaving out each group.
-
-    Attributes
-    ----------
-    moves : Moves
-    low, high : ndarray of shape (m, groups)
-        Bounds of the scores of m rows without each group.
-    """
-
-    moves: Moves
-    low: np.ndarray
-    high: np.ndarray
-
-
-def group_changes(near: Vicinity, groups: Sequence[np.ndarray], X: np.ndarray) -> GroupChanges:
-    """The weights, and the scores of some rows, without each group.
-
-    Parameters
-    ----------
-    near : Vicinity
-    groups : sequence of ndarray
-        The numbers of their rows.
-    X : ndarray or CSR matrix of shape (m, d)
-    """
-    rows = as_rows(X, near.problem.scale)
-    lengths = np.sqrt(quadratic_forms(rows, np.arange(X.shape[0]), near.inverse) * (1.0 + near.error))[:, None]
-    norms = radii(squared_norms(rows))[:, None]
-    low, high, least, most = [], [], [], []
-    for _, found in _solved_groups(near, groups):
-        scores, errors = scores_of_rows(rows, found.V.T), found.errors(lengths, norms)
-        low.append(scores - errors)
-        high.append(scores + errors)
-        away = np.minimum(found.apart, near.widest * found.radius / np.sqrt(found.share))
-        length = np.linalg.norm(found.V - near.w[:, None], axis=0)
-        away = SLACK * (away + near.widest * near.missed) + gamma(near.w.size + 8.0) * np.linalg.norm(near.w)
-        least.append(np.maximum(length - away, 0.0))
-        most.append(length + away)
-    moves = Moves(np.concatenate(least), np.concatenate(most))
-    return GroupChanges(moves, np.concatenate(low, axis=1), np.concatenate(high, axis=1))

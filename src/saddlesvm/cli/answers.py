@@ -1,4 +1,4 @@
-"""The commands that say more of a model than a fit does: ``saddlesvm audit``, ``path``, ``prove``, ``verify`` and
+"""The commands that say more of a model than a fit does: ``saddlesvm path``, ``prove``, ``verify`` and
 ``forget``.
 """
 
@@ -26,7 +26,6 @@ from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.accountable import Accountable
-from saddlesvm.estimators.audit import Audit, audit
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
@@ -35,110 +34,6 @@ from saddlesvm.estimators.persistence import behind_scaler, parted
 from saddlesvm.estimators.proofs import verified
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
-
-SUSPECTS_SHOWN = 20  # suspects that are printed; all of them with --json
-
-
-def audited(options: argparse.Namespace) -> int:
-    """List rows that are probably mislabelled, and what rows and groups do to a model.
-
-    Options
-    -------
-    report : text
-        Write an HTML page with tables, pictures and the rows.
-    json : text
-        Print everything as JSON.
-    groups : PATH
-        A text file with the name of each row's group, one a line.
-    missing : text
-        Missing values: an error (default), or fill in the column's mean or median.
-
-    Examples
-    --------
-    saddlesvm audit heart --loss logistic --report heart-audit.html
-    saddlesvm audit data.csv --label outcome --loss logistic --groups patients.txt --json
-    """
-    _, (table, _, _), _, missing_values, encoder = read_parts(options, None, "classification")
-    y = reading.labels_of(table)
-    groups = None if options.groups is None else read_groups(options.groups, table.n_rows)
-    model: Any = make_estimator(options, y).fit(table.X, y, table.sample_weight)
-    names = table.feature_names if encoder is None else encoder.get_feature_names_out()
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    found = audit(model, table.X, y, groups, sample_weight=table.sample_weight)
-    facts: Facts = {"read": described(table) | missing_values}
-    facts |= facts_of_audit(found, y, None if options.json else SUSPECTS_SHOWN)
-    if options.report:
-        from saddlesvm.lab.reports import audit_report
-
-        of_fit = [
-            ("rows", f"{table.n_rows:,}"),
-            ("features", f"{table.n_features:,}"),
-            ("C", str(getattr(model, "C_", model.C))),
-        ]
-        audit_report(found, model, table.X, y, str(table.source), of_fit, command_line()).write(options.report)
-        facts["proven"]["report written to"] = options.report
-    show(facts, options.json)
-    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
-
-
-def read_groups(path: str, n: int) -> np.ndarray:
-    """The names of the rows' groups, one a line.
-
-    Raises
-    ------
-    DataError
-        The file cannot be read, or has another number of lines.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            names = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot read the groups: {error}") from None
-    if len(names) != n:
-        raise DataError(f"{path}: has {len(names):,} lines; the data has {n:,} rows: give one name a line for each row")
-    return np.array(names)
-
-
-def facts_of_audit(found: Audit, y: np.ndarray, most: int | None) -> Facts:
-    """The facts to print; `most` suspects, or all."""
-    loo, n = found.leave_one_out, y.size
-    facts: Facts = {
-        "proven": {
-            "leave-one-out error from": loo.error_low,
-            "leave-one-out error to": loo.error_high,
-            "decisions that no single row can change": int(found.stable.sum()),
-            "of decisions": int(found.stable.size),
-            "rows proven to get another class from the model without them": int(np.sum(found.margins_high < 0.0)),
-        },
-        "suspects": {
-            f"row {i}": f"label {y[i]}, suggested {suggested}, margin {found.margins[i]:.4g} "
-            f"({found.margins_low[i]:.4g} to {found.margins_high[i]:.4g})"
-            for i, suggested in list(zip(found.suspects.tolist(), found.suggested, strict=True))[:most]
-        },
-        "contradictions": {
-            "rows " + ", ".join(map(str, some.tolist())): "labels " + ", ".join(map(str, y[some].tolist()))
-            for some in found.contradictions[:most]
-        },
-        "separable": {
-            f"class {name}": f"{one.separable}: {one.reason} (margin {one.low:.4g} to {one.high:.4g})"
-            for name, one in found.separability.items()
-        },
-    }
-    order = np.argsort(-found.moves_high, kind="stable")[: most or n]
-    facts["moves of the weights"] = {f"row {i}": [found.moves_low[i], found.moves_high[i]] for i in order.tolist()}
-    if found.groups is not None:
-        one = found.groups
-        facts["proven"]["decisions that no single group can change"] = int(one.stable.sum())
-        facts["groups"] = {
-            str(name): f"changes {one.changes_low[k]} to {one.changes_high[k]} decisions, moves the weights by "
-            f"{one.moves_low[k]:.4g} to {one.moves_high[k]:.4g}, error on its rows {one.errors_low[k]:.4g} to "
-            f"{one.errors_high[k]:.4g}"
-            for k, name in enumerate(one.names.tolist())
-        }
-    if found.notes:
-        facts["notes"] = {"not proven": found.notes}
-    return facts
 
 
 def prove(options: argparse.Namespace) -> int:

@@ -78,7 +78,7 @@ OPTIONS: dict[str, Option] = kinds.known_command("train:train").options | {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "data": (
-        "data", "test", "validation", "groups", "label", "columns", "drop_columns", "header", "scale",
+        "data", "test", "validation", "label", "columns", "drop_columns", "header", "scale",
         "standardize", "index_base", "missing", "cache",
     ),
     "model": (
@@ -150,13 +150,6 @@ COMMANDS = {
         fits=True,
         reads=("data", "validation"),
         writes=("report", "model"),
-    ),
-    "audit": Command(
-        "answers:audited",
-        f"DATA... C|lam groups report {FIT} {READING} missing",
-        {"missing": {"choices": [one for one in names.MISSING_VALUES if one != "drop"]}},  # rows keep their numbers
-        fits=True,
-        writes=("report",),
     ),
     "predict": Command(
         "saved:predict",

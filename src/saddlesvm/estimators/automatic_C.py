@@ -198,7 +198,7 @@ def coarse_to_fine(size: int) -> list[int]:
 def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
     """The folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
-    count = len(rows_of_groups(named)[1])
+    count = len(rows_of_groups(named))
     if model.probability:
         raise ValueError(
             f"probability={model.probability!r} leaves rows out one by one, and groups are left out whole: leave "

@@ -22,6 +22,8 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates
 
+PURPOSE = "a leave-one-out estimate"
+
 
 class OwnRows:
     """A fitted model and its own rows, which are checked.
@@ -32,8 +34,6 @@ class OwnRows:
         With ``multi_class="ovr"`` and ``penalty="l2"``.
     X, y, sample_weight
         The data that it was fitted to.
-    purpose : str
-        What asks for them, for messages.
 
     Attributes
     ----------
@@ -52,22 +52,22 @@ class OwnRows:
         The model is of another kind, or the rows are not its own.
     """
 
-    def __init__(self, model: LinearModel, X: Any, y: Any, sample_weight: Any, purpose: str) -> None:
+    def __init__(self, model: LinearModel, X: Any, y: Any, sample_weight: Any) -> None:
         check_is_fitted(model)
         design, y, sample_weight = checked_data(X, y, sample_weight)
         self.several = model.multilabel_
         if not self.several:
-            refuse_columns(y, purpose)
+            refuse_columns(y, PURPOSE)
         self.model, self.design = model, design.X
         n = design.shape[0]
         if model.multi_class != "ovr":
-            raise ValueError(f"{purpose} needs multi_class='ovr'; this model has {model.multi_class!r}")
+            raise ValueError(f"{PURPOSE} needs multi_class='ovr'; this model has {model.multi_class!r}")
         if not model._penalty().penalty.identity():
-            raise ValueError(f"{purpose} needs penalty='l2'; this model has {model.penalty!r}")
+            raise ValueError(f"{PURPOSE} needs penalty='l2'; this model has {model.penalty!r}")
         duals = getattr(model, "dual_coef_", None)
         if duals is None:
             raise ValueError(
-                f"{purpose} needs dual_coef_, which the model does not have: it was fitted block by block, or the dual"
+                f"{PURPOSE} needs dual_coef_, which the model does not have: it was fitted block by block, or the dual"
                 " variables of all its classes take too much memory: fit it to rows in memory, or to fewer classes"
             )
         if duals.shape[1] != n:
@@ -108,12 +108,6 @@ class OwnRows:
         if self.design.shape[1] > FACTORED:
             return [None] * self.count
         return [vicinity_of(*self.problem(k)) for k in range(self.count)]
-
-    @property
-    def all_vicinities(self) -> list[Vicinity] | None:
-        """The vicinities; None where some sub-problem has none."""
-        found = [one for one in self.vicinities if one is not None]
-        return found if len(found) == self.count else None
 
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
@@ -224,25 +218,25 @@ def leave_one_out(
     ... )  # proven: every label is decided
     (True, True)
     """
-    return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(groups)
+    return Estimation(OwnRows(model, X, y, sample_weight)).run(groups)
 
 
 def estimated(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
     """:func:`leave_one_out` for its estimates: bounds that cost more are left out."""
-    return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(proofs=False)
+    return Estimation(OwnRows(model, X, y, sample_weight)).run(proofs=False)
 
 
 def narrowed(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
     """:func:`leave_one_out` with close bounds for rows whose label is decided, too, as far as there is room."""
-    return Estimation(OwnRows(model, X, y, sample_weight, "a leave-one-out estimate")).run(wide=NARROW)
+    return Estimation(OwnRows(model, X, y, sample_weight)).run(wide=NARROW)
 
 
-def rows_of_groups(groups: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The names of groups, ascending, and the rows of each; ValueError where there is one only."""
+def rows_of_groups(groups: np.ndarray) -> list[np.ndarray]:
+    """Return the rows of each group; ValueError if there is one only."""
     names, codes = np.unique(groups, return_inverse=True)
     if names.size < 2:
         raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
-    return names, [np.flatnonzero(codes == k) for k in range(names.size)]
+    return [np.flatnonzero(codes == k) for k in range(names.size)]
 
 
 class Estimation:
@@ -290,7 +284,7 @@ class Estimation:
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""
-        _, members = rows_of_groups(groups)
+        members = rows_of_groups(groups)
         found = []
         for k in range(len(self.posed.problems)):
             near = self.own.vicinities[k]
