@@ -1,4 +1,4 @@
-"""What choosing C costs beside scikit-learn's LogisticRegressionCV: the last table of docs/measurements/paths.md.
+"""What choosing C costs beside scikit-learn's LogisticRegressionCV: the last table of docs/measurements/choose-c.md.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/choosing_c.py FOLDER [NAME ...]      # with a9a.bz2 and rcv1-binary.bz2
 OMP_NUM_THREADS=1 python benchmarks/claims/choosing_c.py FOLDER --threads       # one core against two, by the clock

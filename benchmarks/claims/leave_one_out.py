@@ -1,4 +1,4 @@
-"""Leave-one-out estimates beside training anew without each row, on 1,000 rows: docs/measurements/paths.md.
+"""Leave-one-out estimates beside training anew without each row, on 1,000 rows: docs/measurements/choose-c.md.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/leave_one_out.py FOLDER        # with a9a.bz2 and rcv1-binary.bz2
 """

@@ -3,7 +3,8 @@
     python benchmarks/makers/front_pictures.py [--check]
 
 ``gap``: a fit's objective and its proven lower bound, epoch by epoch. ``speed``: seconds beside scikit-learn, from the
-tables of docs/measurements/speed.md. With ``--check`` only the figures of ``speed`` are compared with the tables.
+tables of docs/measurements (speed.md; small.md for the last line). With ``--check`` only the figures of ``speed`` are
+compared with the tables.
 """
 
 from __future__ import annotations
@@ -45,24 +46,25 @@ class Duel(NamedTuple):
     ratio: str
 
 
-def cells(table: str) -> list[list[str]]:
-    """The cells of the table below the heading that begins so."""
-    text = (DOCS / "measurements" / "speed.md").read_text(encoding="utf-8").partition(table)[2]
-    rows = re.findall(r"^\|(.+)\|$", text.partition("\n## ")[0], re.M)
-    return [[cell.strip() for cell in row.split("|")] for row in rows[2:]]
+def read_cells(page: str, above: str) -> list[list[str]]:
+    """Read the cells of the first table of a page below some text."""
+    text = (DOCS / "measurements" / f"{page}.md").read_text(encoding="utf-8").partition(above)[2]
+    table = re.search(r"(?:^\|.+\|\n)+", text, re.M)
+    assert table is not None, f"{page}.md has no table below {above!r}"
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table[0].splitlines()[2:]]
 
 
 def duels() -> list[Duel]:
     """Every row of the large problems, and of the small ones the one where saddlesvm compares worst."""
     large = [
         Duel(f"{data}, {loss}", float(ours), float(theirs), f"{ratio} x")
-        for data, loss, ours, theirs, ratio, *_ in cells("## Against scikit-learn")
+        for data, loss, ours, theirs, ratio, *_ in read_cells("speed", "## To the objective")
     ]
     small = []
-    for data, loss, C, ours, theirs, *_ in cells("## Small data"):
-        seconds = float(ours) / 1e3, float(theirs.rstrip("*")) / 1e3
-        small.append(Duel(f"{data}, {loss}, C = {C}", *seconds, f"{seconds[1] / seconds[0]:.1f} x"))
-    return [*large, min(small, key=lambda one: one.theirs / one.ours)]
+    for data, estimator, ours, theirs, _ in read_cells("small", "Furthest behind"):
+        seconds = (float(ours) / 1e3, float(theirs.rstrip("*")) / 1e3)
+        small.append(Duel(f"{data}, {estimator}", *seconds, f"{seconds[1] / seconds[0]:.1f} x"))
+    return [*large, min(small, key=lambda duel: duel.theirs / duel.ours)]
 
 
 def curves() -> Any:
