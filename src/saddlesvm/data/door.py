@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from saddlesvm.data.blocks import check_names
 from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
-from saddlesvm.rows.csr_checks import canonical, in_range
+from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.matrix import Rows, as_rows, check_norms, is_little
 from saddlesvm.rows.memory_plan import does_not_fit
@@ -158,7 +158,7 @@ def _converted(X: Any, estimator: Any, repeats: bool) -> Any:
     """X as scikit-learn converts it; rows of a CSR matrix name a column once, unless they may repeat it."""
     with naming_columns(X):
         checked = check_array(
-            X, accept_sparse="csr", accept_large_sparse=True, dtype=_preferred(X), order="C",
+            without_spare_end(X), accept_sparse="csr", accept_large_sparse=True, dtype=_preferred(X), order="C",
             ensure_all_finite=False, estimator=estimator, input_name="X",
         )  # fmt: skip
     if not sparse.issparse(checked) or (repeats and in_range(checked)):

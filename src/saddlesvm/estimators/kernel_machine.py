@@ -20,7 +20,7 @@ from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kerne
 from saddlesvm.multiclass.sub_problems import workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
 from saddlesvm.problem.nu import PLAIN, Machine
-from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
+from saddlesvm.rows.kernels import KERNELS, WITHOUT_GAMMA, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, one_of
 from saddlesvm.runtime.lazy import internal
 
@@ -103,7 +103,8 @@ class KernelMachine(Estimator, KernelOptions):
 
     def _made_kernel(self, X: Any, sample_weight: np.ndarray | None) -> Kernel:
         """The kernel for these rows, with its parameters as numbers."""
-        gamma = 1.0 if self.kernel == "precomputed" else resolve_gamma(self.gamma, X, sample_weight)
+        needed = not callable(self.kernel) and self.kernel not in WITHOUT_GAMMA
+        gamma = resolve_gamma(self.gamma, X, sample_weight) if needed else 1.0
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
     def _solve(

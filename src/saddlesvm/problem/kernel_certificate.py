@@ -248,7 +248,9 @@ def certificate_of_values(
     e = model.slips + 4.0 * UNIT * (np.abs(added) + np.abs(model.values) + label)
     e = np.where(may_pay(terms, model.values + added, e), e, 0.0)[members]
     s = terms.weights[members] if terms.weights.size else 1.0
-    rows = RowSizes(float(e.size), 0.0, 0.0, float((s * e).sum()), float((s * e * e).sum()), float(e.max(initial=0.0)))
+    with np.errstate(over="ignore"):  # an infinite bound is true
+        squares = float((s * e * e).sum())
+    rows = RowSizes(float(e.size), 0.0, 0.0, float((s * e).sum()), squares, float(e.max(initial=0.0)))
     away = float((np.abs(beta - C * alpha) + UNIT * np.abs(beta)) @ lengths)
     found, halves = ValueSums(paid, conjugates, charged, paired, rows, away), (model.half, reached)
     sizes = loss_sizes(loss, rows.rows)

@@ -6,9 +6,11 @@ rows in order; the others are checked with a mark for each feature.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.rows.files import release_pages
 from saddlesvm.rows.layouts import U
@@ -130,6 +132,21 @@ def canonical(X: Any) -> Any:
     repaired.has_canonical_format = False
     repaired.sum_duplicates()
     return repaired
+
+
+def without_spare_end(X: Any) -> Any:
+    """X itself, or a CSR matrix over the same values without those behind the last row.
+
+    scipy lets the arrays be longer than ``indptr[-1]``, and some of its sums count what is there.
+    """
+    if not sparse.issparse(X) or X.format != "csr" or X.data.size != X.indices.size:
+        return X
+    end = int(X.indptr[-1])
+    if not 0 <= end < X.data.size:
+        return X
+    trimmed = copy.copy(X)
+    trimmed.data, trimmed.indices = X.data[:end], X.indices[:end]
+    return trimmed
 
 
 def in_range(X: Any) -> bool:

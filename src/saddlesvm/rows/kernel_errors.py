@@ -24,6 +24,7 @@ Source: Rump (2006), "Verification of positive definiteness".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,6 +34,8 @@ from scipy.linalg import LinAlgError, cholesky
 from saddlesvm.rows.kernels import Kernel, Matrix, expand, in_float64, leaf_of, squares_of
 
 SLACK = 1.01  # the bounds are rounded too
+TINY = 2.0**-1000  # no less than the part of a kernel value that underflows
+LOST = 1e-140  # no less than the part of (x - z)^2 / (x + z) that underflows
 DIAGONAL = 32  # rows of which a function's own values are asked for at once
 
 
@@ -73,17 +76,26 @@ class KernelErrors:
 
     @cached_property
     def bases(self) -> np.ndarray:
-        """Two functions of the points, of which and of 1 the errors are made; shape (2, n)."""
+        """Two functions of the points, of which and of 1 the errors are made; shape (2, n).
+
+        The square root of gamma is a factor of the radii: powers of gamma alone underflow for large rows, and powers of
+        the radii alone overflow.
+        """
         metric, r = self.kernel.metric, self.radii
+        nothing = np.zeros(r.size)
         if self.kernel.precomputed or callable(metric):
-            return np.stack([self.lengths, np.zeros(r.size)])
-        match metric:
-            case "rbf":
-                return np.stack([r, r * r])
-            case "poly" | "polynomial":
-                return np.stack([r**self.kernel.degree, np.zeros(r.size)])
-            case _:
-                return np.stack([r, np.zeros(r.size)])
+            return np.stack([self.lengths, nothing])
+        scaled = math.sqrt(abs(self.kernel.gamma)) * r
+        with np.errstate(over="ignore"):  # an infinite bound is true
+            match metric:
+                case "rbf":
+                    return np.stack([scaled, scaled * scaled])
+                case "poly" | "polynomial":
+                    return np.stack([scaled**self.kernel.degree, nothing])
+                case "sigmoid":
+                    return np.stack([scaled, nothing])
+                case _:
+                    return np.stack([r, nothing])
 
     def mixing(self, count: int, unit: float) -> np.ndarray:
         """The matrix that turns the sums of ``|beta_j|``, and of its products with both functions in `bases`, into the
@@ -100,7 +112,7 @@ class KernelErrors:
         g = SLACK * (self.d + 8.0) * unit
         leaf = leaf_of(count)
         summed = SLACK * (leaf + count / leaf + 6.0) * unit  # products, their sums, the sum of these
-        gamma, c = abs(kernel.gamma), abs(kernel.coef0)
+        c = abs(kernel.coef0)
         if kernel.precomputed or callable(kernel.metric):
             found[1, 1] = summed
             return found
@@ -108,20 +120,25 @@ class KernelErrors:
             case "linear":
                 found[1, 1] = g + summed
             case "rbf":
-                found[2, 0] = found[0, 2] = g * gamma
-                found[1, 1], found[0, 0] = 2.0 * g * gamma, 2.0 * g + summed
+                found[2, 0] = found[0, 2] = g
+                found[1, 1], found[0, 0] = 2.0 * g, 2.0 * g + summed
             case "poly" | "polynomial":
                 p = kernel.degree
                 power = (p + 1.0) * g if p >= 1.0 else g**p if p > 0.0 else 0.0
                 most = max(p, 1.0)
                 share = (power + 16.0 * most * unit + summed) * 2.0 ** (most - 1.0)
-                found[1, 1], found[0, 0] = share * gamma**p, share * c**p
+                found[1, 1], found[0, 0] = share, share * c**p
             case "sigmoid":
-                found[1, 1], found[0, 0] = g * gamma, g * c + g + summed
+                found[1, 1], found[0, 0] = g, g * c + g + summed
             case "additive_chi2":
                 found[1, 0] = found[0, 1] = (g + summed) * np.sqrt(self.d)
+            case "chi2":
+                # The squares of small differences underflow, which may change the exponent by this much.
+                lost = abs(kernel.gamma) * self.d * LOST
+                found[0, 0] = 2.0 * g + summed + lost
             case _:
                 found[0, 0] = 2.0 * g + summed
+        found[0, 0] += TINY
         return found
 
 

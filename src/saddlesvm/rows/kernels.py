@@ -29,6 +29,7 @@ WORTH_DENSE = 0.05  # share of non-zeros above which dense arithmetic on a spars
 BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
 RUNS = 8  # of consecutive numbers, up to which blocks are copied instead of single values
 HUGE = 1e300  # exponents of the radial kernel whose sums may overflow
+SMALL_ENTRY, LARGE_ENTRY = 1e-15, 1e15  # of a row, whose squares float32 holds with all digits
 STRIPE = 64  # rows of a kernel matrix that are worked on while they are near
 FEW_VALUES = 2**15  # of the radial kernel, up to which NumPy's exponential is quick enough
 
@@ -93,6 +94,8 @@ class Kernel:
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
         if not callable(self.metric):
             A, centres = _of_used_columns(A, centres)
+        if self.metric == "cosine":
+            A, centres = moderate_rows(A), moderate_rows(centres)
         if self.metric in OF_PRODUCTS and (self.metric not in POWERS or _is_whole(self.degree)):
             return self._of_products(A, centres)
         if not callable(self.metric):
@@ -120,11 +123,30 @@ class Kernel:
             values += number(self.coef0)
             np.tanh(values, out=values)
         elif self.metric in POWERS:
-            for start in range(0, values.shape[0], STRIPE):
-                _polynomial(values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree))
+            with np.errstate(over="ignore"):  # values that are not finite are refused
+                for start in range(0, values.shape[0], STRIPE):
+                    _polynomial(values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree))
         return values
 
 
+def moderate_rows(X: Matrix) -> Matrix:
+    """`X`, or a copy with the extreme rows multiplied by powers of two: their squares would overflow or underflow, and
+    the direction of a row, which is all that a cosine needs, stays exactly the same.
+    """
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest).ravel()
+    extreme = (largest > 0.0) & ~((largest > SMALL_ENTRY) & (largest < LARGE_ENTRY))
+    if not extreme.any():
+        return X
+    exponents = np.where(extreme, -np.frexp(largest.astype(np.float64))[1], 0)
+    if sparse.issparse(X):
+        lengths = np.diff(X.indptr)
+        data = np.ldexp(X.data[: X.nnz].astype(np.float64), np.repeat(exponents, lengths))
+        return type(X)((data, X.indices[: X.nnz], X.indptr), shape=X.shape)
+    return np.ldexp(X.astype(np.float64), exponents[:, None])
+
+
+WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2", "precomputed")
 POWERS = ("poly", "polynomial")
 OF_PRODUCTS = ("linear", "rbf", "sigmoid", *POWERS)
 
@@ -245,6 +267,11 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
     """gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in scikit-learn.
 
     Row weights count in the variance as repetitions of the rows.
+
+    Raises
+    ------
+    ValueError
+        float64 cannot hold the variance of the rows, or its inverse.
     """
     if gamma == "auto":
         return 1.0 / X.shape[1]
@@ -259,7 +286,14 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
     else:
         squares = np.concatenate([np.square(part - mean).sum(axis=1) for part in in_float64(X)])
         variance = float(s @ squares) / size
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    with np.errstate(over="ignore"):
+        found = 1.0 / (X.shape[1] * np.float64(variance)) if variance > 0.0 else 1.0
+    if not (found > 0.0 and math.isfinite(found)):
+        raise ValueError(
+            f"gamma='scale' is 1 / (d Var(X)), which float64 cannot hold for these rows (their variance is "
+            f"{variance:.3g}): scale the features to moderate size, or give gamma a number"
+        )
+    return float(found)
 
 
 def dense_if_quicker(X: Matrix) -> Matrix:
