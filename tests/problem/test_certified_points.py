@@ -29,7 +29,7 @@ from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logist
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.responses import Subtracted, best_scale, move_of
+from saddlesvm.problem.responses import best_scale, move_of
 from saddlesvm.problem.rounding import SLACK, STILL, margin_errors, point_sizes, to_the_sum
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
@@ -455,26 +455,6 @@ def test_a_sum_that_is_met_exactly_takes_hardly_a_move() -> None:
     full = np.where(np.arange(9) % 2, 0.0, 1.0)
     _, move, _, _ = asked(4.0, full, Hinge())  # all at their bounds, which have that sum
     assert move == STILL
-
-
-@pytest.mark.parametrize("intercept", ["regularized", "free"])
-def test_rows_that_were_subtracted_from_a_pull_count_once_more(intercept: Any) -> None:
-    problem = small_problem(Hinge(), intercept=intercept, **SMALL)  # type: ignore[arg-type]
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
-    w, pull = np.array([0.5, -0.25, 0.125, 9.0]), dual_weights(problem, alpha)
-    plain = responses.responses_of(problem, w)
-    sums, fewer = (
-        one.sums(alpha, pull) for one in (plain, responses.Margins(problem, w, subtracted=Subtracted(3.0, 0.25)))
-    )
-    signs = problem.intercept.constrained
-    sizes = point_sizes(problem.loss, problem.y, problem.norms, problem.weights, problem.members, alpha, signs=signs)
-    assert sums.facts == problem.facts and sums.sizes == sizes and responses.NOTHING == (0.0, 0.0)
-    assert fewer.facts.rows == problem.row_sizes._replace(rows=problem.row_sizes.rows + 3.0)
-    assert fewer.sizes == sizes._replace(pulled=sizes.pulled + 2.0 * 0.25)
-    assert (fewer.sums, fewer.errors, fewer.move) == (sums.sums, sums.errors, sums.move)
-    for given in (plain, responses.Margins(problem, w)):  # a free intercept is the best one, unless it is given
-        assert given.offset != 9.0 if signs else given.offset is None
-    assert responses.responses_of(problem, w, True).offset == (9.0 if signs else None)
 
 
 def test_variables_of_both_signs_are_shortened() -> None:

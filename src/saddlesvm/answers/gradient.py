@@ -123,17 +123,13 @@ class Slope(NamedTuple):
     answers: Answers
 
 
-def slope_at(problem: Problem, w: np.ndarray, z: np.ndarray, pull: np.ndarray | None = None) -> Slope:
-    """The gradient at w by its margins: a pass over the rows, unless the pull of its multipliers is known."""
-    answers = answers_at(smoothed_terms(problem), z)
-    pull = dual_weights(problem, problem.spread(answers.alpha)) if pull is None else pull
-    return Slope(_of_penalty(problem, w, pull), pull, z, answers)
-
-
 def slope_of(problem: Problem, w: np.ndarray) -> Slope:
     """The gradient at w: by one pass over the rows where a single thread makes it, else by two."""
     if problem.threads > 1 or not isinstance(problem.passes, InMemory):
-        return slope_at(problem, w, margins(problem, w))
+        z = margins(problem, w)
+        answers = answers_at(smoothed_terms(problem), z)
+        pull = dual_weights(problem, problem.spread(answers.alpha))
+        return Slope(_of_penalty(problem, w, pull), pull, z, answers)
     n = problem.members.size
     z, pull, answers = np.empty(n), np.zeros(w.size), Answers.room(n)
     respond_to_weights(smoothed_terms(problem), problem.X, problem.members, w, z, answers, pull)

@@ -46,7 +46,7 @@ from saddlesvm.answers.neighbourhood import (
     neighbourhood_of,
     radius_by_steepening,
 )
-from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near, steps_from
+from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near
 from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
@@ -182,7 +182,7 @@ def proof_near(problems: Sequence[Problem], W: np.ndarray, enough: float) -> Pro
     enough : float
         How far, at most, the scores of the training rows may move.
     """
-    if not have_steps(problems):
+    if isinstance(problems[0], JointProblem) or not all(map(can_come_nearer, problems)):
         return None
     parts = [neighbourhood_near(*given, enough) for given in zip(problems, W, strict=True)]
     return None if None in parts else Proof([one for one in parts if one], np.zeros((len(W), W.shape[1] - 1), bool))
@@ -199,17 +199,6 @@ def gap_for(problems: Sequence[Problem], certificates: Sequence[Certificate], en
         gap, size = 0.5 * SPARE * (enough / problem.row_sizes.longest) ** 2, max(abs(own.primal), abs(own.dual))
         found = min(found, gap * problem.unit / size if size > 0.0 else math.inf)
     return found
-
-
-def proof_nearest(problems: Sequence[Problem], W: np.ndarray) -> Proof:
-    """The proof by steps from a model's weights, where there are such, to what rounding leaves of the gradient."""
-    parts = [neighbourhood_of(one, steps_from(one, w, 0.0)[0], math.inf) for one, w in zip(problems, W, strict=True)]
-    return Proof(parts, np.zeros((len(W), W.shape[1] - 1), dtype=bool))
-
-
-def have_steps(problems: Sequence[Problem]) -> bool:
-    """Whether each of the problems has steps that lead near its optimum."""
-    return not isinstance(problems[0], JointProblem) and all(map(can_come_nearer, problems))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,4 @@
-"""The commands that say more of a model than a fit does: ``saddlesvm path``, ``prove``, ``verify`` and
-``forget``.
-"""
+"""The commands that say more of a model than a fit does: ``saddlesvm path``, ``prove`` and ``verify``."""
 
 from __future__ import annotations
 
@@ -25,9 +23,9 @@ from saddlesvm.data.errors import atomic_write
 from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
-from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.leave_one_out import leave_one_out
+from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.persistence import behind_scaler, parted
@@ -69,7 +67,7 @@ def prove(options: argparse.Namespace) -> int:
 def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
     """A saved linear model, and the data."""
     model, scaler = parted(persistence.load(options.model))
-    if not isinstance(model, Accountable) or scaler is not None:
+    if not isinstance(model, LinearEstimator) or scaler is not None:
         before, advice = "scaler", ": scale the data first, and train on the scaled numbers"
         if isinstance(scaler, TableEncoder):
             before, advice = "table's encoder", ": encode the table first (saddlesvm.table.encoder), and train on that"
@@ -94,34 +92,6 @@ def training_table(options: argparse.Namespace, model: Any) -> Table:
         )
     reading.check_features(model, options.model, table)
     return table
-
-
-def forget(options: argparse.Namespace) -> int:
-    """Make a linear model one of its data without some rows.
-
-    Options
-    -------
-    MODEL : text
-        A saved linear model.
-    DATA : text
-        The data that it was trained on.
-    rows : required, row_numbers, 3,7-9
-        Rows, from 0 on.
-    output : PATH, required
-        Write the model to this file.
-
-    Examples
-    --------
-    saddlesvm forget data.model data.csv --rows 17 -o without.model
-    saddlesvm forget data.model data.csv --rows 3,7-9,120 -o without.model --json
-    """
-    model, table = linear_model(options)
-    model.forget(options.rows, table.X, reading.labels_of(table), table.sample_weight)
-    persistence.save(model, options.output, model.notes_)
-    worth = {"relative gap": model.certificate_.relative_gap, "outcome": str(model.outcome_)}
-    worth |= {"digest": getattr(model, "digest_", None), "log": model.log_.tolist()[-1]}
-    show({"quality": worth, "done": {"model written to": options.output}}, options.json)
-    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
 def how_read(options: argparse.Namespace, table: Table) -> dict[str, Any]:

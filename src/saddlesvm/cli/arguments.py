@@ -27,7 +27,6 @@ from saddlesvm.estimators import HOMES, register
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, LOSS_ALIASES, SOLVER_NAMES, Calibration
 
-MOST_DIGITS = 24  # of a range of rows
 FOLDS = 5  # folds where several values of C are given, and no number of folds
 
 Value = TypeVar("Value")
@@ -101,17 +100,6 @@ def whole_or_name(text: str) -> int | str:
 def whole_or_number(text: str) -> float:
     """A whole number where the text is one, else a number."""
     return int(text) if text.lstrip("+-").isdigit() else float(text)
-
-
-def row_numbers(text: str) -> list[int]:
-    """The numbers in a text such as "3,7-9"."""
-    found: list[int] = []
-    for one in text.split(","):
-        first, _, last = one.partition("-")
-        if not (first.isascii() and first.isdigit() and (last or first).isdigit() and len(one) < MOST_DIGITS):
-            raise argparse.ArgumentTypeError(f"{one!r}: numbers of rows are allowed, and ranges such as 7-9")
-        found += range(int(first), int(last or first) + 1)
-    return found
 
 
 @reader("numbers with commas are needed, as in 0.1,1,10")

@@ -90,7 +90,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "probability", "break_ties", "decision_function_shape",
     ),
     "solving": (
-        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "canonical", "checkpoint",
+        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "checkpoint",
         "n_jobs", "memory", "dask",
     ),
     "output": ("model", "report", "liblinear", "libsvm", "json", "help", "help_all"),
@@ -163,9 +163,6 @@ COMMANDS = {
     ),
     "prove": Command("answers:prove", f"MODEL DATA... output json {READING}", models=("model",), writes=("output",)),
     "verify": Command("answers:verify", f"PROOF DATA... json {READING}", models=("proof",)),
-    "forget": Command(
-        "answers:forget", f"MODEL DATA... rows output json {READING}", models=("model",), writes=("output",)
-    ),
     "info": Command(
         "saved:info",
         f"SOURCE estimator loss verify json {READING}",

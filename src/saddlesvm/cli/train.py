@@ -108,8 +108,6 @@ def train(options: argparse.Namespace) -> int:
         Epochs at most; no limit by default.
     max_time : float, SECONDS
         Seconds at most; no limit by default.
-    canonical : int, BITS
-        Round the exact optimum's weights to so many bits, proven: the same for any solver and machine.
     seed : int, default=0
         Of the random choices; 0 by default.
     checkpoint : PATH

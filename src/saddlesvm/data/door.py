@@ -29,7 +29,7 @@ from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widened
 
-OPTIONS_IN_MEMORY = ("canonical", "probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
+OPTIONS_IN_MEMORY = ("probability", "warm_start", "checkpoint")  # that rows in a place of their own lack
 
 
 class Design:

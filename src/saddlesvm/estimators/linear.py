@@ -20,16 +20,15 @@ from saddlesvm.data.door import (
     encoded,
     has_columns,
 )
-from saddlesvm.estimators.accountable import Accountable
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
-from saddlesvm.estimators.canonical import check_canonical, gathered, make_canonical
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
 from saddlesvm.estimators.path_search import HasPath
+from saddlesvm.estimators.proofs import prove
 from saddlesvm.estimators.proven import Data
 from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_estimator
 from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
@@ -49,7 +48,7 @@ from saddlesvm.runtime.option_names import Calibration, MultiClass, PenaltyName,
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
 
-class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
+class LinearEstimator(HasPath, TakesClusters, LinearModel):
     """The base class of LinearSVC and LinearSVR."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
@@ -111,16 +110,12 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         """
         starts = {"coef_init": coef_init, "intercept_init": intercept_init, "dual_coef_init": dual_coef_init}
         if not isinstance(X, np.ndarray) and is_distributed(X):
-            check_canonical(self)
             fit_on_cluster(self, X, y, sample_weight, {"groups": groups} | starts)
-            if self.canonical is not None:
-                make_canonical(self, gathered(X, y, sample_weight))
             return self
         start = None if coef_init is intercept_init is dual_coef_init is None else given_start(*starts.values())
         if not isinstance(self.C, NUMBER) and (how := made_automatic(self.C)) is not None:
             if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
-            check_canonical(self)
             return fit_automatically(self, how, X, y, sample_weight, groups)
         if groups is not None:
             raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
@@ -133,9 +128,50 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         self._complete(design, y, sample_weight)
         if tasks is not None:
             tasks.end()
-        if self.canonical is not None:
-            make_canonical(self, self._data)
         return self
+
+    def proof(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, read: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
+
+        It contains the problem, the weights, the multipliers that the weights do not determine, a hash of the data, and
+        two claims: an upper bound on the objective of the model, and a lower bound on the objective of every model.
+        :mod:`saddlesvm.checker` computes the claims in fractions. Its file needs only Python: ``python checker.py
+        proof.json DATA``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+            The training rows.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        read : dict, optional
+            How the checker reads the data file, instead of guessing: `label` (number of the column, from 0), `drop`
+            (numbers of other columns), `header` (whether there is one), `zero_based` (whether indices count from 0).
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        ValueError
+            The data do not fit the model, or there are no proofs for its loss or ``multi_class``. Proofs exist for
+            every loss of the package, with "ovr", "ovo" and "multinomial".
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(loss="hinge", random_state=0).fit(notes.X, notes.y)
+        >>> proof = model.proof(notes.X, notes.y)
+        >>> high, low, gap = map(float.fromhex, proof["claim"])
+        >>> gap <= model.certificate_.gap
+        True
+        """
+        return prove(self, X, y, sample_weight, read)
 
     def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The sub-problems of labels, or of targets; the model learns which classes there are."""
@@ -148,8 +184,6 @@ class LinearEstimator(HasPath, Accountable, TakesClusters, LinearModel):
         """The loss; every option that does not depend on the data is checked."""
         super().check_options()
         self._penalty()
-        if self.canonical is not None:
-            check_canonical(self)
         made: Loss = self._made_loss()
         return made
 
@@ -256,11 +290,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default
         more than half of the available memory, are read and trained on block by block. Rows in memory are always used
         in place. For rows on a cluster: bytes of other workers' rows that a worker may take, 256 MiB by default.
-    canonical : int, optional
-        Round each weight and intercept of the *exact* optimum to this many bits below the power of two above the
-        largest of them. The weights are then the same bytes for any solver, order of rows, number of threads or
-        machine. Needs "ovr" or "ovo", and rows in memory. If the rounding of a weight cannot be proven, the fit warns,
-        and the weights are as without this option.
 
     Attributes
     ----------
@@ -288,13 +317,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
         With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
         inverse temperature (with several labels, one for each).
-    digest_ : str
-        With `canonical`, where every rounding is proven: a SHA-256 of the rounded weights. With names of the features
-        it does not depend on the order of the columns.
-    ambiguous_ : int
-        With `canonical`: how many weights have a rounding that is not proven.
-    log_ : ndarray of str
-        What :meth:`update` and :meth:`forget` added and removed: JSON with counts and hashes, no data.
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
@@ -481,7 +503,7 @@ class LinearSVR(LinearEstimator, LinearRegressor, LinearOptions):
     epsilon : float, default=0.0
         Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory, canonical
+certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
@@ -496,7 +518,6 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
     certificate_, certificates_, outcome_, trace_, n_iter_, phases_
     seconds_solving_, seconds_certifying_, seconds_compiling_, n_features_in_, feature_names_in_
-    digest_, ambiguous_, log_
         As in :class:`LinearSVC`.
 
     Examples

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Estimator, TakesSparse, Training, seed_of
 from saddlesvm.estimators.diagnosis import scale_hint, separability
-from saddlesvm.estimators.proven import KEPT_HERE, OF_LAST_FIT, ProvesAnswers, weights_of
+from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers, weights_of
 from saddlesvm.estimators.register import LinearOptions
 from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
@@ -219,8 +219,6 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         results = self._shown(fits)
         self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), n)[0]
         self._keep(results)
-        if len(fits.ends) == len(results):
-            self._ends = [fits.ends[sub] for sub in range(len(results))], self._asked_of_fits()
         worst = multiclass.worst_outcome(results)
         if worst.outcome is not Outcome.CERTIFIED:
             unsolved = worst.outcome is not Outcome.INTERRUPTED and max(self.tol, self.gap) > 0.0
@@ -437,7 +435,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         return ""
 
     def _keep(self, results: list[FitResult]) -> None:
-        for name in (*KEPT_HERE, *OF_LAST_FIT):
+        for name in KEPT_HERE:
             self.__dict__.pop(name, None)
         kept = map(attrgetter("coef", "intercept", "alpha", "phases"), results)
         coefs, intercepts, duals, of_each = zip(*kept, strict=True)

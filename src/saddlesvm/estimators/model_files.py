@@ -271,7 +271,7 @@ DECLARED = Allowed(  # all that is known of what others declare
     lambda given: isinstance(given, PLAIN) and (not isinstance(given, float) or math.isfinite(given)),
 )
 NUMBERS = {
-    "n_iter_": COUNT, "n_features_in_": COUNT, "n_samples_fit_": COUNT, "ambiguous_": COUNT,
+    "n_iter_": COUNT, "n_features_in_": COUNT, "n_samples_fit_": COUNT,
     "seconds_solving_": AMOUNT, "seconds_certifying_": AMOUNT, "seconds_compiling_": AMOUNT,
     "phases_": PHASES, "_phases": PHASES_EACH, "_fitted_C": AMOUNT, "C_": AMOUNT,
     "indicator_": Allowed("'dense' or 'sparse'", lambda given: given in ("dense", "sparse")),

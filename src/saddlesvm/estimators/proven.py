@@ -27,15 +27,14 @@ TOWARDS = (1e-6, 1e-9, CLOSE)  # relative gaps to which a model that is to be se
 AFRESH = {
     "warm_start": True, "gap": 0.0, "max_iter": None, "max_time": None, "certify_every": None, "keep": "best",
     "callbacks": None, "checkpoint": None, "memory": None, "verbose": 0, "solver": "auto", "probability": False,
-    "random_state": 0, "canonical": None,
+    "random_state": 0,
 }  # fmt: skip
 TAKEN = (
     "coef_", "intercept_", "dual_coef_", "certificates_", "certificate_", "_fitted_C"
 )  # fmt: skip
 
 
-OF_LAST_FIT = ("digest_", "ambiguous_", "log_")  # attributes that only some fits leave behind
-KEPT_HERE = ("_data", "_ends", "_left", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
+KEPT_HERE = ("_data", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
 
 
 class Data(NamedTuple):
@@ -59,7 +58,6 @@ class ProvesAnswers:
     """A linear estimator that proves what the exact optimum of its training problem answers."""
 
     _data: Data | None
-    _left: tuple[Any, dict[str, Any]]
     _proof: Proof
     _proven_with: dict[str, Any]
     coef_: Any
@@ -179,30 +177,6 @@ class ProvesAnswers:
         return dict(model.get_params(deep=False))
 
     @internal
-    def data_at_hand(self) -> Data | None:
-        """The data of the fit, put together where some rows were forgotten; None where the model has none."""
-        if vars(self).get("_data") is None and "_left" in vars(self):
-            self._data = self._left[0].part()
-        return vars(self).get("_data")
-
-    @internal
-    def rows_left(self) -> Any:
-        """The rows that the model has left after it forgot some, where they were kept; None for other parameters."""
-        left, asked = vars(self).get("_left", (None, None))
-        return left if asked == self._asked_of_fits() else None
-
-    @internal
-    def ends_of_fits(self) -> list[Any]:
-        """What the last fits left behind, one a sub-problem; nothing for other parameters, or where it was not kept."""
-        ends, asked = vars(self).get("_ends", ([], None))
-        return ends if asked == self._asked_of_fits() else []
-
-    @internal
-    def keep_rows(self, left: Any) -> None:
-        """Keep the rows that are left after some were forgotten, for the next ones."""
-        self._left = (left, self._asked_of_fits())
-
-    @internal
     def data_or_own(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """The data that are given, checked; those of the fit where X is None."""
         return self.training_data() if X is None else checked_data(self, X, y, sample_weight)
@@ -216,7 +190,7 @@ class ProvesAnswers:
         ValueError
             The model has none.
         """
-        data = self.data_at_hand()
+        data = vars(self).get("_data")
         if data is None:
             raise ValueError(
                 "this model has no training data (it was loaded, unpickled, or fitted to files or on a cluster), and a "

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from saddlesvm.solvers.base import SolverBase
 
-OF_LINEAR = ("penalty", "l1_ratio", "checkpoint", "memory", "canonical", "liblinear")
+OF_LINEAR = ("penalty", "l1_ratio", "checkpoint", "memory", "liblinear")
 OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint")
 OF_SVMS = (*OF_KERNELS, "shrinking", "libsvm")
 OF_CLASSIFIERS = ("class_weight", *OF_SVMS, "probability", "break_ties", "decision_function_shape")
@@ -75,7 +75,6 @@ class LinearOptions:
     callbacks: Sequence[Any] | None = None
     checkpoint: Any = None
     memory: int | str | None = None
-    canonical: int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -154,13 +153,10 @@ class Saved:
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
         "phases_", "_phases", "_fitted_C", "C_", "indicator_", "n_samples_fit_",
-        "ambiguous_",
     )  # fmt: skip
 
 
-LINEAR = Saved(
-    ("intercept_", "classes_", "feature_names_in_", "calibration_", "digest_", "log_"), ("coef_", "dual_coef_")
-)
+LINEAR = Saved(("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_"))
 KERNEL = Saved(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
     ("dual_coef_", "support_vectors_", "multipliers_"),

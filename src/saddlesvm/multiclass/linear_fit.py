@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -38,7 +38,6 @@ from saddlesvm.runtime.clock import working_for
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.small.newton import small_phase
 from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads
@@ -161,7 +160,6 @@ def open_rows(
     return FitRows(X, reader.norms, place=FromFiles(reader, every), rooms=rooms)
 
 
-KEPT_ROWS, KEPT_PLACES = 2**17, 2**18  # of all problems, and of a matrix for each, that a model keeps of its fits
 AUTO = Auto()
 AT_ONCE = 2**22  # dual variables that are made sparse at once
 WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
@@ -220,28 +218,6 @@ def gone_on(earlier: FitResult, later: FitResult) -> FitResult:
     )
 
 
-class End(NamedTuple):
-    """What a fit leaves for changes of its rows: its problem, and Newton's equations where their factors are small."""
-
-    problem: Problem
-    equations: NewtonEquations | None
-
-    @classmethod
-    def of(cls, fit: Fit, count: int) -> End | None:
-        """The end of one of `count` fits; None where it takes much memory, or is made again in no time."""
-        problem, state = fit.problem, fit.state
-        if type(problem) is not Problem or problem.place is not None or problem.is_small:
-            return None
-        if count * problem.y.size > KEPT_ROWS:
-            return None
-        made = getattr(getattr(state, "inner", None), "equations", None) or getattr(state, "equations", None)
-        if made is None or made.way != "features" or count * made.penalty.size**2 > KEPT_PLACES:
-            return cls(problem, None)
-        equations = NewtonEquations(problem, made.memory)  # those of the run may hold products of rows, too
-        equations.features = made.features
-        return cls(problem, equations)
-
-
 @dataclass(kw_only=True)
 class LinearFits(Fits):
     """The fits of a linear model's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
@@ -294,7 +270,6 @@ class LinearFits(Fits):
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
         self.cut_short: dict[int, FitResult] = {}
-        self.ends: dict[int, End] = {}
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; those that their share of the time cut short go on in what others left over."""
@@ -345,8 +320,6 @@ class LinearFits(Fits):
     def finished(self, fit: Fit) -> FitResult:
         """The result with its dual variables in the C form, as the rows of an array."""
         result = super().finished(fit)
-        if (end := End.of(fit, len(self.problems))) is not None:
-            self.ends[fit.index] = end
         if self.shared:
             result = self.shared.credited(fit.index, result)
         return self.with_duals(result, fit.problem.C)

@@ -347,12 +347,6 @@ class Problem(Weighted):
         """Loss, labels and weights with one place for each member."""
         return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.is_small)
 
-    def among(self, members: np.ndarray) -> Self:
-        """The same problem with some of its members only; the sizes of all bound the rounding of fewer."""
-        fewer = replace(self, members=members, n=members.size)
-        vars(fewer)["row_sizes"] = self.row_sizes
-        return fewer
-
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """A copy of dual variables, which the solver goes on to change; where there is a room for those of the best
         bound it is there, and the one copied before is gone."""

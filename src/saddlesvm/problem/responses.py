@@ -97,20 +97,6 @@ class Responses(Protocol):
         """The same, with the pull of the dual point."""
 
 
-class Subtracted(NamedTuple):
-    """Rows that were subtracted from a pull after it was summed: how many, and the sum of their ``|a_i| ||x_i||``.
-
-    The rounding of a pull is bounded by the number of its terms and their sizes. Both count these rows twice: once in
-    the sum, once as they went.
-    """
-
-    rows: float = 0.0
-    size: float = 0.0
-
-
-NOTHING = Subtracted()
-
-
 @singledispatch
 def responses_of(problem: Any, w: np.ndarray, given_offset: bool = False) -> Responses:
     """What the rows of a problem respond to weights; other machines than that of one score a row register their own."""
@@ -126,21 +112,12 @@ class Margins:
     w : ndarray of shape (d + 1,)
     given_offset : bool, default=False
         Whether a free intercept is the one in w, instead of the best one.
-    z : ndarray of shape (n,), optional
-        The margins of the members but for the offset, where they are known.
-    subtracted : Subtracted, optional
-        From the pull of the dual point; the sizes of the problem's rows are those of the problem whose pull was summed.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        w: np.ndarray,
-        given_offset: bool = False,
-        z: np.ndarray | None = None,
-        subtracted: Subtracted = NOTHING,
-    ) -> None:
-        self.problem, self.w, self.z, self.subtracted = problem, w, z, subtracted
+    def __init__(self, problem: Problem, w: np.ndarray, given_offset: bool = False) -> None:
+        self.problem = problem
+        self.w = w
+        self.z: np.ndarray | None = None
         self.scored, offset = problem.intercept.split(w)
         self.offset: float | None = None
         if problem.intercept.constrained:
@@ -194,15 +171,12 @@ class Margins:
 
     def _accounted(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
         """The sizes of the dual point, how far margins can be off, and the move to the sum that is asked for."""
-        problem, kind, gone, (terms, added) = self.problem, self.problem.intercept, self.subtracted, self.centred
+        problem, kind, (terms, added) = self.problem, self.problem.intercept, self.centred
         given = problem.loss, terms.y, problem.norms, problem.weights, problem.members, alpha
         sizes, facts, move = point_sizes(*given, signs=kind.constrained), problem.facts, STILL
         if kind.constrained:
             move = move_of(terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3])
         errors = margin_errors(facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0))
-        if gone.rows:
-            facts = facts._replace(rows=facts.rows._replace(rows=facts.rows.rows + gone.rows))
-            sizes = sizes._replace(pulled=sizes.pulled + 2.0 * gone.size)
 
         def around(move: float) -> float:
             nothing = np.zeros(alpha.size)

@@ -146,13 +146,6 @@ class FeatureFactor(Group):
             some = sign * change > 0.0
             add_outer(self.X, chosen[some], sign * change[some], self.sum, sign, self.threads)
 
-    def extended(self, X: Rows, count: int) -> FeatureFactor:
-        """The same over `count` rows, which begin with the present ones."""
-        more = FeatureFactor(X, self.penalty, count, self.factor.dtype, self.threads)
-        more.share[: self.share.size] = self.share
-        more.inside, more.unit, more.factor, more.sum = self.inside, self.unit, self.factor, self.sum.copy(order="F")
-        return more
-
     def solve(self, v: np.ndarray) -> np.ndarray:
         """The factored matrix's inverse times v."""
         return self.potrs(self.factor, v, lower=1)[0].astype(np.float64, copy=False)
