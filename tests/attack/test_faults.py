@@ -79,12 +79,17 @@ def test_a_conversion_that_is_killed_at_every_event_leaves_nothing_in_the_way(tm
         while faults.killed_at(number, lambda: convert(source, target, overwrite=True)):
             number += 1
             if target.exists():
-                assert bytes_of(Store(target).verify().path) == undisturbed
+                assert bytes_of(Store(target).path) == undisturbed
             if not overwrite:
                 shutil.rmtree(target, ignore_errors=True)
         assert number >= 5
         assert bytes_of(Store(target).path) == undisturbed
-        assert faults.left_over(target.parent, "rows.store") == []
+        # A killed conversion leaves its unfinished folder, which no command takes for a store.
+        for name in faults.left_over(target.parent, "rows.store"):
+            assert name.endswith(".partial")
+            with pytest.raises(DataError, match="interrupted conversion"):
+                Store(target.parent / name)
+            shutil.rmtree(target.parent / name)
 
 
 def writers(folder: Path) -> dict[str, Any]:

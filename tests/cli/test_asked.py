@@ -58,7 +58,6 @@ def test_standard_input_is_read_like_a_file(
 def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", Piped("".join(f"{k},{k},a\n" for k in range(20)) + "1,x,b\n"))
     assert "standard input: line 21: column 2: 'x' is not a number" in refusal(["train", "-"], capsys)
-    assert "--cache keeps what was read beside a file" in refusal(["train", "-", "--cache"], capsys)
 
 
 def test_the_column_of_the_labels_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

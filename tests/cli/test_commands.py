@@ -209,7 +209,7 @@ def test_a_full_disk_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "saddlesvm: error: standard output: cannot be written: No space left on device\n"
 
 
-@pytest.mark.parametrize("form", ["text", "cache", "store"])
+@pytest.mark.parametrize("form", ["text", "store"])
 def test_further_text_counts_its_features_as_the_training_data_did(run, tmp_path, form):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
@@ -218,12 +218,11 @@ def test_further_text_counts_its_features_as_the_training_data_did(run, tmp_path
     dump_svmlight_file(X, y, str(data), zero_based=True)
     X[:, 0] = 0.0  # index 0 occurs no more
     dump_svmlight_file(X, y, str(part), zero_based=True)
-    cache = ["--cache"] if form == "cache" else []
     if form == "store":
         assert run("convert", data, tmp_path / "store")[0] == 0
         data = tmp_path / "store"
     for _ in range(2):
-        code, out, err = run("train", data, "--test", part, "--model", model, "--json", *cache)
+        code, out, err = run("train", data, "--test", part, "--model", model, "--json")
         assert code == 0, err
         assert json.loads(out)["quality"]["test accuracy"] > 0.9
     assert float(run("predict", model, part)[2].split()[1]) > 0.9

@@ -226,9 +226,9 @@ def test_a_saved_row_index_and_headerless_tables(tmp_path: Path) -> None:
 def test_the_command_leaves_columns_out(run: Any, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TABLE.replace("?", "2"))
     drop = ("--drop-columns", "id,name,note")
-    code, out, err = run("train", tmp_path / "t.csv", *drop, "--cache", "--model", tmp_path / "m", "--json")
+    code, out, err = run("train", tmp_path / "t.csv", *drop, "--model", tmp_path / "m", "--json")
     assert code == 0 and json.loads(out)["read"]["features"] == 2, err
-    code, out, err = run("predict", tmp_path / "m", tmp_path / "t.csv", *drop, "--cache")
+    code, out, err = run("predict", tmp_path / "m", tmp_path / "t.csv", *drop)
     assert code == 0 and out.split() == ["u", "v", "u", "v"], err
     code, out, err = run("convert", tmp_path / "t.csv", tmp_path / "t.store", *drop, "--json")
     assert code == 0 and Store(tmp_path / "t.store").shape == (4, 2), err

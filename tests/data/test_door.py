@@ -181,36 +181,6 @@ def test_data_sets_in_files_are_rows(library: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(mapped, large)
 
 
-@pytest.mark.parametrize("rows", [X, sparse.csr_matrix(X * (abs(X) > 0.5))], ids=["dense", "csr"])
-def test_a_store_grows_and_narrows(rows: Any, tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "s.store", rows[:40], Y[:40])
-    grown = store.append(rows[40:], Y[40:]).verify()
-    whole = Store.create(tmp_path / "w.store", rows, Y)
-    same = {"arrays", "shape", "labels", "n_nonzero", "row_norms"}
-    assert {name: grown.header[name] for name in same} == {name: whole.header[name] for name in same}
-    assert len(store) == 40 and store.X.shape[0] == 40  # what was open before
-    for columns in (slice(1, 3), [1, -3]):
-        narrow = grown.narrow(tmp_path / "n.store", columns, overwrite=True).verify()
-        assert abs(narrow.X - rows[:, [1, 2]]).max() == 0.0 and (narrow.y == Y).all()
-    for columns, words in (
-        ([9], "no column 9"),
-        ([], "chooses none"),
-        ([1, 1], "a column twice"),
-        (["a"], "column 'a'"),
-    ):
-        with pytest.raises(DataError, match=words):
-            grown.narrow(tmp_path / "m.store", columns)
-    with pytest.raises(DataError, match="labels must be given with every block"):
-        grown.append(rows)
-    assert len(Store(tmp_path / "s.store")) == 60
-
-
-def test_a_store_of_named_columns_narrows_by_name(tmp_path: Path) -> None:
-    store = convert("banknote", tmp_path / "b.store")
-    names = store.header["feature_names"]
-    assert store.narrow(tmp_path / "n.store", names[2:0:-1]).header["feature_names"] == names[2:0:-1]
-
-
 def test_a_store_is_rows_of_a_pipeline(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "s.store", X, Y)
     model = make_pipeline(StandardScaler(), LinearSVC(random_state=0)).fit(store, store.y)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, LinearSVR, Store
-from saddlesvm.data import DataError, StoreWriter, read
+from saddlesvm.data import DataError, StoreWriter, convert, read
 from saddlesvm.problem.losses import Hinge
 from support import csr, labels, matrix
 
@@ -39,11 +39,12 @@ def make(folder: Path, layout: str = "dense", dtype: Any = np.float64, y: Any = 
     return Store.create(folder / name, design(layout, dtype), y, np.linspace(0.5, 2.0, N))
 
 
-def refused(path: Path, *words: str, verify: bool = False) -> None:
+def refused(path: Path, *words: str, use: bool = False) -> None:
+    """Opening the store, or with `use` reading its rows and labels, is refused in one line with these words."""
     with pytest.raises(DataError) as caught:
         store = Store(path)
-        if verify:
-            store.verify()
+        if use:
+            _ = store.X, store.y
     message = str(caught.value)
     assert "\n" not in message
     assert all(word in message for word in (path.name, *words)), message
@@ -53,7 +54,7 @@ def refused(path: Path, *words: str, verify: bool = False) -> None:
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("y", [Y, TEXT, Y * 0.5, None], ids=["whole", "text", "targets", "none"])
 def test_a_store_gives_back_what_was_written(tmp_path: Path, layout: str, dtype: Any, y: Any) -> None:
-    store = make(tmp_path, layout, dtype, y).verify()
+    store = make(tmp_path, layout, dtype, y)
     assert (store.shape, store.layout, store.dtype) == ((N, D), layout, dtype)
     np.testing.assert_array_equal(dense(store.X), ROWS.astype(dtype))
     np.testing.assert_array_equal(store.sample_weight, np.linspace(0.5, 2.0, N))
@@ -64,9 +65,6 @@ def test_a_store_gives_back_what_was_written(tmp_path: Path, layout: str, dtype:
         assert store.y is not None and store.y.dtype == y.dtype
         np.testing.assert_array_equal(store.classes, np.unique(y))
         assert store.header["labels"]["counts"] == np.unique(y, return_counts=True)[1].tolist()
-    norms = np.sqrt(np.sum(np.square(ROWS.astype(dtype), dtype=np.float64), axis=1))
-    said = store.header["row_norms"]
-    np.testing.assert_allclose([said["smallest"], said["largest"]], [norms.min(), norms.max()], rtol=1e-12)
     assert store.n_values == (np.count_nonzero(ROWS) if layout == "csr" else N * D)
     assert store.header["n_nonzero"] == np.count_nonzero(ROWS)
 
@@ -133,20 +131,48 @@ def test_every_truncated_or_missing_file_is_named_without_reading_it(tmp_path: P
         refused(file.parent, file.name, "missing")
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_every_changed_byte_is_found_by_verify(tmp_path: Path, layout: str) -> None:
-    random = np.random.default_rng(0)
-    store = make(tmp_path, layout)
-    for name in ARRAYS[layout]:
-        file = store.path / f"{name}.npy"
-        whole = file.read_bytes()
-        for place in (128, len(whole) - 1, *random.integers(128, len(whole), 5).tolist()):
-            changed = bytearray(whole)
-            changed[place] ^= 1 << int(random.integers(8))
-            file.write_bytes(changed)
-            refused(store.path, file.name, "checksum", verify=True)
-        file.write_bytes(whole)
-    store.verify()
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda indices, indptr: indices.__setitem__(5, D),
+        lambda indices, indptr: indices.__setitem__(0, -1),
+        lambda indices, indptr: indices.__setitem__(slice(0, 2), indices[1::-1].copy()),
+        lambda indices, indptr: indptr.__setitem__(3, indptr[-1] + 1),
+        lambda indices, indptr: indptr.__setitem__(3, indptr[2] - 1),
+        lambda indices, indptr: indptr.__setitem__(-1, indptr[-2]),
+        lambda indices, indptr: indptr.__setitem__(0, 1),
+    ],
+    ids=["too large", "negative", "out of order", "beyond the end", "falling", "too short", "not from 0"],
+)
+def test_damaged_indices_are_refused_before_anything_uses_them(tmp_path: Path, damage: Callable[..., Any]) -> None:
+    store = make(tmp_path, "csr")
+    indices, indptr = (np.load(store.path / f"{name}.npy", mmap_mode="r+") for name in ("indices", "indptr"))
+    damage(indices, indptr)
+    indices.flush()
+    indptr.flush()
+    refused(store.path, "indices.npy", "damaged", use=True)
+    for use in (lambda: read(store.path), lambda: LinearSVC().fit(Store(store.path)), lambda: store.read(0, 9)):
+        with pytest.raises(DataError, match=r"indices\.npy"):
+            use()
+
+
+def test_values_that_are_not_finite_are_refused_by_the_fit(tmp_path: Path) -> None:
+    for layout in ("dense", "csr"):
+        store = make(tmp_path, layout, name=f"{layout}.store")
+        values = np.load(store.path / "values.npy", mmap_mode="r+")
+        values.reshape(-1)[11] = np.nan
+        values.flush()
+        with pytest.raises(ValueError, match=r"NaN|finite"):
+            LinearSVC(loss="hinge").fit(Store(store.path))
+
+
+def test_a_code_without_a_class_is_refused(tmp_path: Path) -> None:
+    store = make(tmp_path, y=TEXT)
+    codes = np.load(store.path / "labels.npy", mmap_mode="r+")
+    for wrong in (2, -1):
+        codes[7] = wrong
+        codes.flush()
+        refused(store.path, "labels.npy", "a code without a class", use=True)
 
 
 def _every_place(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -188,8 +214,10 @@ def test_no_damage_to_the_header_gets_past_a_data_error(tmp_path: Path) -> None:
         ({"version": 0}, ["version is 0"]),
         ({"format": "else"}, ["does not say 'saddlesvm-store'"]),
         ({"layout": "csc"}, ["'csc'", "'dense' and 'csr'"]),
-        ({"shape": [N + 1, D]}, ["shape"]),
-        ({"dtype": "float16"}, ["contradict"]),
+        ({"shape": [N + 1, D]}, ["contradict"]),
+        ({"dtype": "float16"}, ["values.npy", "float16"]),
+        ({"dtype": "int64"}, ["int64", "allowed are float64"]),
+        ({"weights": "yes"}, ["weights must be true or false"]),
         ({"n_values": 1}, ["contradict"]),
     ],
 )
@@ -197,7 +225,7 @@ def test_what_the_header_says_is_checked(tmp_path: Path, change: dict[str, Any],
     path = make(tmp_path).path
     header = json.loads((path / "store.json").read_text()) | change
     (path / "store.json").write_text(json.dumps(header))
-    refused(path, "store.json", *words)
+    refused(path, *words)
 
 
 def test_what_is_not_a_store_is_refused(tmp_path: Path) -> None:
@@ -217,11 +245,8 @@ def test_what_is_not_a_store_is_refused(tmp_path: Path) -> None:
 
 def test_a_store_written_by_another_program(tmp_path: Path) -> None:
     """As docs/stores.md says: plain `numpy.save` and a header, with 64-bit indices."""
-    import zlib
-
     S = csr(ROWS, np.int64)
-    arrays = {"values": S.data, "indices": S.indices, "indptr": S.indptr, "labels": Y}
-    for name, array in arrays.items():
+    for name, array in {"values": S.data, "indices": S.indices, "indptr": S.indptr, "labels": Y}.items():
         np.save(tmp_path / f"{name}.npy", array)
     header = {
         "format": "saddlesvm-store",
@@ -230,26 +255,80 @@ def test_a_store_written_by_another_program(tmp_path: Path) -> None:
         "shape": [N, D],
         "dtype": "float64",
         "n_values": S.nnz,
-        "n_nonzero": S.nnz,
         "labels": {"kind": "numbers", "smallest": -1, "largest": 1, "classes": None, "counts": None},
-        "row_norms": {"smallest": 0.0, "largest": 9.0},
-        "arrays": {
-            name: {"dtype": array.dtype.str, "shape": list(array.shape), "crc32": f"{zlib.crc32(array):08x}"}
-            for name, array in arrays.items()
-        },
+        "weights": False,
     }
     (tmp_path / "store.json").write_text(json.dumps(header))
-    store = Store(tmp_path).verify()
-    np.testing.assert_array_equal(store.X.toarray(), ROWS)
+    np.testing.assert_array_equal(Store(tmp_path).X.toarray(), ROWS)
     table = read(tmp_path)
     ours = LinearSVC(loss="hinge", random_state=0).fit(table.X, table.y)
     theirs = LinearSVC(loss="hinge", random_state=0).fit(csr(ROWS), Y)
     np.testing.assert_array_equal(ours.coef_, theirs.coef_)
-    S.indices[0] = D
-    np.save(tmp_path / "indices.npy", S.indices)
-    header["arrays"]["indices"]["crc32"] = f"{zlib.crc32(S.indices):08x}"  # type: ignore[index]
-    (tmp_path / "store.json").write_text(json.dumps(header))
-    refused(tmp_path, "indices", "out of range", verify=True)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_plain_numpy_reads_a_store_from_anywhere(tmp_path: Path, layout: str) -> None:
+    folder = make(tmp_path, layout).path
+    facts = json.loads((folder / "store.json").read_text())
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS[layout]}
+    X = arrays["values"]
+    if layout == "csr":
+        X = sp.csr_matrix((X, arrays["indices"], arrays["indptr"]), shape=facts["shape"])
+    np.testing.assert_array_equal(dense(X), ROWS)
+    np.testing.assert_array_equal(arrays["labels"], Y)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("y", [Y, TEXT, Y * 0.5, None], ids=["whole", "text", "targets", "none"])
+def test_appended_rows_are_a_further_part(tmp_path: Path, layout: str, y: Any) -> None:
+    X, weights = design(layout), np.linspace(0.5, 2.0, N)
+    cuts = [slice(0, 100), slice(100, 101), slice(101, N)]
+    store = Store.create(tmp_path / "s", X[cuts[0]], None if y is None else y[cuts[0]], weights[cuts[0]])
+    files = {file.name: file.read_bytes() for file in store.path.iterdir()}
+    grown = store
+    for part in cuts[1:]:
+        grown = grown.append(X[part], None if y is None else y[part], weights[part])
+    whole = Store.create(tmp_path / "w", X, y, weights)
+    assert grown.n_parts == 3 and len(store) == 100  # what was open before
+    assert {name: (store.path / name).read_bytes() for name in files} == files
+    assert {**grown.header, "sources": []} == {**whole.header, "sources": []}
+    np.testing.assert_array_equal(dense(grown.X), ROWS)
+    np.testing.assert_array_equal(grown.sample_weight, weights)
+    for start, stop in [*grown.blocks(2_000), (90, 110), (0, N), (5, 5)]:
+        rows, labels, shares = grown.read(start, stop)
+        np.testing.assert_array_equal(dense(rows), ROWS[start:stop])
+        np.testing.assert_array_equal(shares, weights[start:stop])
+        assert labels is None if y is None else (labels == y[start:stop]).all()
+    table = read(grown.path)
+    np.testing.assert_array_equal(dense(table.X), ROWS)
+    one = convert(grown.path, tmp_path / "one")
+    assert one.n_parts == 1
+    np.testing.assert_array_equal(dense(one.X), ROWS)
+    if y is not None and y.dtype.kind in "iU":
+        fits = [LinearSVC(random_state=0).fit(given).coef_ for given in (grown, whole)]
+        np.testing.assert_array_equal(*fits)
+
+
+def test_rows_that_do_not_fit_are_not_appended(tmp_path: Path) -> None:
+    store = make(tmp_path)
+    weights = np.ones(N)
+    for rows, words in (
+        ((design("csr"), Y, weights), "holds dense rows"),
+        ((ROWS[:, :3], Y, weights), "has 7 features"),
+        ((ROWS, None, weights), "labels that are numbers"),
+        ((ROWS, TEXT, weights), "labels that are numbers"),
+        ((ROWS, Y), "has weights"),
+        ((ROWS, Y[1:], weights), "one a row"),
+        ((np.where(ROWS.max() == ROWS, np.inf, ROWS), Y, weights), "not finite"),
+    ):
+        with pytest.raises(DataError, match=words):
+            store.append(*rows)
+        assert len(Store(store.path)) == N
+    grown = store.append(ROWS[:5], Y[:5], weights[:5]).append(ROWS[:5], Y[:5], weights[:5])
+    (grown.path / "part-3" / "values.npy").write_bytes(b"")
+    refused(grown.path, "values.npy")
+    shutil.rmtree(grown.path / "part-2")
+    refused(grown.path, "part-2", "missing")
 
 
 def test_blocks_that_do_not_fit_together_leave_nothing_behind(tmp_path: Path) -> None:
@@ -288,13 +367,13 @@ def test_sparse_blocks_are_put_in_order_and_widen_the_store(tmp_path: Path) -> N
         writer.append(unsorted)
         writer.append(sp.csr_matrix(np.eye(6)))
     np.testing.assert_array_equal(unsorted.indices, before.indices)
-    store = Store(tmp_path / "s").verify()
+    store = Store(tmp_path / "s")
     assert store.shape == (7, 9)
     np.testing.assert_array_equal(store.X[:1].toarray(), [[2, 0, 5] + 6 * [0]])
     assert store.matrix(12).shape == (7, 12)
     with pytest.raises(DataError, match="9 features"):
         store.matrix(8)
-    empty = Store.create(tmp_path / "empty", sp.csr_matrix((3, 2)), [0, 1, 0]).verify()
+    empty = Store.create(tmp_path / "empty", sp.csr_matrix((3, 2)), [0, 1, 0])
     assert empty.X.nnz == 0
 
 
@@ -313,19 +392,21 @@ def test_an_existing_name_is_kept_unless_overwriting_was_allowed(tmp_path: Path)
 
 
 def test_two_writers_of_one_name_do_not_disturb_each_other(tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "s") as writer:
-        writer.append(ROWS, Y)
-        with pytest.raises(DataError, match="another process"):
-            Store.create(tmp_path / "s", ROWS)
-        writer.append(ROWS, Y)
+    with pytest.raises(DataError, match="exists already"), StoreWriter(tmp_path / "s") as late:
+        late.append(ROWS, Y)
+        with StoreWriter(tmp_path / "s") as writer:
+            writer.append(ROWS, Y)
+            writer.append(ROWS, Y)
     assert len(Store(tmp_path / "s")) == 2 * N
-
-
-def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
-    (tmp_path / "s.partial").mkdir()
-    (tmp_path / "s.partial" / "values.npy").write_bytes(b"half")
-    Store.create(tmp_path / "s", ROWS).verify()
     assert [file.name for file in tmp_path.iterdir()] == ["s"]
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    left = tmp_path / "s.0a1b2c3d.partial"
+    left.mkdir()
+    (left / "values.npy").write_bytes(b"half")
+    Store.create(tmp_path / "s", ROWS)
+    refused(left, "interrupted conversion; remove it")
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -370,14 +451,14 @@ def test_a_store_that_cannot_take_the_name_of_another_leaves_that_one(
     Store.create(tmp_path / "s", X, np.arange(3))
 
     def rename(self: Path, target: Path) -> Path:
-        if self.name == "s.partial":
+        if self.name.endswith(".partial") and target.name == "s" and "replaced" not in self.name:
             raise OSError(5, "Input/output error")
         return plain(self, target)
 
     monkeypatch.setattr(Path, "rename", rename)
     with pytest.raises(DataError, match="cannot be written: Input/output error"):
         Store.create(tmp_path / "s", 2.0 * X, np.arange(3), overwrite=True)
-    assert np.array_equal(Store(tmp_path / "s").verify().X, X)
+    assert np.array_equal(Store(tmp_path / "s").X, X)
     assert [one.name for one in tmp_path.iterdir()] == ["s"]
 
 

@@ -82,7 +82,7 @@ def test_a_file_is_read_from_a_position(elsewhere: None, tmp_path: Path) -> None
 def test_stores_and_models_are_written(elsewhere: None, tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "rows.store") as writer:
         writer.append(np.eye(3), [1, -1, 1])
-    assert Store(tmp_path / "rows.store").verify().shape == (3, 3)
+    assert Store(tmp_path / "rows.store").shape == (3, 3)
     with errors.atomic_write(tmp_path / "file") as file:
         file.write(b"whole")
     assert (tmp_path / "file").read_bytes() == b"whole"

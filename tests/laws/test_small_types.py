@@ -87,7 +87,7 @@ def test_a_fit_is_that_of_the_float64_copy(dtype: np.dtype, place: str, tmp_path
         given = np.load(tmp_path / "X.npy", mmap_mode="r")
         options |= {"memory": "16M", "solver": "blocks"}
     elif place == "store":
-        given = Store.create(tmp_path / "X.store", X, Y).verify()
+        given = Store.create(tmp_path / "X.store", X, Y)
         assert given.dtype == dtype
     model = LinearSVC(**options).fit(given, Y)
     same = LinearSVC(**options | {"memory": None, "solver": "auto"}).fit(wide, Y)
@@ -150,7 +150,7 @@ def test_stores_keep_small_types(dtype: np.dtype, tmp_path: Path) -> None:
     X = small(dtype)[:80]
     np.savez(tmp_path / "rows.npz", X=X, y=Y[:80])
     store = convert(tmp_path / "rows.npz", tmp_path / "a.store")
-    again = convert([tmp_path / "a.store", tmp_path / "a.store"], tmp_path / "b.store").verify()
+    again = convert([tmp_path / "a.store", tmp_path / "a.store"], tmp_path / "b.store")
     assert store.dtype == again.dtype == dtype
     np.testing.assert_array_equal(widened(again.X), np.tile(widened(X), (2, 1)))
     assert convert(tmp_path / "a.store", tmp_path / "c.store", scale=0.5).dtype == np.float32

@@ -79,7 +79,7 @@ OPTIONS: dict[str, Option] = kinds.known_command("train:train").options | {
 GROUPS: dict[str, tuple[str, ...]] = {
     "data": (
         "data", "test", "validation", "label", "columns", "drop_columns", "header", "scale",
-        "standardize", "index_base", "missing", "cache",
+        "standardize", "index_base", "missing",
     ),
     "model": (
         "loss", "C", "lam", "cv", "Cs", "every_C", "proven_gap", "leave_one_out", "penalty", "l1_ratio", "class_weight",
@@ -130,7 +130,7 @@ class Command(NamedTuple):
 
 
 OF_FILES = "label drop_columns header scale index_base"
-READING = f"{OF_FILES} columns cache"
+READING = f"{OF_FILES} columns"
 FIT = "loss estimator solver tol max_iter max_time intercept intercept_scaling n_jobs seed json"
 OWN = {  # of a saved model that may be of classes of the user's own
     "estimator": option(f"for a model of your own estimator: {kinds.OWN_ESTIMATOR}"),
@@ -153,19 +153,19 @@ COMMANDS = {
     ),
     "predict": Command(
         "saved:predict",
-        f"MODEL DATA... estimator scores|probabilities proven loss output {OF_FILES} cache",
+        f"MODEL DATA... estimator scores|probabilities proven loss output {OF_FILES}",
         OWN,
         reads=("data", "proven"),
         models=("model",),
     ),
     "certify": Command(
-        "saved:certify", f"MODEL DATA... estimator loss C|lam refine tol json {OF_FILES} cache", OWN, models=("model",)
+        "saved:certify", f"MODEL DATA... estimator loss C|lam refine tol json {OF_FILES}", OWN, models=("model",)
     ),
     "prove": Command("answers:prove", f"MODEL DATA... output json {READING}", models=("model",), writes=("output",)),
     "verify": Command("answers:verify", f"PROOF DATA... json {READING}", models=("proof",)),
     "info": Command(
         "saved:info",
-        f"SOURCE estimator loss verify json {READING}",
+        f"SOURCE estimator loss json {READING}",
         OWN | {"SOURCE": OPTIONS["data"] | {"metavar": "MODEL|DATA"}},
         reads=("source",),
     ),

@@ -30,7 +30,6 @@ from saddlesvm.cli.options import OPTIONS, READING
 from saddlesvm.data import BUNDLED, DataError, Table, read
 from saddlesvm.data.blocks import check_names, located
 from saddlesvm.data.column_kinds import MISSING_WORDS, Found, Frame, found_in
-from saddlesvm.data.conversion import CACHE
 from saddlesvm.data.frame_files import FRAME_FORMATS, FrameSource, first_frame, frame_source, taken_label
 from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.readers import read_stores
@@ -92,7 +91,7 @@ def read_tabular(options: argparse.Namespace, source: str, task: Any) -> Table:
     label = taken_label(file, options.label)
     found = kinds_of(file, label, dict(options.columns))
     limit = available_memory() // 2 if options.memory is None else memory_bytes(options.memory)
-    if options.cache or IN_MEMORY * file.n_bytes > limit:
+    if IN_MEMORY * file.n_bytes > limit:
         return _as_stored(options, file, label, found, limit)
     with progress_bar(f"reading {source}", options.json) as advance, naming(source, 0):
         frame, y = read_all(file, label, task, advance)
@@ -104,11 +103,9 @@ def read_tabular(options: argparse.Namespace, source: str, task: Any) -> Table:
 def _as_stored(
     options: argparse.Namespace, file: FrameSource, label: str | None, found: Mapping[str, Found], memory: int
 ) -> Table:
-    """The rows, encoded into a store: beside the file with ``--cache``, else in a folder for as long as the command."""
-    target = Path(f"{file.name}{CACHE}")
-    if not options.cache:
-        options.workspace = tempfile.TemporaryDirectory(prefix="saddlesvm-")
-        target = Path(options.workspace.name, "rows.store")
+    """The rows, encoded into a store that stays for as long as the command."""
+    options.workspace = tempfile.TemporaryDirectory(prefix="saddlesvm-")
+    target = Path(options.workspace.name, "rows.store")
     with progress_bar(f"encoding {file.name}", options.json) as advance:
         as_store(file, target, label, found, memory=memory, overwrite=True, advance=advance)
     table = of_store(read(target))
@@ -259,7 +256,7 @@ def read_table(
         refuse(options, source, ("dask", "liblinear", "libsvm"))
         return read_tabular(options, source, task)
     by_options = options.index_base != "auto" or zero_based is None
-    given = {name: getattr(options, name) for name in ("label", "header", "scale", "cache", "drop_columns")}
+    given = {name: getattr(options, name) for name in ("label", "header", "scale", "drop_columns")}
     given |= {"n_features": n_features, "task": task, "missing": missing}
     given["zero_based"] = options.index_base if by_options else zero_based
     with progress_bar(f"reading {source}", options.json) as advance:
@@ -272,10 +269,8 @@ def from_standard_input(options: argparse.Namespace, use: Callable[[str], Table]
     Raises
     ------
     DataError
-        As for a file; or there is no standard input, or it is to be kept beside a file.
+        As for a file; or there is no standard input.
     """
-    if options.cache:
-        raise DataError(f"{CALLED}: --cache keeps what was read beside a file; there is none")
     if sys.stdin is None:
         raise DataError(f"{CALLED}: is closed")
     handle, path = tempfile.mkstemp(prefix="saddlesvm-")

@@ -104,24 +104,9 @@ def converted_table(options: argparse.Namespace, advance: Any) -> Store | None:
 
 
 def store_info(options: argparse.Namespace) -> int:
-    """``saddlesvm info STORE``: show the header; only verification reads the whole store."""
+    """``saddlesvm info STORE``: show the header."""
     store = Store(options.source)
     facts = store_facts(store, options.source)
-    if options.verify:
-        began, done = time.perf_counter(), 0
-        with progress_bar(f"verifying {options.source}", options.json) as advance:
-
-            def advance_by(n_bytes: int) -> None:
-                nonlocal done
-                done += n_bytes
-                advance(done / store.n_bytes)
-
-            store.verify(advance_by)
-        facts["verified"] = {
-            "checksums": "all as the header says",
-            "rows": "values finite, indices in place",
-            "seconds verifying": time.perf_counter() - began,
-        }
     show(facts, options.json)
     return OK
 
@@ -129,7 +114,6 @@ def store_info(options: argparse.Namespace) -> int:
 def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
     """Facts of a store, from its header alone."""
     header, labels = store.header, store.header["labels"]
-    norms = header["row_norms"]
     facts: dict[str, Any] = {
         "folder": os.fspath(path),
         "layout": store.layout,
@@ -139,8 +123,8 @@ def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
         "non-zeros": header.get("n_nonzero"),
         "precision": type_name(store.dtype),
         "bytes": store.n_bytes,
-        "norms of the rows": f"{norms['smallest']:.6g} to {norms['largest']:.6g}",
-        "weights": "one a row" if store.sample_weight is not None else None,
+        "weights": "one a row" if header["weights"] else None,
+        "parts": store.n_parts if store.n_parts > 1 else None,
     }
     if labels is not None and labels["classes"] is not None and len(labels["classes"]) <= CLASSES_SHOWN:
         facts["classes"] = {str(one): n for one, n in zip(labels["classes"], labels["counts"], strict=True)}
@@ -229,8 +213,6 @@ def info(options: argparse.Namespace) -> int:
     -------
     MODEL : text
         A saved model.
-    verify : flag
-        Read all of a store, and compare its checksums.
 
     Examples
     --------
@@ -249,8 +231,6 @@ def info(options: argparse.Namespace) -> int:
         return OK
     if is_store(options.source):
         return store_info(options)
-    if options.verify:
-        raise ValueError(f"--verify checks a store; {options.source} is none")
     table = reading.read_table(options, options.source, missing="keep")
     facts: Facts = {"read": described(table)}
     if table.encoder is not None:

@@ -40,8 +40,6 @@ def train(options: argparse.Namespace) -> int:
         Label column of a table; the last one by default.
     scale : float, default=1.0
         Multiply every value by this (255 levels: 0.00392157).
-    cache : flag
-        Keep what was read in DATA.store for the next run.
     standardize : flag
         Bring each feature to mean 0 and variance 1 (sparse ones to variance 1); saved with the model.
     test : DATA

@@ -63,12 +63,6 @@ class Reading:
         if found == "store" and named:
             raise DataError(f"{name}: label={self.label!r} does not apply: a store has one column of labels")
 
-    def noted(self) -> dict[str, Any]:
-        """The options in the form that the header of a store holds; those that a store of the rows does not show."""
-        kept = {name: getattr(self, name) for name in ("label", "header", "n_features", "task", "scale", "zero_based")}
-        dtype = None if self.dtype is None else str(np.dtype(self.dtype))
-        return kept | {"dtype": dtype, "drop_columns": list(self.drop_columns)}
-
 
 class Block(NamedTuple):
     """Some rows of a source.

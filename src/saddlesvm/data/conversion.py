@@ -1,13 +1,12 @@
-"""Any data files into one store, in a single pass; and a store beside a file, so that the file is parsed once."""
+"""Any data files into one store, in a single pass."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import scipy.sparse as sp
 
@@ -15,13 +14,12 @@ from saddlesvm.data.arrays import idx_source, npy_source, npz_source
 from saddlesvm.data.blocks import Reading, Source, located
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
-from saddlesvm.data.errors import BeingWritten, DataError
-from saddlesvm.data.inputs import check_together, common_type, store_source
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.inputs import check_together, store_source
 from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.parquet import arrow_source
-from saddlesvm.data.store import Store, is_store
-from saddlesvm.data.store_format import read_store_header, wait_for_writer
+from saddlesvm.data.store import Store, common_type
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import widened
@@ -51,7 +49,7 @@ def convert(
     r"""Write one or more data files, one after the other, as a store.
 
     The files are read once, some rows at a time (twice for means, or if LIBSVM text counts from 0). An incomplete store
-    is in a folder ``NAME.partial``, which cannot be opened as a store.
+    is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
 
     Parameters
     ----------
@@ -104,7 +102,7 @@ def convert(
     if not names:
         raise DataError("no data file was given; at least one is needed")
     _write_store(names, target, how, missing, memory // _BLOCKS_IN_MEMORY, overwrite, advance)
-    return _opened(Path(target))
+    return Store(target)
 
 
 def _write_store(
@@ -134,7 +132,6 @@ def _write_store(
             overwrite=overwrite,
             feature_names=opened[0].feature_names if same else None,
             label_name=opened[0].label_name,
-            read_with=how.noted(),
         ) as writer:
             _append_all(writer, opened, how, n_bytes, lambda share: report((passes - 1.0 + share) / passes), filling)
             writer.further[NOTE] = filling.noted(how.scale) or _shared_note(opened)
@@ -222,96 +219,3 @@ def origin_of(path: Path, found: str, n_rows: int, n_bytes: int) -> dict[str, An
         "bytes": n_bytes if facts is None else facts.st_size,
         "modified": None if facts is None else facts.st_mtime_ns,
     }
-
-
-CACHE = ".store"
-Made = TypeVar("Made")
-
-
-def cached(path: Path, how: Reading, advance: Callable[[float], Any] | None = None) -> Store:
-    """The store ``NAME.store`` beside a file: an existing one if it still fits the file, else a new one.
-
-    A store fits when it names the present size and time of change of the file, and the same options of reading. Where
-    another process is writing one, this waits for its end, and takes it if it fits.
-
-    Parameters
-    ----------
-    path : Path
-    how : Reading
-    advance : callable, optional
-        Called with the share of the file that was read.
-
-    Raises
-    ------
-    DataError
-        As :func:`~saddlesvm.data.convert`: the file cannot be read, or the store cannot be written there.
-    """
-    target = path.with_name(path.name + CACHE)
-    while True:
-        if is_store(target):
-            with suppress(DataError):  # a damaged one is written again
-                store = Store(target)
-                if _fits(store.header, path, how):
-                    return store
-        try:
-            _write_store([os.fspath(path)], target, how, "error", MEMORY // _BLOCKS_IN_MEMORY, True, advance)
-        except BeingWritten:
-            wait_for_writer(target)
-            continue
-        if is_store(target):
-            store = _opened(target)  # perhaps that of another process, which has put it in place of this one's
-            if store.header.get("read with") == how.noted():
-                return store
-
-
-def from_cache(
-    path: Path, how: Reading, use: Callable[[Store], Made], advance: Callable[[float], Any] | None = None
-) -> Made:
-    """What `use` makes of the store beside a file, from :func:`cached`.
-
-    Another process may replace the store before `use` has opened all of its arrays: they are then opened anew.
-    """
-    while True:
-        store = cached(path, how, advance)
-        before = _change(store.path)  # the header alone may be that of a second store like the first
-        try:
-            made = use(store)
-        except DataError:
-            if _is_unchanged(store, before):
-                raise
-        else:
-            if _is_unchanged(store, before):
-                return made
-
-
-def _opened(path: Path) -> Store:
-    """The store at a path, opened anew where another process replaces it meanwhile."""
-    while True:
-        before = _change(path)
-        try:
-            return Store(path)
-        except DataError:
-            wait_for_writer(path)  # there is none while the other renames its own
-            if _change(path) == before:
-                raise
-
-
-def _change(path: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        facts = path.stat()
-        return facts.st_ino, facts.st_ctime_ns
-    return None
-
-
-def _is_unchanged(store: Store, before: tuple[int, int] | None) -> bool:
-    try:
-        return _change(store.path) == before and read_store_header(store.path) == store.header
-    except DataError:
-        return False
-
-
-def _fits(header: dict[str, Any], path: Path, how: Reading) -> bool:
-    facts = path.stat()
-    now = {"bytes": facts.st_size, "modified": facts.st_mtime_ns}
-    then = [{name: source.get(name) for name in now} for source in header.get("sources", ())]
-    return then == [now] and header.get("read with") == how.noted()

@@ -38,10 +38,6 @@ class DataError(ValueError):
         super().__init__(one_line(message))
 
 
-class BeingWritten(DataError):
-    """Another process is writing a store of this name."""
-
-
 BUNDLED = ("banknote", "heart", "toy")
 SPECIAL = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 

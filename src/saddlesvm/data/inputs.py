@@ -7,7 +7,6 @@ stores are parts of one data set, put together into a store or for one fit.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,11 +22,9 @@ from saddlesvm.data.blocks import Block, Reading, Source, check_names
 from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parquet import arrow_matrix, is_arrow
-from saddlesvm.data.store import Store, is_store
-from saddlesvm.data.store_writer import StoreWriter
+from saddlesvm.data.store import Store, is_store, joined
 from saddlesvm.rows.files import mapping_of
-from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
-from saddlesvm.rows.small_types import FLOATS, precision_of, widened
+from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 
 SLICE_BYTES = 1 << 24  # of rows that are read or copied at a time
 SHARE = 0.5  # of the memory: rows by slices up to this size are read into it, larger ones into a file
@@ -51,7 +48,9 @@ def as_matrix(X: Any, estimator: Any, *, reset: bool) -> tuple[Any, Any]:
     """
     memory = getattr(estimator, "memory", None)
     X = joined(X, memory)[0] if are_stores(X) else X
-    X, names = opened(X.X if isinstance(X, Store) else X, memory)
+    if isinstance(X, Store):
+        X = joined([X], memory)[0] if X.n_parts > 1 else X.X
+    X, names = opened(X, memory)
     if not are_dicts(X):
         return X, names_of_frame(X) if names is None else names
     if estimator is None:
@@ -273,13 +272,12 @@ def _odd_value(values: np.ndarray) -> str | None:
 def store_source(path: Path, how: Reading) -> Source:
     """The rows of a store some at a time."""
     store = Store(path)
-    weights, has_labels = store.sample_weight, store.header["labels"] is not None and how.label is not False
+    has_labels = store.header["labels"] is not None and how.label is not False
 
     def blocks(n_bytes: int) -> Iterator[Block]:
         for start, stop in store.blocks(n_bytes):
-            part = slice(start, stop)
-            labels = store.labels(start, stop) if has_labels else None
-            yield Block(store.X[part], labels, None if weights is None else weights[part], stop / len(store))
+            X, labels, weights = store.read(start, stop)
+            yield Block(X, labels if has_labels else None, weights, stop / len(store))
 
     return Source(
         str(path),
@@ -292,7 +290,7 @@ def store_source(path: Path, how: Reading) -> Source:
         blocks=blocks,
         feature_names=store.header.get("feature_names"),
         label_name=store.header.get("label_name"),
-        has_weights=weights is not None,
+        has_weights=bool(store.header["weights"]),
         zero_based=store.zero_based,
     )
 
@@ -312,73 +310,11 @@ def check_together(sources: Sequence[Source]) -> None:
         check_names(source.name, source.feature_names, first.name, first.feature_names)
 
 
-def common_type(dtypes: Sequence[np.dtype[Any]], unchanged: bool = True) -> np.dtype[Any]:
-    """The type of a store of sources: theirs, if it is one and no value is changed; else a float that holds all."""
-    if unchanged and all(one == dtypes[0] for one in dtypes):
-        return dtypes[0]
-    return np.result_type(*map(precision_of, dtypes))
-
-
 def are_stores(X: Any) -> bool:
     """Whether X is a list of stores, opened or by their paths."""
     if not isinstance(X, (list, tuple)) or not X:
         return False
     return all(isinstance(one, Store) or (isinstance(one, (str, os.PathLike)) and is_store(one)) for one in X)
-
-
-def joined(stores: Sequence[Any], memory: Any = None, n_features: int | None = None) -> tuple[Any, Any, Any]:
-    """The rows of several stores one below the other, with their labels and weights (None where they have none).
-
-    They are read into memory, or, where they take more than half of it, copied into a file of the folder for temporary
-    files, which goes when the rows are no longer used.
-
-    Parameters
-    ----------
-    stores : sequence of Store, str or path
-    memory : int, str or None
-        What a fit may take; by default the memory that is available.
-    n_features : int, optional
-        Sparse rows with fewer are widened to it.
-
-    Raises
-    ------
-    DataError
-        They do not go together: dense and sparse rows, other features, labels or weights in some of them only.
-    """
-    opened = [one if isinstance(one, Store) else Store(one) for one in stores]
-    sources = [store_source(one.path, Reading()) for one in opened]
-    check_together(sources)
-    kinds = {one.header["labels"] and one.header["labels"]["kind"] for one in opened}
-    if len(kinds) > 1:
-        raise DataError(f"{opened[-1].path}: the labels are numbers in some of the stores, and text in others")
-    width, dtype = max(one.shape[1] for one in opened), common_type([one.dtype for one in opened])
-    width = max(width, n_features or 0) if opened[0].layout == "csr" else width
-    most = FITS * (available_memory() if memory is None else memory_bytes(memory))
-    if sum(one.n_bytes for one in opened) > most:
-        return _joined_in_file(sources, width, dtype)
-    if opened[0].layout == "csr":
-        X: Any = sparse.vstack([one.matrix(width) for one in opened], format="csr", dtype=dtype)
-    else:
-        X = np.concatenate([widened(one.X, dtype) if dtype in FLOATS else one.X for one in opened])
-    y = None if opened[0].y is None else np.concatenate([one.y for one in opened if one.y is not None])
-    weights = [one.sample_weight for one in opened if one.sample_weight is not None]
-    return X, y, np.concatenate(weights) if weights else None
-
-
-def _joined_in_file(sources: Sequence[Source], width: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    folder = tempfile.mkdtemp(prefix="saddlesvm-")
-    try:
-        with StoreWriter(Path(folder, "rows.store"), dtype=dtype, n_features=width) as writer:
-            for source in sources:
-                for block in source.blocks(SLICE_BYTES):
-                    writer.append(block.X, block.y, block.weights)
-        store = Store(Path(folder, "rows.store"))
-        values = store.X.data if store.layout == "csr" else store.X
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(values.base, shutil.rmtree, folder, ignore_errors=True)
-    return store.X, store.y, store.sample_weight
 
 
 def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
@@ -392,5 +328,6 @@ def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[An
             return X, y, sample_weight
         return X, labels, weights if sample_weight is None else sample_weight
     if isinstance(X, Store) and y is None:
-        return X.X, X.y, X.sample_weight if sample_weight is None else sample_weight
+        rows = joined([X], memory)[0] if X.n_parts > 1 else X.X
+        return rows, X.y, X.sample_weight if sample_weight is None else sample_weight
     return X, y, sample_weight

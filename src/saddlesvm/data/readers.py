@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from saddlesvm.data.blocks import Reading, located
-from saddlesvm.data.conversion import from_cache, source_of
+from saddlesvm.data.conversion import source_of
 from saddlesvm.data.errors import BUNDLED, DataError
-from saddlesvm.data.inputs import joined
-from saddlesvm.data.store import Store, is_store
+from saddlesvm.data.store import Store, is_store, joined
 from saddlesvm.data.table import Cells, Label, Missing, Table, Task, ready_labels, ready_matrix, shorten
 
 
@@ -29,7 +26,6 @@ def read(
     task: Task | None = None,
     scale: float = 1.0,
     zero_based: bool | Literal["auto"] = "auto",
-    cache: bool = False,
     missing: Missing = "error",
     drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], Any] | None = None,
@@ -66,16 +62,13 @@ def read(
     zero_based : bool or "auto"
         Whether indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's do, unless index 0
         occurs in the file.
-    cache : bool, default=False
-        Keep the data as a store beside the file (NAME.store). The next call maps the store, if the file has the same
-        size and modification time and the options are the same.
     missing : {"error", "keep"}, default="error"
         What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
         an error that names the first one, or NaN in `X`, for an imputer to fill.
     drop_columns : sequence of str or int, default=()
         Columns of CSV, TSV and Parquet to leave out, by name or position as `label`, such as names and identifiers.
     advance : callable, optional
-        Called now and then with the share of LIBSVM text, or of a file that goes to the cache, that was read.
+        Called now and then with the share of LIBSVM text that was read.
 
     Returns
     -------
@@ -102,13 +95,8 @@ def read(
     name = os.fspath(source)
     found = located(name)
     how.check_applicable(name, found)
-    if cache and missing == "keep":
-        raise DataError(f"{name}: a cache holds no missing values; read without it, or fill them in first")
     if found == "store":
-        return _table_of(_store(name, how), name, found, how, started)
-    if cache and found != "bundled":
-        kept = replace(how, n_features=None) if found == "libsvm" else how
-        return from_cache(Path(name), kept, lambda store: _table_of(store, name, found, how, started), advance)
+        return _table_of(_store(name, how), name, how, started)
     file = source_of(name, how)
     rows = file.rows(advance)
     X = ready_matrix(rows.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
@@ -130,7 +118,7 @@ def _store(name: str, how: Reading) -> Store:
     return store
 
 
-def _table_of(store: Store, name: str, found: str, how: Reading, started: float) -> Table:
+def _table_of(store: Store, name: str, how: Reading, started: float) -> Table:
     """The rows of a store, mapped; no values are read here."""
     y = None if how.label is False else store.y
     header = store.header
@@ -140,8 +128,8 @@ def _table_of(store: Store, name: str, found: str, how: Reading, started: float)
         feature_names=header.get("feature_names"),
         label_name=header.get("label_name"),
         source=name,
-        format=found,
-        n_bytes=store.n_bytes if found == "store" else Path(name).stat().st_size,
+        format="store",
+        n_bytes=store.n_bytes,
         seconds=time.perf_counter() - started,
         known_nonzero=header.get("n_nonzero"),
         sample_weight=store.sample_weight,
@@ -153,7 +141,7 @@ def _table_of(store: Store, name: str, found: str, how: Reading, started: float)
 def read_stores(
     paths: Sequence[str], task: Task | None = None, memory: Any = None, n_features: int | None = None
 ) -> Table:
-    """The rows of several stores one below the other, see :func:`~saddlesvm.data.inputs.joined`.
+    """The rows of several stores one below the other, see :func:`~saddlesvm.data.store.joined`.
 
     Raises
     ------

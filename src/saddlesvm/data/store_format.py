@@ -1,130 +1,114 @@
-"""The format of a store: its files, the contents of its header, and the checks on both.
+"""The format of a store: its files, the contents of ``store.json``, and the checks on both.
 
-A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs; the
-writer and the reader of this package both use this file. While a store is written, its arrays grow, and the folder
-appears when it is whole.
+A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs.
+Opening a store compares the header with the beginning and the size of every file, and reads no values.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import shutil
 import sys
-import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
 from saddlesvm.data.archives import DAMAGE, check_stated, parsed_json, read_header, short
-from saddlesvm.data.errors import BeingWritten, DataError, refuse_special, sync_folder
-from saddlesvm.rows.small_types import FLOATS, bfloat16, type_name
+from saddlesvm.data.errors import DataError, refuse_special
+from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
 
 FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1
 HEADER = "store.json"
 NOTE = "missing values"  # the field that tells what a conversion did with them
-PARTIAL = ".partial"
+PARTIAL = ".partial"  # the end of the names of folders that are being written
+PART = "part-"  # the beginning of the names of the folders that hold appended rows
 
-_MOST = 2**62  # rows or features: what the indices of any machine can count
-_INTEGERS = ("<i4", "<i8")
-BFLOAT16 = "bfloat16"
-_ALLOWED = {
-    "values": ("<f4", "<f8", "<f2", BFLOAT16, "|i1", "|u1", "|b1"),
-    "indices": _INTEGERS,
-    "indptr": _INTEGERS,
-    "labels": ("<f8", *_INTEGERS),
-    "weights": ("<f8",),
-}
+MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
+INTEGERS = (np.dtype("<i4"), np.dtype("<i8"))
+FLOAT64 = np.dtype("<f8")
+Expected: TypeAlias = tuple[
+    tuple[np.dtype[Any], ...], tuple[int, ...]
+]  # the types that an array may have, and its shape
 
 
 @dataclass(frozen=True)
-class ArrayFile:
-    """One array of a store as the header describes it; opening compares this with the file.
+class StoredArray:
+    """One array of a store, whose file was compared with what the header says.
 
     Attributes
     ----------
     path : Path
     dtype : dtype
-        Little-endian, one of those that the array may have.
     shape : tuple of int
-    crc32 : int
-        `zlib.crc32` of the array's bytes, the header of the ``.npy`` file left out.
+    offset : int
+        Bytes of the file before the values.
     """
 
     path: Path
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    crc32: int
+    offset: int
 
     @property
     def n_bytes(self) -> int:
-        """Size of the array in bytes."""
+        """Size of the values in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def offset(self) -> int:
-        """The offset of the array in its file, after comparing the file's header and size with what they must be.
-
-        Raises
-        ------
-        DataError
-            The file is missing, truncated, longer than it must be, or holds another array.
-        """
-        refuse_special(self.path)
-        try:
-            with self.path.open("rb") as file:
-                found = read_header(file)
-                offset = file.tell()
-                size = file.seek(0, 2)
-        except FileNotFoundError:
-            raise DataError(f"{self.path}: is missing: the store is damaged") from None
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        except DAMAGE:
-            raise DataError(f"{self.path}: is damaged: it does not start as a .npy file does") from None
-        by_column = found.fortran and len(found.shape) > 1
-        if found.shape != self.shape or found.dtype != self.dtype or (by_column and math.prod(found.shape) > 1):
-            actual = f"{found.dtype} of shape {short(found.shape)}{', column by column' if by_column else ''}"
-            raise DataError(f"{self.path}: holds {actual}; {HEADER} says {self.dtype} of shape {self.shape}")
-        if size != offset + self.n_bytes:
-            what = "is truncated" if size < offset + self.n_bytes else "is damaged"
-            raise DataError(f"{self.path}: {what}: it has {size} bytes; {offset + self.n_bytes} are needed")
-        return offset
-
     def map(self) -> np.ndarray[Any, Any]:
-        """The array, mapped read-only (one without entries cannot be mapped, and is a plain one).
+        """Map the array read-only; an array without entries cannot be mapped, and is made in memory.
 
         Raises
         ------
         DataError
-            As :meth:`offset`, or the system does not map the file.
+            The file was changed since the store was opened, or the system does not map it.
         """
-        offset = self.offset()
+        open_array(self.path, (self.dtype,), self.shape)
         if not self.n_bytes:
             return np.empty(self.shape, dtype=self.dtype)
         try:
-            return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape)
+            return np.memmap(self.path, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape)
         except OSError as error:
             raise DataError(f"{self.path}: cannot be mapped: {error.strerror or error}") from None
 
 
-def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The beginning of a ``.npy`` file (version 1.0): of the same length whatever the first size is, which NumPy leaves
-    room for, so that it can be written again."""
-    file = io.BytesIO()
-    facts = {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    write_array_header_1_0(file, facts)
-    return file.getvalue()
+def open_array(path: Path, allowed: tuple[np.dtype[Any], ...], shape: tuple[int, ...]) -> StoredArray:
+    """Compare the beginning and the size of a ``.npy`` file with what a store needs there.
+
+    Raises
+    ------
+    DataError
+        The file is missing, truncated, longer than it must be, or holds another array.
+    """
+    refuse_special(path)
+    try:
+        with path.open("rb") as file:
+            found = read_header(file)
+            offset = file.tell()
+            size = file.seek(0, 2)
+    except FileNotFoundError:
+        raise DataError(f"{path}: is missing: the store is damaged") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except DAMAGE:
+        raise DataError(f"{path}: is damaged: it does not start as a .npy file does") from None
+    by_column = found.fortran and len(found.shape) > 1 and math.prod(found.shape) > 1
+    dtype = next((one for one in allowed if one == found.dtype), None)
+    if dtype is None or found.shape != shape or by_column:
+        order = ", column by column" if by_column else ""
+        needed = " or ".join(type_name(one) for one in allowed)
+        actual = f"holds {found.dtype} of shape {short(found.shape)}{order}"
+        raise DataError(f"{path}: {actual}; {HEADER} says {needed} of shape {shape}")
+    needed_bytes = offset + found.n_bytes
+    if size != needed_bytes:
+        what = "is truncated" if size < needed_bytes else "is damaged"
+        raise DataError(f"{path}: {what}: it has {size} bytes; {needed_bytes} are needed")
+    return StoredArray(path, dtype, shape, offset)
 
 
 def read_store_header(folder: Path) -> dict[str, Any]:
-    """Read and check ``store.json``.
+    """Read ``store.json``, and check that it is the header of a store.
 
     Raises
     ------
@@ -136,7 +120,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise DataError(f"{folder}: is a file; a store is a folder with a {HEADER} (saddlesvm convert writes one)")
     if folder.name.endswith(PARTIAL):
-        raise DataError(f"{folder}: is left from an interrupted conversion; convert again (it removes this folder)")
+        raise DataError(f"{folder}: is left from an interrupted conversion; remove it, and convert again")
     path = folder / HEADER
     refuse_special(path)
     try:
@@ -153,103 +137,110 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     return found
 
 
-def expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
-    """The arrays that a header promises, by name, after checking that header and arrays agree with each other.
+def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
+    """Check the header, and open the arrays that it promises, by name.
 
     Raises
     ------
     DataError
-        Something is missing from the header, or contradicts the rest; the message names it.
+        Something is missing from the header, contradicts the rest, or differs from the files; the message names it.
     """
     try:
-        return _expected_arrays(header, folder)
+        expected = _check_header(header)
     except DataError as error:
         raise DataError(f"{folder / HEADER}: {error}") from None
     except KeyError as error:
         raise DataError(f"{folder / HEADER}: is damaged: {error} is missing") from None
     except (TypeError, ValueError, AttributeError, OverflowError):
         raise DataError(f"{folder / HEADER}: is damaged: an entry is of the wrong kind") from None
+    for name in ("labels", "weights"):
+        if name not in expected and (folder / f"{name}.npy").exists():
+            raise DataError(f"{folder / HEADER}: is damaged: it says that there are no {name}, and there is {name}.npy")
+    return {name: open_array(folder / f"{name}.npy", *what) for name, what in expected.items()}
 
 
-def _expected_arrays(header: dict[str, Any], folder: Path) -> dict[str, ArrayFile]:
-    layout, (n, d), n_values = header["layout"], header["shape"], header["n_values"]
-    if not all(type(size) is int and 0 < size < _MOST for size in (n, d)) or type(n_values) is not int:
-        raise DataError(f"is damaged: the shape is {header['shape']!r} with {n_values!r} values")
-    shapes: dict[str, tuple[int, ...]]
+def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
+    """Check that a header agrees with itself; the types and the shape that each array must have."""
+    layout = header["layout"]
+    n, d = header["shape"]
+    n_values = header["n_values"]
+    if not all(type(size) is int and 0 < size < MOST_ROWS for size in (n, d)) or type(n_values) is not int:
+        raise DataError(f"is damaged: the shape is {short(header['shape'])} with {short(n_values)} values")
+    dtype = _type_of(header["dtype"])
+    expected: dict[str, Expected]
     if layout == "dense":
-        shapes = {"values": (n, d)}
+        expected = {"values": ((dtype,), (n, d))}
     elif layout == "csr":
-        shapes = {"values": (n_values,), "indices": (n_values,), "indptr": (n + 1,)}
+        expected = {
+            "values": ((dtype,), (n_values,)),
+            "indices": (INTEGERS, (n_values,)),
+            "indptr": (INTEGERS, (n + 1,)),
+        }
     else:
         raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
-    if (header["labels"] is None) != ("labels" not in header["arrays"]):
-        raise DataError("is damaged: what it says of the labels contradicts itself")
+    if layout == "csr" and dtype not in FLOATS:
+        raise DataError(f"sparse rows are of type {header['dtype']!r}; allowed are float32 and float64")
+    if n_values < 0 or (layout == "dense" and n_values != n * d):
+        raise DataError("is damaged: the shape and the number of values contradict each other")
     if header["labels"] is not None:
         _check_labels(header["labels"])
-        shapes["labels"] = (n,)
+        numbers = header["labels"]["kind"] == "numbers"
+        expected["labels"] = ((FLOAT64, np.dtype("<i8")) if numbers else (np.dtype("<i4"),), (n,))
+    if type(header["weights"]) is not bool:
+        raise DataError("is damaged: weights must be true or false")
+    if header["weights"]:
+        expected["weights"] = ((FLOAT64,), (n,))
     _check_names(header, d)
     _check_note(header.get(NOTE), d)
-    if "weights" in header["arrays"]:
-        shapes["weights"] = (n,)
-    arrays = {name: _array_of(name, header["arrays"][name], shape, folder) for name, shape in shapes.items()}
-    _check_numbers(header["row_norms"], "smallest", "largest")
-    kept = arrays["values"].dtype
-    if layout == "csr" and kept not in FLOATS:
-        raise DataError(f"sparse rows are of type {header['dtype']!r}; allowed are float32 and float64")
-    if type_name(kept) != header["dtype"] or n_values < 0 or (layout == "dense" and n_values != n * d):
-        raise DataError("is damaged: dtype, shape and number of values contradict each other")
-    return arrays
+    return expected
 
 
-def _array_of(name: str, said: dict[str, Any], shape: tuple[int, ...], folder: Path) -> ArrayFile:
-    if tuple(said["shape"]) != shape:
-        raise DataError(f"is damaged: {name} has shape {said['shape']}; {list(shape)} is needed")
-    if said["dtype"] not in _ALLOWED[name]:
-        allowed = ", ".join(_ALLOWED[name])
-        raise DataError(f"{name} is of type {said['dtype']!r}; allowed are {allowed}")
-    dtype = bfloat16 if said["dtype"] == BFLOAT16 else np.dtype(said["dtype"])
-    return ArrayFile(folder / f"{name}.npy", dtype, shape, int(said["crc32"], 16))
-
-
-def code_of(dtype: np.dtype[Any]) -> str:
-    """A type as the header writes it."""
-    return BFLOAT16 if dtype == bfloat16 else dtype.str
+def _type_of(name: Any) -> np.dtype[Any]:
+    """The type of the values that a header names."""
+    allowed = {type_name(one): one for one in (*FLOATS, *SMALL)}
+    if not isinstance(name, str) or name not in allowed:
+        raise DataError(f"the type of the values is {short(name)}; allowed are {', '.join(allowed)}")
+    return allowed[name].newbyteorder("<") if allowed[name] != bfloat16 else bfloat16
 
 
 def _check_labels(labels: dict[str, Any]) -> None:
-    kind, classes, counts = labels["kind"], labels["classes"], labels["counts"]
+    """Raise a `DataError` unless kind, classes and counts of the labels fit together."""
+    kind = labels["kind"]
+    classes = labels["classes"]
+    counts = labels["counts"]
     if kind not in ("numbers", "text"):
         raise DataError(f"the kind of the labels is {kind!r}; allowed are 'numbers' and 'text'")
-    wanted = (str,) if kind == "text" else (int, float)
-    listed = isinstance(classes, list) and all(type(one) in wanted for one in classes)
-    if listed and kind == "numbers" and not all(abs(one) <= sys.float_info.max for one in classes):
-        raise DataError("is damaged: a class is not finite")
-    counted = (
-        isinstance(counts, list) and listed and len(counts) == len(classes) and all(type(n) is int for n in counts)
-    )
-    if not counted and (kind == "text" or classes is not None or counts is not None):
-        raise DataError(f"is damaged: the classes are not {kind} with a count each")
     if kind == "numbers":
         _check_numbers(labels, "smallest", "largest")
+        if classes is None and counts is None:
+            return
+    wanted = (str,) if kind == "text" else (int, float)
+    listed = isinstance(classes, list) and isinstance(counts, list) and len(counts) == len(classes)
+    if not listed or not all(type(one) in wanted for one in classes) or not all(type(one) is int for one in counts):
+        raise DataError(f"is damaged: the classes are not {kind} with a count each")
+    if kind == "numbers":
+        _check_numbers(dict(enumerate(classes)), *range(len(classes)))
+    elif len(set(classes)) != len(classes):
+        raise DataError("is damaged: a class is listed twice")
 
 
 def _check_names(header: dict[str, Any], width: int) -> None:
-    """Names, and where the rows came from: they may be missing, and must not be something else."""
-    names, sources = header.get("feature_names"), header.get("sources", [])
+    """Check the names, and where the rows came from: they may be missing, and must not be something else."""
+    names = header.get("feature_names")
     if names is not None and (len(names) > width or not all(isinstance(name, str) for name in names)):
         raise DataError(f"is damaged: feature_names must be at most {width} texts")
     if not isinstance(header.get("label_name"), (str, type(None))):
         raise DataError("is damaged: label_name must be text")
     if not isinstance(header.get("n_nonzero"), (int, type(None))):
         raise DataError("is damaged: n_nonzero must be a number")
-    for source in sources:
+    for source in header.get("sources", []):
         plain = isinstance(source["path"], str) and isinstance(source["format"], str)
         if not plain or any(type(source[name]) is not int for name in ("rows", "bytes")):
             raise DataError("is damaged: a source is not described correctly")
 
 
 def _check_note(noted: Any, width: int) -> None:
-    """The note on missing values: it may be left out, and must not be something else."""
+    """Check the note on missing values: it may be left out, and must not be something else."""
     if noted is None:
         return
     fine = isinstance(noted, dict) and noted.get("how") in ("drop", "mean") and type(noted.get("count")) is int
@@ -260,198 +251,6 @@ def _check_note(noted: Any, width: int) -> None:
 
 
 def _check_numbers(said: dict[Any, Any], *names: Any) -> None:
-    """Raise TypeError for a value that is no number."""
+    """Raise TypeError for a value that is no finite number."""
     if any(type(said[name]) not in (int, float) or not abs(said[name]) <= sys.float_info.max for name in names):
         raise TypeError
-
-
-_CHUNK = 1 << 20
-
-
-class GrowingArray:
-    """A ``.npy`` file that rows are appended to; its header is written again when its length is known."""
-
-    def __init__(self, path: Path, dtype: Any) -> None:
-        self.path, self.dtype = path, np.dtype(dtype)
-        self.crc32 = 0
-        self.n_items = 0
-        self.file = path.open("xb")
-        self.file.write(npy_header(self.dtype, (0,)))
-
-    def append(self, array: np.ndarray[Any, Any]) -> None:
-        """Add the values of an array, cast to the type of the file."""
-        part = np.ascontiguousarray(array, dtype=self.dtype).reshape(-1)
-        if part.size:
-            bytes_ = part.view(np.uint8).data
-            self.crc32 = zlib.crc32(bytes_, self.crc32)
-            self.file.write(bytes_)
-            self.n_items += part.size
-
-    def finish(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """Write the header, bring the file to the disk, and say what the store's header says of it."""
-        with self.file:
-            self.file.seek(0)
-            self.file.write(npy_header(self.dtype, shape))
-            self.file.flush()
-            os.fsync(self.file.fileno())
-        return {"dtype": code_of(self.dtype), "shape": list(shape), "crc32": f"{self.crc32:08x}"}
-
-    def close(self) -> None:
-        """Close the file as it is."""
-        self.file.close()
-
-
-class Scratch:
-    """Numbers of 8 bytes whose type in the store is known only at the end: kept in a file, read back in pieces."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = path.open("x+b")
-        self.n_items = 0
-
-    def append(self, array: np.ndarray[Any, Any]) -> None:
-        """Add int64 or float64 numbers, as they are."""
-        self.file.write(np.ascontiguousarray(array).data)
-        self.n_items += array.size
-
-    def pieces(self, start: int, stop: int, dtype: Any) -> Iterator[np.ndarray[Any, Any]]:
-        """The numbers from `start` to `stop` again, some at a time, taken to be of `dtype`."""
-        self.file.flush()
-        for first in range(start, stop, _CHUNK):
-            self.file.seek(8 * first)
-            yield np.frombuffer(self.file.read(8 * min(_CHUNK, stop - first)), dtype=dtype)
-        self.file.seek(0, os.SEEK_END)
-
-    def remove(self) -> None:
-        """Close and remove the file."""
-        self.file.close()
-        with suppress(OSError):
-            self.path.unlink()
-
-
-class StoreFolder:
-    """The folder of a store that is being written: NAME.partial beside its target, renamed when it is whole.
-
-    Parameters
-    ----------
-    target : str or path
-    overwrite : bool
-        Whether a store may be replaced.
-
-    Raises
-    ------
-    DataError
-        The target exists, is not a store that could be overwritten, is being written by another process, or cannot be.
-    """
-
-    def __init__(self, target: str | os.PathLike[str], overwrite: bool) -> None:
-        self.given = os.fspath(target)
-        self.target = Path(os.path.realpath(target))
-        self.path = self.target.with_name(self.target.name + PARTIAL)
-        self.overwrite = overwrite
-        self._lock = ExitStack()
-        self._open = False
-        if self.target.name.endswith(PARTIAL):
-            raise DataError(f"{self.given}: names that end in {PARTIAL!r} are kept for conversions that are under way")
-        self._refuse_target()
-        with writing(self.given):
-            self._take()
-        self._open = True
-
-    def _refuse_target(self) -> None:
-        if not self.target.exists():
-            return
-        if not self.overwrite:
-            raise DataError(
-                f"{self.given}: exists already; overwrite it (overwrite=True, --overwrite), or give another name"
-            )
-        if not (self.target / HEADER).is_file():
-            raise DataError(f"{self.given}: is not a store, so it is not overwritten; remove it, or give another name")
-
-    def _take(self) -> None:
-        """Make the folder anew: remove what a killed conversion left there, but leave a running one alone."""
-        if self.path.exists():
-            with self._lock_on(self.path):
-                shutil.rmtree(self.path)
-        try:
-            self.path.mkdir()
-        except FileExistsError:
-            raise self._being_written() from None
-        self._lock.enter_context(self._lock_on(self.path))
-
-    @contextmanager
-    def _lock_on(self, folder: Path) -> Iterator[None]:
-        """Keep other writers off a folder; the lock goes when this process does, however it ends."""
-        try:
-            import fcntl
-
-            handle = os.open(folder, os.O_RDONLY)
-        except FileNotFoundError:  # it was published, or removed, a moment ago
-            raise self._being_written() from None
-        except (ImportError, OSError):  # not this system, or not this folder: two writers are then not kept apart
-            yield
-            return
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held = os.path.samestat(os.stat(folder), os.fstat(handle))  # another may have made it anew before
-            except (BlockingIOError, FileNotFoundError):
-                held = False
-            if not held:
-                raise self._being_written()
-            yield
-        finally:
-            os.close(handle)
-
-    def _being_written(self) -> BeingWritten:
-        return BeingWritten(f"{self.given}: is being written by another process")
-
-    def publish(self) -> None:
-        """Give the folder its name: from here on it is a store."""
-        sync_folder(self.path)
-        replaced = self.target.with_name(f"{self.target.name}.replaced{PARTIAL}")
-        self._refuse_target()
-        former = self.target.exists()
-        if former:
-            shutil.rmtree(replaced, ignore_errors=True)
-            self.target.rename(replaced)
-        try:
-            self.path.rename(self.target)
-        except OSError:
-            if former:
-                replaced.rename(self.target)
-            raise
-        self._open = False
-        sync_folder(self.target.parent)
-        shutil.rmtree(replaced, ignore_errors=True)
-
-    def close(self) -> None:
-        """Remove the folder unless it was published."""
-        if self._open:
-            shutil.rmtree(self.path, ignore_errors=True)
-            self._open = False
-        self._lock.close()
-
-
-def wait_for_writer(target: str | os.PathLike[str]) -> None:
-    """Wait until no other process is writing a store of this name, where the system has locks that say so."""
-    given = Path(os.path.realpath(target))
-    try:
-        import fcntl
-
-        handle = os.open(given.with_name(given.name + PARTIAL), os.O_RDONLY)
-    except (ImportError, OSError):  # not this system, or it has just ended
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def writing(name: str) -> Iterator[None]:
-    """Turn errors of the system (no space, no access, no such folder) into a `DataError` that names the store."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{name}: cannot be written: {error.strerror or error}") from None

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, GrowingArray, Scratch, StoreFolder, writing
-from saddlesvm.data.table import LabelColumn
+from saddlesvm.data.errors import DataError, sync_folder
+from saddlesvm.data.growing import GrowingArray
+from saddlesvm.data.label_column import LabelColumn
+from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_fault
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, kept_type, precision_of, type_name, widened
 
-_INT32_MAX = 2**31 - 1
+INT32_MOST = 2**31 - 1
 
 
 class StoreWriter:
     """Writes a store block by block. A context manager: the complete store appears at its end.
 
-    Until then, the files are in a folder ``NAME.partial`` beside it. An exception removes this folder. The next writer
-    of the same name removes the folder of a killed process.
+    Until then, the files are in a folder ``NAME.<random>.partial`` beside it. An exception removes this folder. A
+    killed process leaves it; it can be removed by hand.
 
     Parameters
     ----------
@@ -44,8 +47,6 @@ class StoreWriter:
         Replace a store of that name.
     feature_names : sequence of str, optional
     label_name : str, optional
-    read_with : dict, optional
-        Options of reading, for the header.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class StoreWriter:
     Raises
     ------
     DataError
-        The path exists, cannot be written, or is being written by another process.
+        The path exists or cannot be written.
 
     Examples
     --------
@@ -82,23 +83,41 @@ class StoreWriter:
         overwrite: bool = False,
         feature_names: Sequence[str] | None = None,
         label_name: str | None = None,
-        read_with: dict[str, Any] | None = None,
     ) -> None:
         if dtype is not None and kept_type(dtype) is None:
             raise DataError(f"dtype is {np.dtype(dtype)}; allowed are {', '.join(map(type_name, (*FLOATS, *SMALL)))}")
         self.name = os.fspath(path)
         self.dtype = None if dtype is None else kept_type(dtype)
         self.n_features = n_features
-        self.feature_names, self.label_name, self.read_with = feature_names, label_name, read_with
+        self.overwrite = overwrite
+        self.feature_names = feature_names
+        self.label_name = label_name
         self.sources: list[dict[str, Any]] = []
         self.further: dict[str, Any] = {}
-        self.n_rows = self.width = self.n_nonzero = 0
-        self.norms = [math.inf, -math.inf]
+        self.n_rows = 0
+        self.width = 0
+        self.n_nonzero = 0
         self.sparse: bool | None = None
-        self._folder = StoreFolder(path, overwrite)
         self._arrays: dict[str, GrowingArray] = {}
-        self._indptr: Scratch | None = None
         self._labels: LabelColumn | None = None
+        self.target = Path(os.path.realpath(path))
+        self.folder = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{PARTIAL}")
+        if self.target.name.endswith(PARTIAL):
+            raise DataError(f"{self.name}: names that end in {PARTIAL!r} are kept for conversions that are under way")
+        self._refuse_target()
+        with writing(self.name):
+            self.folder.mkdir()
+
+    def _refuse_target(self) -> None:
+        """Raise a `DataError` if something has the name that must not be replaced."""
+        if not self.target.exists():
+            return
+        if not self.overwrite:
+            raise DataError(
+                f"{self.name}: exists already; overwrite it (overwrite=True, --overwrite), or give another name"
+            )
+        if not (self.target / HEADER).is_file():
+            raise DataError(f"{self.name}: is not a store, so it is not overwritten; remove it, or give another name")
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -133,15 +152,16 @@ class StoreWriter:
         X = X if sp.issparse(X) else _as_kept(np.asarray(X))
         if X.ndim != 2 or (X.dtype.kind not in "biuf" and X.dtype != bfloat16):
             raise DataError(f"{self.name}: rows of numbers are needed; got type {X.dtype} and shape {X.shape}")
-        if self.sparse is None:
-            self._begin(X, y is not None, sample_weight is not None)
         with writing(self.name):
+            if self.sparse is None:
+                self._begin(X, y is not None, sample_weight is not None)
             self._append_rows(X)
             self._append_labels(y, X.shape[0])
             self._append_weights(sample_weight, X.shape[0])
         self.n_rows += X.shape[0]
 
     def _begin(self, X: Any, has_labels: bool, has_weights: bool) -> None:
+        """Open the files that rows like those of the first block need."""
         self.sparse = sp.issparse(X)
         if self.dtype is None:
             kept = X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None)
@@ -149,20 +169,19 @@ class StoreWriter:
         if self.sparse and self.dtype not in FLOATS:
             raise DataError(f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}")
         self.width = X.shape[1]
-        folder = self._folder.path
-        with writing(self.name):
-            self._open("values", self.dtype)
-            if self.sparse:
-                self._open("indices", np.int32 if (self.n_features or X.shape[1]) <= _INT32_MAX else np.int64)
-                self._indptr = Scratch(folder / "indptr.scratch")
-                self._indptr.append(np.zeros(1, dtype=np.int64))
-            if has_labels:
-                self._labels = LabelColumn(folder, self.name)
-            if has_weights:
-                self._open("weights", np.float64)
+        self._open("values", self.dtype)
+        if self.sparse:
+            narrow = (self.n_features or X.shape[1]) <= INT32_MOST
+            self._open("indices", np.int32 if narrow else np.int64)
+            self._open("indptr", np.int64)
+            self._arrays["indptr"].append(np.zeros(1, dtype=np.int64))
+        if has_labels:
+            self._labels = LabelColumn(self.folder, self.name)
+        if has_weights:
+            self._open("weights", np.float64)
 
     def _open(self, name: str, dtype: Any) -> None:
-        self._arrays[name] = GrowingArray(self._folder.path / f"{name}.npy", dtype)
+        self._arrays[name] = GrowingArray(self.folder, name, dtype)
 
     def _append_rows(self, X: Any) -> None:
         if sp.issparse(X) != self.sparse:
@@ -179,15 +198,14 @@ class StoreWriter:
         if not np.isfinite(norms).all():
             row = int(np.argmin(np.isfinite(norms)))
             raise DataError(f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, or too large")
-        self.norms = [min(self.norms[0], norms.min()), max(self.norms[1], norms.max())]
         values = X.data if self.sparse else X
         self._arrays["values"].append(values)
         self.n_nonzero += int(np.count_nonzero(widened(values)))
-        if self._indptr is not None:
+        if self.sparse:
             self.width = max(self.width, X.shape[1])
             starts = X.indptr[1:].astype(np.int64) + self._arrays["indices"].n_items
             self._arrays["indices"].append(X.indices)
-            self._indptr.append(starts)
+            self._arrays["indptr"].append(starts)
 
     def _dense(self, X: Any) -> np.ndarray:
         """The block as a contiguous array of the store's dtype; a small type takes no other numbers than its own."""
@@ -200,8 +218,10 @@ class StoreWriter:
         """The block as CSR of the store's dtype, with sorted and unique indices; a copy where anything must change."""
         X = X.tocsr().astype(self.dtype, copy=False)
         if not all_in_order(X.indices, X.indptr, X.shape[1]):
-            if (bad := first_fault(X)) <= -2:
-                row, last = self.n_rows - 1 - bad, X.shape[1] - 1
+            bad = first_fault(X)
+            if bad <= -2:
+                row = self.n_rows - 1 - bad
+                last = X.shape[1] - 1
                 raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
             X = X.copy()
             X.has_canonical_format = False
@@ -229,64 +249,76 @@ class StoreWriter:
             self._arrays["weights"].append(weights)
 
     def _finish(self) -> None:
+        """Complete the files, write the header, and give the folder its name."""
         width = max(self.width, self.n_features or 0)
         if not self.n_rows or not width:
             raise DataError(f"{self.name}: got {self.n_rows} rows of {width} features; at least one of each is needed")
         header = self._header(width)
-        with (self._folder.path / HEADER).open("x", encoding="utf-8") as file:
+        n_values = header["n_values"]
+        shapes = {"values": (n_values,) if self.sparse else (self.n_rows, width), "indices": (n_values,)}
+        if self.sparse and n_values <= INT32_MOST and self._arrays["indices"].dtype == np.int32:
+            # SciPy copies row pointers and indices whose types differ
+            self._arrays["indptr"] = self._arrays["indptr"].changed(np.int32, lambda piece: piece)
+        for name, array in self._arrays.items():
+            array.finish(shapes.get(name, (array.n_items,)))
+        with (self.folder / HEADER).open("x", encoding="utf-8") as file:
             json.dump(header, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
-        self._folder.publish()
+        self._publish()
 
     def _header(self, width: int) -> dict[str, Any]:
-        labels, label_file = (None, None) if self._labels is None else self._labels.finish()
-        n_values = self._arrays["values"].n_items
-        files = {}
-        for name, array in self._arrays.items():
-            shape = {"values": (n_values,) if self.sparse else (self.n_rows, width), "indices": (n_values,)}
-            files[name] = array.finish(shape.get(name, (self.n_rows,)))
-        if self._indptr is not None:
-            files["indptr"] = self._write_indptr(self._indptr, n_values)
-        if label_file is not None:
-            files["labels"] = label_file
-        return {
+        facts = {
             "format": FORMAT_NAME,
             "version": FORMAT_VERSION,
             "written by": f"saddlesvm {version('saddlesvm')}",
             "layout": "csr" if self.sparse else "dense",
             "shape": [self.n_rows, width],
             "dtype": type_name(self.dtype),
-            "n_values": n_values,
+            "n_values": self._arrays["values"].n_items,
             "n_nonzero": self.n_nonzero,
-            "labels": labels,
-            "row_norms": {"smallest": math.sqrt(self.norms[0]), "largest": math.sqrt(self.norms[1])},
+            "labels": None if self._labels is None else self._labels.finish(),
+            "weights": "weights" in self._arrays,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "label_name": self.label_name,
-            "arrays": files,
             "sources": self.sources,
-            "read with": self.read_with,
-        } | self.further
+        }
+        return facts | self.further
 
-    def _write_indptr(self, starts: Scratch, n_values: int) -> dict[str, Any]:
-        """With the type of the indices where that can hold them: SciPy copies both where they differ."""
-        fits = n_values <= _INT32_MAX and self._arrays["indices"].dtype == np.int32
-        file = GrowingArray(self._folder.path / "indptr.npy", np.int32 if fits else np.int64)
-        for piece in starts.pieces(0, starts.n_items, np.int64):
-            file.append(piece)
-        starts.remove()
-        return file.finish((self.n_rows + 1,))
+    def _publish(self) -> None:
+        """Give the folder its name: from here on it is a store."""
+        sync_folder(self.folder)
+        self._refuse_target()
+        replaced = self.folder.with_name(f"{self.folder.name.removesuffix(PARTIAL)}.replaced{PARTIAL}")
+        former = self.target.exists()
+        if former:
+            self.target.rename(replaced)
+        try:
+            self.folder.rename(self.target)
+        except OSError:
+            if former:
+                replaced.rename(self.target)
+            raise
+        sync_folder(self.target.parent)
+        shutil.rmtree(replaced, ignore_errors=True)
 
     def discard(self) -> None:
-        """Close all files and remove the folder, if it is not a store by now."""
+        """Close all files, and remove the folder unless it has become a store."""
         with suppress(OSError):
             for array in self._arrays.values():
                 array.close()
-        if self._indptr is not None:
-            self._indptr.remove()
-        if self._labels is not None:
-            self._labels.discard()
-        self._folder.close()
+            if self._labels is not None:
+                self._labels.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def writing(name: str) -> Iterator[None]:
+    """Turn errors of the system (no space, no access, no such folder) into a `DataError` that names the store."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{name}: cannot be written: {error.strerror or error}") from None
 
 
 def _as_kept(X: np.ndarray) -> np.ndarray:
