@@ -1,4 +1,4 @@
-"""Probabilities of many classes: pairs coupled, temperatures, lone rows; predictions agree with them."""
+"""Probabilities of many classes: pairs coupled, lone rows; predictions agree with them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.data import DataError
-from saddlesvm.estimators.calibration import (
-    METHODS,
-    Column,
-    coupled,
-    fitted_curves,
-    fitted_softmax,
-    folds_of,
-    probabilities,
-)
+from saddlesvm.estimators.calibration import coupled, folds_of
 from saddlesvm.estimators.model_files import save_libsvm
 from saddlesvm.estimators.persistence import load, save
 from support.classes import blobs
@@ -78,14 +70,13 @@ def test_the_log_loss_is_scikit_learns(X: np.ndarray, y: np.ndarray) -> None:
     assert log_loss(asked, model.predict_proba(test)) == pytest.approx(own.mean())
 
 
-@pytest.mark.parametrize("method", [True, *METHODS])
 @pytest.mark.parametrize("k", [2, 3])
-def test_predictions_are_the_most_probable_classes(method: Any, k: int, tmp_path: Path) -> None:
+def test_predictions_are_the_most_probable_classes(k: int, tmp_path: Path) -> None:
     X, y = noisy(k)
     names = np.array(["a", "b", "c"])[y]
     models = [SVC(), NuSVC(nu=0.3), *(LinearSVC(multi_class=way, C=0.1, random_state=0) for way in WAYS)]
     for model in models:
-        fitted = model.set_params(probability=method).fit(X, names)
+        fitted = model.set_params(probability=True).fit(X, names)
         p = fitted.predict_proba(X)
         assert p.shape == (y.size, k) and (p >= 0.0).all()
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -101,25 +92,11 @@ def test_predictions_are_the_most_probable_classes(method: Any, k: int, tmp_path
 def test_each_label_has_curves_of_its_own() -> None:
     X, y = noisy()
     Y = np.column_stack([y == 0, y == 1, X[:, 0] > 0.0]).astype(int)
-    for method in METHODS:
-        model = LinearSVC(probability=method, random_state=0).fit(X, Y)
-        p = model.predict_proba(X)
-        assert np.array_equal(model.predict(X), p > 0.5)
-        alone = LinearSVC(probability=method, random_state=0).fit(X, Y[:, 0])
-        np.testing.assert_allclose(p[:, 0], alone.predict_proba(X)[:, 1], atol=1e-2)
-
-
-def test_a_temperature_is_the_one_that_made_the_labels() -> None:
-    random = np.random.default_rng(3)
-    z = 3.0 * random.normal(size=20_000)
-    positive = random.random(z.size) < expit(0.7 * z)
-    one = Column(z, positive, np.ones(z.size))
-    np.testing.assert_allclose(fitted_curves([one], "temperature"), [0.7], atol=0.05)
-    scores = random.normal(size=(20_000, 4))
-    p = np.exp(1.3 * scores)
-    codes = (random.random((20_000, 1)) > (p / p.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
-    np.testing.assert_allclose(fitted_softmax(scores, codes, np.ones(20_000)), [1.3], atol=0.05)
-    np.testing.assert_allclose(probabilities(np.array([2.0]), z[:, None]), expit(2.0 * z[:, None]))
+    model = LinearSVC(probability=True, random_state=0).fit(X, Y)
+    p = model.predict_proba(X)
+    assert np.array_equal(model.predict(X), p > 0.5)
+    alone = LinearSVC(probability=True, random_state=0).fit(X, Y[:, 0])
+    np.testing.assert_allclose(p[:, 0], alone.predict_proba(X)[:, 1], atol=1e-2)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # theirs will lose the option
@@ -134,7 +111,6 @@ def test_the_parameters_of_the_sigmoids_are_LIBSVMs() -> None:
         earlier = expit(-(f * (-1.0 if f.shape[1] == 1 else 1.0) * model.probA_ + model.probB_))
         np.testing.assert_allclose(model.predict_proba(X), coupled(1.0 - earlier), atol=1e-6)
     assert SVC().fit(X, y).probA_.size == 0
-    assert SVC(probability="temperature").fit(X, y).probB_.size == 0
 
 
 @pytest.mark.parametrize("model", [SVC(), NuSVC(nu=0.01), LinearSVC(), LinearSVC(C=1e5), LinearSVC(multi_class="ovo")])
@@ -222,17 +198,12 @@ def test_LIBSVMs_text_models_hold_the_sigmoids(labels: list[int], tmp_path: Path
     with pytest.raises(DataError):
         (tmp_path / "bad.libsvm").write_text("\n".join(lines))
         load(tmp_path / "bad.libsvm")
-    with pytest.raises(DataError, match="LIBSVM has no isotonic probabilities"):
-        save_libsvm(SVC(probability="isotonic").fit(X, y), tmp_path / "i.libsvm")
-    same = SVC(probability="temperature").fit(X, y)
-    save_libsvm(same, tmp_path / "t.libsvm")
-    np.testing.assert_allclose(load(tmp_path / "t.libsvm").predict_proba(X), same.predict_proba(X), rtol=1e-10)
 
 
 def test_unknown_methods_are_refused() -> None:
     X, y = noisy(2)
     for model in (SVC(probability="platt"), LinearSVC(probability="platt")):
-        with pytest.raises(ValueError, match=r"probability must be True, False or one of .*temperature.*; got 'platt'"):
+        with pytest.raises(ValueError, match="probability must be True or False; got 'platt'"):
             model.fit(X, y)
 
 

@@ -21,11 +21,11 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar
 
 from saddlesvm.estimators import HOMES, register
 from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, LOSS_ALIASES, SOLVER_NAMES, Calibration
+from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, LOSS_ALIASES, SOLVER_NAMES
 
 FOLDS = 5  # folds where several values of C are given, and no number of folds
 
@@ -62,10 +62,6 @@ def reader(
 truth = reader("yes or no is allowed")({"yes": True, "no": False}.__getitem__)
 header = reader("auto, yes or no is allowed")({"auto": "auto", "yes": True, "no": False}.__getitem__)
 index_base = reader("auto, 0 or 1 is allowed")({"auto": "auto", "0": True, "1": False}.__getitem__)
-METHODS = get_args(Calibration)
-probability = reader(f"yes, no or one of {', '.join(METHODS)} is allowed")(
-    {"yes": True, "no": False, **{name: name for name in METHODS}}.__getitem__
-)
 share = reader(
     "a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test", lambda one: 0 < one < 1
 )(float)

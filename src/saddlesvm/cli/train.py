@@ -87,8 +87,8 @@ def train(options: argparse.Namespace) -> int:
         With --approximation: relative gap to prove for the exact problem afterwards.
     shrinking : text
         Yes or no: set rows aside that stay outside the margin.
-    probability : probability, yes|no|METHOD
-        Yes, no, sigmoid, isotonic or temperature: fit probabilities to scores of rows left out.
+    probability : truth, YES|NO
+        Fit probabilities to scores of rows left out: yes or no.
     break_ties : text
         Yes or no: break ties of votes by the scores.
     decision_function_shape : SHAPE

@@ -1,17 +1,14 @@
-"""Probabilities from scores: curves fitted to the scores of rows that the model was not trained on.
+"""Probabilities from scores: sigmoids fitted to the scores of rows that the model was not trained on.
 
-A sub-problem has a curve from its score to the probability of its later class, or of its class against the rest: a
-sigmoid, or an isotonic curve. A temperature divides the scores of all classes alike, before a softmax, or those of all
-pairs. The probabilities of pairs are coupled: those p of the classes are taken that minimise
+A sub-problem has a sigmoid from its score to the probability of its later class, or of its class against the rest. The
+probabilities of pairs are coupled: those p of the classes are taken that minimise
 
     sum_i sum_{j != i} (r_ji p_i - r_ij p_j)^2,   sum_i p_i = 1,
 
 where r_ij is the probability of class i in its pair with class j.
 
-Source: Platt (1999), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007) for the targets;
-Zadrozny and Elkan (2002) for isotonic curves; Wu, Lin and Weng (2004), "Probability estimates for multi-class
-classification by pairwise coupling", second method; Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern
-neural networks", for temperatures.
+Source: Platt (1999), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007) for the targets; Wu,
+Lin and Weng (2004), "Probability estimates for multi-class classification by pairwise coupling", second method.
 """
 
 from __future__ import annotations
@@ -22,21 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 from sklearn.base import clone
-from sklearn.isotonic import IsotonicRegression
 
 from saddlesvm.data.door import check_design, check_indicator, check_labels, check_weights
-from saddlesvm.estimators.leave_one_out import estimated, narrowed
+from saddlesvm.estimators.leave_one_out import estimated
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
-from saddlesvm.problem.joint_losses import softmax
-from saddlesvm.problem.rounding import UNIT
 from saddlesvm.runtime.allowed import among
 from saddlesvm.runtime.threads import part_of_a_search
 
-METHODS = ("sigmoid", "isotonic", "temperature")
-PROBABILITY = among(f"True, False or one of {', '.join(METHODS)}", True, False, *METHODS)
+PROBABILITY = among("True or False", True, False)
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
 NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBSVM's
 COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a time
@@ -50,11 +43,6 @@ class Column(NamedTuple):
     weights: np.ndarray
 
 
-def method_of(probability: bool | str) -> str:
-    """The name of the method that an estimator's option `probability` asks for."""
-    return "sigmoid" if probability is True else str(probability)
-
-
 def columns_of(problems: Sequence[SubProblem], scores: np.ndarray, weights: np.ndarray | None) -> list[Column]:
     """The columns of scores, shape (n, problems), over the rows of positive weight that each sub-problem has."""
     columns = []
@@ -66,83 +54,29 @@ def columns_of(problems: Sequence[SubProblem], scores: np.ndarray, weights: np.n
     return columns
 
 
-def fitted_curves(columns: Sequence[Column], method: str) -> np.ndarray:
-    """A curve from score to probability for each column, or a temperature for all.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-    method : {"sigmoid", "isotonic", "temperature"}
-
-    Returns
-    -------
-    ndarray of shape (k, 2), (k, 2, m) or (1,)
-        Slope and offset of each sigmoid; the corners of each isotonic curve, scores, then probabilities; or the inverse
-        temperature.
-    """
-    if method == "temperature":
-        return _inverse_temperature(columns)
-    if method == "sigmoid":
-        return np.array([_sigmoid(*column) for column in columns])
-    corners = []
-    for z, y, weights in columns:
-        curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(z, y.astype(np.float64), weights)
-        corners.append((curve.X_thresholds_, curve.y_thresholds_))
-    most = max(x.size for x, _ in corners)
-    return np.array([[np.pad(side, (0, most - side.size), "edge") for side in pair] for pair in corners])
-
-
-def fitted_softmax(scores: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The inverse temperature, shape (1,), of the softmax of the classes' scores.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_classes)
-    codes : int ndarray of shape (n,)
-        The class numbers of the rows.
-    weights : ndarray of shape (n,)
-    """
-    K = scores.shape[1]
-    own = np.bincount(codes, weights, K)[codes]
-    targets = np.repeat((1.0 / (own + 2.0) / (K - 1))[:, None], K, axis=1)
-    targets[np.arange(codes.size), codes] = (own + 1.0) / (own + 2.0)
-    wanted = (targets * scores).sum(axis=1)
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        z = parameters[0] * scores
-        expected = (softmax(z) * scores).sum(axis=1)
-        return float(weights @ (logsumexp(z, axis=1) - parameters[0] * wanted)), np.array(
-            [weights @ (expected - wanted)]
-        )
-
-    return _steepness(loss, scores, weights)
+def fitted_sigmoids(columns: Sequence[Column]) -> np.ndarray:
+    """Return the slope and the offset of a sigmoid for each column, shape (k, 2)."""
+    return np.array([_sigmoid(*column) for column in columns])
 
 
 def probabilities(calibration: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The probability that each column's curve gives to its scores, shape (n, k)."""
-    if calibration.ndim == 1:
-        return expit(scores * calibration)
-    if calibration.ndim == 2:
-        return expit(scores * calibration[:, 0] + calibration[:, 1])
-    return np.column_stack([np.interp(z, *curve) for z, curve in zip(scores.T, calibration, strict=True)])
+    """Return the probability that each column's sigmoid gives to its scores, shape (n, k)."""
+    return expit(scores * calibration[:, 0] + calibration[:, 1])
 
 
 def class_probabilities(calibration: np.ndarray, scores: np.ndarray, pairs: bool) -> np.ndarray:
-    """The probabilities of the classes, shape (n, n_classes), whose sums are 1.
+    """Return the probabilities of the classes, shape (n, n_classes), whose sums are 1.
 
     Parameters
     ----------
-    calibration : ndarray
-        Of :func:`fitted_curves`, or of :func:`fitted_softmax` for scores of classes.
+    calibration : ndarray of shape (k, 2)
+        Of :func:`fitted_sigmoids`.
     scores : ndarray of shape (n, 1), (n, n_classes) or (n, n_pairs)
     pairs : bool
         Whether they are those of pairs, positive for the later class.
     """
-    if pairs and scores.shape[1] > 1:
-        return coupled(probabilities(calibration, scores))
-    if calibration.ndim == 1 and scores.shape[1] > 1:
-        return softmax(calibration * scores)
-    return of_classes(probabilities(calibration, scores))
+    positive = probabilities(calibration, scores)
+    return coupled(positive) if pairs and scores.shape[1] > 1 else of_classes(positive)
 
 
 def of_classes(positive: np.ndarray) -> np.ndarray:
@@ -230,15 +164,10 @@ def _targets(positive: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, flo
     return targets, float(np.log((ahead + 1.0) / (behind + 1.0)))
 
 
-def _size(scores: np.ndarray, weights: np.ndarray) -> float:
-    """The size of scores: the root of their mean square."""
-    square = np.square(scores) if scores.ndim == 1 else np.square(scores).mean(axis=1)
-    return float(np.sqrt(np.average(square, weights=weights))) or 1.0
-
-
 def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Slope, not negative, and offset of Platt's sigmoid."""
-    (target, prior), size = _targets(positive, weights), _size(z, weights)
+    target, prior = _targets(positive, weights)
+    size = float(np.sqrt(np.average(np.square(z), weights=weights))) or 1.0
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         m = parameters[0] * z / size + parameters[1]
@@ -251,35 +180,8 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
     return np.array([found.x[0] / size, found.x[1]])
 
 
-def _inverse_temperature(columns: Sequence[Column]) -> np.ndarray:
-    """The slope, shape (1,), that the sigmoids of all columns share, without offsets."""
-    z, weights = (np.concatenate([getattr(one, name) for one in columns]) for name in ("scores", "weights"))
-    target = np.concatenate([_targets(one.positive, one.weights)[0] for one in columns])
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        m = parameters[0] * z
-        value = float(weights @ (np.logaddexp(0.0, m) - target * m))
-        return value, np.array([(weights * (expit(m) - target)) @ z])
-
-    return _steepness(loss, z, weights)
-
-
-def _steepness(
-    loss: Callable[[np.ndarray], tuple[float, np.ndarray]], scores: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """The factor of the scores, not negative, that minimises a convex loss; both are scaled to be about 1."""
-    size, heavy = _size(scores, weights), float(weights.sum())
-
-    def scaled(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = loss(parameters / size)
-        return value / heavy, slope / (size * heavy)
-
-    found = minimize(scaled, [1.0], jac=True, method="L-BFGS-B", bounds=[(0.0, None)], options={"gtol": 1e-9})
-    return np.asarray(found.x / size)
-
-
 def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
-    """The curves from scores to probabilities of a fitted classifier, see :func:`fitted_curves`.
+    """Return the sigmoids from scores to probabilities of a fitted classifier, see :func:`fitted_sigmoids`.
 
     They are fitted to leave-one-out estimates of its rows' scores. Where there are none, or they cannot be trusted, to
     the scores of models that were trained on the other folds of five. Rows count with the weights of their classes.
@@ -292,50 +194,11 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     if margins is None:
         margins = _scores_of_folds(model, X, y, sample_weight)
     margins = margins.reshape(len(margins), -1)
-    method, problems = method_of(model.probability), posed.problems
-    if model.multilabel_:
-        columns = columns_of(problems, margins, posed.weights)
-        alone = [[one] for one in columns] if method == "temperature" else [columns]  # labels do not share one
-        return np.concatenate([fitted_curves(some, method) for some in alone])
-    codes = np.searchsorted(model.classes_, check_labels(y, len(margins)))
-    if model.multi_class in JOINT:
+    problems = posed.problems
+    if model.multi_class in JOINT and not model.multilabel_:
+        codes = np.searchsorted(model.classes_, check_labels(y, len(margins)))
         problems = one_vs_rest(codes, model.classes_)
-    if method == "temperature" and model.multi_class != "ovo" and model.classes_.size > 2:
-        weights = np.ones(codes.size) if posed.weights is None else posed.weights
-        weights = weights * np.array([sub.factor for sub in problems])[codes]
-        counted = weights > 0.0
-        return fitted_softmax(margins[counted], codes[counted], weights[counted])
-    return fitted_curves(columns_of(problems, margins, posed.weights), method)
-
-
-def loss_bounds(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
-    """Between what the mean ``-log p(label)`` of a calibrated classifier lies over its own rows, each left out.
-
-    The curves, which stay, give a label a larger probability where the score of its class is larger, and those of the
-    others are smaller.
-    """
-    found = narrowed(model, X, y, sample_weight)
-    low, high = (one.reshape(len(one), -1) for one in (found.low, found.high))
-    n, several = len(low), low.shape[1] > 1
-    if model.multilabel_:
-        own = check_indicator(y, n).toarray() > 0
-    else:
-        codes = np.searchsorted(model.classes_, check_labels(y, n))
-        own = codes[:, None] == (np.arange(low.shape[1]) if several else 1)
-    losses = []
-    for scores in (np.where(own, high, low), np.where(own, low, high)):
-        if model.multilabel_:
-            p = probabilities(model.calibration_, scores)
-            p = np.where(own, p, 1.0 - p)
-        else:
-            p = class_probabilities(model.calibration_, scores, pairs=False)
-            p = p[own] if several else np.where(own, p[:, 1:], p[:, :1])
-        with np.errstate(divide="ignore"):
-            losses.append(-np.log(p.reshape(n, -1)).mean(axis=1))
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    slip = 32.0 * UNIT  # of the few operations of a curve, and of the mean
-    low_end, high_end = (float(np.average(one, weights=weights)) for one in losses)
-    return low_end * (1.0 - slip) - slip, high_end * (1.0 + slip) + slip
+    return fitted_sigmoids(columns_of(problems, margins, posed.weights))
 
 
 def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:

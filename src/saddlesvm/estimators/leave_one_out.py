@@ -112,7 +112,6 @@ class OwnRows:
 
 MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
 LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
-NARROW = 1e-3  # distance of bounds on a score that hardly changes a probability
 LARGEST_GAP = 0.05  # largest relative gap of a model with estimates
 
 
@@ -226,11 +225,6 @@ def estimated(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOn
     return Estimation(OwnRows(model, X, y, sample_weight)).run(proofs=False)
 
 
-def narrowed(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
-    """:func:`leave_one_out` with close bounds for rows whose label is decided, too, as far as there is room."""
-    return Estimation(OwnRows(model, X, y, sample_weight)).run(wide=NARROW)
-
-
 def rows_of_groups(groups: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each group; ValueError if there is one only."""
     names, codes = np.unique(groups, return_inverse=True)
@@ -245,11 +239,11 @@ class Estimation:
     def __init__(self, own: OwnRows) -> None:
         self.own, self.model, self.posed = own, own.model, own.posed
 
-    def run(self, groups: Any = None, proofs: bool = True, wide: float = np.inf) -> LeaveOneOut:
+    def run(self, groups: Any = None, proofs: bool = True) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them; without proofs bounds are wide, and cheap;
-        with them, rows whose label is open, or whose bounds are farther apart than `wide`, are solved for."""
+        with them, rows whose label is open are solved for."""
         if groups is None:
-            found = self._each_row(proofs, wide)
+            found = self._each_row(proofs)
         else:
             found = self._each_group(check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
@@ -267,13 +261,13 @@ class Estimation:
             verdicts.proven, not reasons, reasons,
         )  # fmt: skip
 
-    def _each_row(self, proofs: bool, wide: float) -> list[RowEstimates]:
+    def _each_row(self, proofs: bool) -> list[RowEstimates]:
         """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
         found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
         low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
         verdicts = self._verdicts(low, high)
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
-        chosen = np.flatnonzero(open_labels | (high - low > wide).any(axis=1))
+        chosen = np.flatnonzero(open_labels)
         return [one.refined(chosen).rows for one in found]
 
     def _of(self, k: int, proofs: bool) -> LeftOut:

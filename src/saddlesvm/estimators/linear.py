@@ -22,7 +22,7 @@ from saddlesvm.data.door import (
 )
 from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
-from saddlesvm.estimators.calibration import PROBABILITY, calibrated, loss_bounds
+from saddlesvm.estimators.calibration import PROBABILITY, calibrated
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import LinearModel
@@ -43,7 +43,7 @@ from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, NUMBER, Allowed, among
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.option_names import Calibration, MultiClass, PenaltyName, ScoreShape
+from saddlesvm.runtime.option_names import MultiClass, PenaltyName, ScoreShape
 
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
@@ -255,12 +255,11 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         For rows on a cluster: "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``); see Notes.
     width : float, default=1.0
         Width of the smooth hinge.
-    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
-        Fit curves from scores to probabilities, for every loss. True is "sigmoid" (Platt); "temperature" is the softmax
-        of the scores divided by a number. The curves are fitted to leave-one-out estimates of the scores, without
-        further fits. Where there are no estimates (they need "ovr" and "l2"), or they are not reliable, scores from
-        five folds are used. Rows have the weights of their classes. ``predict`` returns the class with the largest
-        probability. The logistic loss has its own probabilities without this option.
+    probability : bool, default=False
+        Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to leave-one-out estimates of
+        the scores, without further fits. If there are no estimates (they need "ovr" and "l2"), or they are not
+        reliable, scores from five folds are used. Rows have the weights of their classes. ``predict`` returns the class
+        with the largest probability. The logistic loss has its own probabilities without this option.
     max_iter : int, optional
         Largest number of epochs; no limit by default.
     max_time : float, optional
@@ -314,9 +313,8 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         One row for each certificate of the fit.
     n_iter_ : int
         Number of epochs.
-    calibration_ : ndarray of shape (k, 2), (k, 2, m) or (1,)
-        With `probability`: slope and offset of each sub-problem's sigmoid, the corners of its isotonic curve, or the
-        inverse temperature (with several labels, one for each).
+    calibration_ : ndarray of shape (k, 2)
+        With `probability`: slope and offset of each sub-problem's sigmoid.
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
     phases_ : dict of str to float
@@ -378,7 +376,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     decision_function_shape: ScoreShape = "ovr"
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     width: float = 1.0
-    probability: bool | Calibration = False
+    probability: bool = False
 
     def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
         for name in ("indicator_", "_stream"):  # partial_fit begins anew
@@ -402,41 +400,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         self.__dict__.pop("calibration_", None)
         if self.probability:
             self.calibration_ = calibrated(self, design, y, sample_weight)
-
-    def calibration_loss_bounds(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> tuple[float, float]:
-        """Proven bounds on the leave-one-out log loss of the probabilities of a model with `probability`.
-
-        The curves are fitted to estimates of leave-one-out scores. The bounds are for the exact leave-one-out scores:
-        the mean ``-log p(label)`` that the curves give to them lies between the bounds.
-
-        Parameters
-        ----------
-        X, y, sample_weight : optional
-            The data of the fit; by default the data of the last fit in this process.
-
-        Returns
-        -------
-        lower, upper : float
-            The upper one is infinite where nothing is proven, as for a hinge with a free intercept.
-
-        Raises
-        ------
-        ValueError
-            The model has no curves, no data, or no leave-one-out bounds (see :func:`leave_one_out`).
-
-        Examples
-        --------
-        >>> from saddlesvm import LinearSVC
-        >>> from saddlesvm.data import load_bundled
-        >>> notes = load_bundled("banknote")
-        >>> model = LinearSVC(loss="logistic", probability=True, random_state=0)
-        >>> lower, upper = model.fit(notes.X, notes.y).calibration_loss_bounds()
-        >>> upper - lower < 1e-6
-        True
-        """
-        if not self._is_calibrated():
-            raise ValueError("a model with probability=False has no calibration curves: fit it with probability=True")
-        return loss_bounds(self, *self.data_or_own(X, y, sample_weight))
 
     @internal
     def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:

@@ -83,32 +83,14 @@ def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
         LibsvmModel(
             kind, name, kernel.degree, kernel.gamma, kernel.coef0, sign * dual, -sign * model.intercept_,
             sparse.csr_array((places.size, 0)) if kernel.precomputed else model.support_vectors_[places],
-            model.support_[places], classes, counts, sigmoids_of(model, path),
+            model.support_[places], classes, counts, sigmoids_of(model),
         ),
     )  # fmt: skip
 
 
-def sigmoids_of(model: Any, path: str | os.PathLike[str]) -> np.ndarray | None:
-    """LIBSVM's A and B of each pair, shape (2, pairs); None without probabilities.
-
-    Raises
-    ------
-    DataError
-        The curves are none that LIBSVM has.
-    """
-    curves = getattr(model, "calibration_", None)
-    if curves is None:
-        return None
-    refuse_isotonic(model, os.fspath(path))
-    if curves.ndim == 1:
-        return np.repeat([-curves, [0.0]], model.intercept_.size, axis=1)
-    return np.stack([model.probA_, model.probB_])
-
-
-def refuse_isotonic(model: Any, where: str) -> None:
-    """Raise DataError where probabilities are asked for that LIBSVM does not have."""
-    if getattr(model, "probability", False) == "isotonic":
-        raise DataError(f"{where}: LIBSVM has no isotonic probabilities; use probability='sigmoid'")
+def sigmoids_of(model: Any) -> np.ndarray | None:
+    """Return LIBSVM's A and B of each pair, shape (2, pairs); None without probabilities."""
+    return np.stack([model.probA_, model.probB_]) if hasattr(model, "calibration_") else None
 
 
 def check_libsvm(model: Any, path: str | os.PathLike[str], classes: np.ndarray | None) -> None:
@@ -128,7 +110,6 @@ def check_libsvm(model: Any, path: str | os.PathLike[str], classes: np.ndarray |
         As :func:`save_libsvm`.
     """
     where = os.fspath(path)
-    refuse_isotonic(model, where)
     check_libsvm_kernel("poly" if model.kernel == "polynomial" else model.kernel, float(model.degree), where)
     if classes is not None:
         whole_labels(classes, where, "LIBSVM")

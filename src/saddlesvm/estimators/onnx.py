@@ -132,20 +132,8 @@ class Graph:
 
     def curves(self, curves: np.ndarray, scores: Values) -> Values:
         """As :func:`saddlesvm.estimators.calibration.probabilities`."""
-        if curves.ndim < 3:
-            slope, offset = (curves, 0.0) if curves.ndim == 1 else curves.T
-            return self.op("Sigmoid", scores * slope + offset)
-        columns = []
-        for k, (at, values) in enumerate(curves):
-            column, apart = scores.part(1, k, k + 1), np.diff(at)
-            steps = apart > 0.0
-            if not steps.any():
-                columns.append(column * 0.0 + values[:1])
-                continue
-            share = (column - at[:-1][steps][None, :]) / apart[steps][None, :]
-            clipped = self.op("Clip", share, np.array(0.0), np.array(1.0))
-            columns.append(clipped @ np.diff(values)[steps][:, None] + values[:1])
-        return columns[0] if len(columns) == 1 else self.op("Concat", *columns, axis=1)
+        slope, offset = curves.T
+        return self.op("Sigmoid", scores * slope + offset)
 
     def coupled(self, later: Values, classes: int) -> Values:
         """As :func:`saddlesvm.estimators.calibration.coupled`; the equations are solved by elimination."""
@@ -328,8 +316,6 @@ def probabilities_of(graph: Graph, model: Any, raw: Any, scores: Any) -> Any:
     if model.probability and not binary and is_of_pairs(model):
         later = graph.op("Neg", raw) if isinstance(model, (SVC, NuSVC)) else raw
         return graph.coupled(graph.curves(model.calibration_, later), model.classes_.size)
-    if model.probability and not binary and not several and model.calibration_.ndim == 1:
-        return graph.op("Softmax", scores * model.calibration_, axis=1)
     if getattr(model, "multi_class", "") == "multinomial" and not model.probability:
         return graph.both(graph.op("Sigmoid", scores)) if binary else graph.op("Softmax", scores, axis=1)
     if model.probability:

@@ -177,11 +177,6 @@ class ProvesAnswers:
         return dict(model.get_params(deep=False))
 
     @internal
-    def data_or_own(self, X: Any, y: Any, sample_weight: Any) -> Data:
-        """The data that are given, checked; those of the fit where X is None."""
-        return self.training_data() if X is None else checked_data(self, X, y, sample_weight)
-
-    @internal
     def training_data(self) -> Data:
         """The data of the fit.
 

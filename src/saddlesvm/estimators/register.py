@@ -25,7 +25,6 @@ from saddlesvm.runtime.lazy import origin_of
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
     from saddlesvm.runtime.option_names import (
-        Calibration,
         ClusterSolver,
         DualOption,
         Intercept,
@@ -119,7 +118,7 @@ class SVMOptions(KernelOptions):
 class PairOptions(SVMOptions):
     """The parameters of SVC and NuSVC."""
 
-    probability: bool | Calibration = False
+    probability: bool = False
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     decision_function_shape: ScoreShape = "ovr"
     break_ties: bool = False

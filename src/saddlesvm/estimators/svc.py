@@ -168,11 +168,11 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         folds = calibration.folds_of(codes, weights, seed_of(self.random_state))
         scores = calibration.held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
         columns = calibration.columns_of(Pairs(codes, self.classes_), scores, weights)
-        self.calibration_ = calibration.fitted_curves(columns, calibration.method_of(self.probability))
+        self.calibration_ = calibration.fitted_sigmoids(columns)
 
     @property
     def probA_(self) -> np.ndarray:
-        """LIBSVM's A of each pair's sigmoid; empty without sigmoids.
+        """LIBSVM's A of each pair's sigmoid; empty without probabilities.
 
         The probability of the earlier class is ``1 / (1 + exp(A f + B))``, where f is positive for it.
         """
@@ -185,8 +185,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
 
     def _sigmoids(self) -> np.ndarray:
         check_is_fitted(self)
-        curves = getattr(self, "calibration_", np.empty((0, 2)))
-        return curves if curves.ndim == 2 else np.empty((0, 2))
+        return getattr(self, "calibration_", np.empty((0, 2)))
 
     def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
         """Options that a fit to some of the rows must have in place of its own."""
@@ -317,9 +316,8 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
         Constant of the polynomial and sigmoid kernels.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, and check them again later.
-    probability : bool or {"sigmoid", "isotonic", "temperature"}, default=False
-        For ``predict_proba``, fit a curve for each pair of classes to the scores of held-out rows in five folds: a
-        sigmoid (also True), an isotonic curve, or sigmoids with one slope for all pairs and no offsets. The
+    probability : bool, default=False
+        For ``predict_proba``, fit a sigmoid for each pair of classes to the scores of held-out rows in five folds. The
         probabilities of several pairs are coupled as in LIBSVM (Wu, Lin and Weng, 2004). Rows have the weights of their
         classes. The only row of a class is never held out. ``predict`` returns the class with the largest probability.
     tol : float, default=1e-3
@@ -390,9 +388,8 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
         Support vectors of each class.
     probA_, probB_ : ndarray of shape (n_pairs,)
         LIBSVM's parameters of the sigmoids; empty without them.
-    calibration_ : ndarray of shape (n_pairs, 2), (n_pairs, 2, m) or (1,)
-        With `probability`: slope and offset of each sigmoid of the scores that are positive for the later class; the
-        corners of each isotonic curve; or the slope that all share.
+    calibration_ : ndarray of shape (n_pairs, 2)
+        With `probability`: slope and offset of each sigmoid of the scores that are positive for the later class.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
         0 if the requested gap was proven, else 1.

@@ -12,7 +12,6 @@ Intercept: TypeAlias = Literal["regularized", "free", "none"]
 MultiClass: TypeAlias = Literal["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
 ScoreShape: TypeAlias = Literal["ovr", "ovo"]
 DualOption: TypeAlias = Literal["auto"] | bool
-Calibration: TypeAlias = Literal["sigmoid", "isotonic", "temperature"]
 SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blocks", "columns"]
 KernelSolver: TypeAlias = Literal["auto", "kernel-decomposition", "kernel-sdca", "kernel-pegasos"]
 ClusterSolver: TypeAlias = Literal["auto", "newton", "gather", "rounds"]
