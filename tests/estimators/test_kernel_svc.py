@@ -29,7 +29,6 @@ EXCUSED = {f"check_sample_weight_equivalence_on_{form}_data": LOOSE for form in 
     [
         KernelSVC(),
         KernelSVC(kernel="linear", intercept="regularized", multi_class="ovo"),
-        KernelSVC(kernel="precomputed"),
     ],
     expected_failed_checks=lambda _: EXCUSED,
 )

@@ -62,6 +62,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
 @pytest.mark.parametrize(("model", "data"), CLASSIFIERS, ids=lambda one: repr(one) if hasattr(one, "fit") else "")
 def test_classifiers(model: Any, data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data

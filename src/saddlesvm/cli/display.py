@@ -146,11 +146,13 @@ def worth(model: Any, certificate: Certificate) -> dict[str, Any]:
     """The proof of the model, and why the fit stopped."""
     outcome = getattr(model, "outcome_", None)
     above = f"{100 * max(certificate.excess, 0.0):.3g} %"
-    if hasattr(model, "kernel_") and not model.kernel_.definite:
+    if certificate.dual == -math.inf:
         above = (
-            f"unknown: the kernel {model.kernel_.name} need not be positive semi-definite; for one that is not, the "
-            "gap says how nearly stationary the model is, and certifies no more"
+            f"unknown: the kernel {model.kernel_.name} is not positive semi-definite on these rows: the problem is not "
+            "convex and has no dual bound"
         )
+    elif hasattr(model, "kernel_") and not model.kernel_.definite:
+        above += f", if the kernel {model.kernel_.name} is positive semi-definite; nothing was found against it"
     return {
         "primal objective": certificate.primal,
         "dual bound": certificate.dual,

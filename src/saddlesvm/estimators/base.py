@@ -109,6 +109,10 @@ def proof_of(model: Any) -> str:
     facts = [
         f"relative gap {certificate.relative_gap:.3g}{asked}",
         f"objective between {certificate.dual:.6g} and {certificate.primal:.6g}",
+    ]
+    if certificate.dual == -np.inf:
+        facts = [f"objective {certificate.primal:.6g}", "no dual bound: the kernel is not positive semi-definite"]
+    facts += [
         f"{epochs:,} epochs" if epochs != 1 else "1 epoch",
         f"{model.seconds_solving_ + model.seconds_certifying_:.3g} s",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
@@ -27,6 +29,7 @@ from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.nu import Machine
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.problem import Problem, is_classification, resolve_C
+from saddlesvm.rows.definiteness import evidence_against, symmetric
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
@@ -260,6 +263,11 @@ def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = No
     TypeError
         The model is of another kind, or not fitted.
 
+    Warns
+    -----
+    NotCertifiedWarning
+        The kernel is not positive semi-definite on these rows: the dual bound is then minus infinity.
+
     Notes
     -----
     A model over landmarks is certified for the exact problem, from its objective there and its multipliers, which are
@@ -290,6 +298,10 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
     own, codes, factors = posing(model, name), None, None
+    if precomputed:
+        if X.ndim != 2 or X.shape[0] != X.shape[1]:
+            raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
+        X = symmetric(X)
     loss, machine = own.check_options(), own.machine()
     # the "scale" of scikit-learn's does not count row weights
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
@@ -316,7 +328,15 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
             found.append(evaluate_apart(posed, dataclasses.replace(point, dual=dual)).certificate)
         else:
             found.append(evaluate_kernel(posed, point).certificate)
-    return found
+    evidence = evidence_against(kernel, X, np.asarray(model.support_))
+    if not evidence:
+        return found
+    warnings.warn(
+        f"no dual bound: the kernel is not positive semi-definite: {evidence}. {Outcome.STATIONARY.advice}",
+        NotCertifiedWarning,
+        stacklevel=3,
+    )
+    return [dataclasses.replace(one, dual=-np.inf, dual_rounding=0.0) for one in found]
 
 
 def posing(model: Any, name: str) -> Any:

@@ -20,6 +20,7 @@ from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kerne
 from saddlesvm.multiclass.sub_problems import workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
 from saddlesvm.problem.nu import PLAIN, Machine
+from saddlesvm.rows.definiteness import symmetric
 from saddlesvm.rows.kernels import KERNELS, WITHOUT_GAMMA, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, one_of
 from saddlesvm.runtime.lazy import internal
@@ -99,7 +100,7 @@ class KernelMachine(Estimator, KernelOptions):
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         if reset and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
-        return X
+        return symmetric(X) if reset else X
 
     def _made_kernel(self, X: Any, sample_weight: np.ndarray | None) -> Kernel:
         """The kernel for these rows, with its parameters as numbers."""

@@ -51,6 +51,7 @@ class Outcome(Enum):
 
     CERTIFIED = "certified"
     RULE_MET = "rule_met"
+    STATIONARY = "stationary"
     EPOCH_LIMIT = "epoch_limit"
     TIME_LIMIT = "time_limit"
     LIMITED_BY_ROUNDING = "limited_by_rounding"
@@ -70,6 +71,10 @@ class Outcome(Enum):
 ADVICE = {
     Outcome.CERTIFIED: "The requested gap is proven. There is nothing to do.",
     Outcome.RULE_MET: ("The solver's own stopping rule was met first. Lower its threshold, or stop by the gap."),
+    Outcome.STATIONARY: (
+        "The problem is not convex, and no gap bounds the distance to its optimum. Use a positive semi-definite "
+        "kernel, such as 'rbf', or add a multiple of the identity to a precomputed matrix."
+    ),
     Outcome.TIME_LIMIT: "Raise max_time, scale the features to similar size, lower C, or raise tol.",
     Outcome.EPOCH_LIMIT: "Raise max_iter (None for no limit), scale the features to similar size, or lower C.",
     Outcome.INTERRUPTED: "This is the best model so far; fit again with warm_start or a checkpoint to continue.",
@@ -382,9 +387,24 @@ class FitResult:
         reason = f"relative gap {certificate.relative_gap:.2g}, rounding of {why} included"
         return replace(found, outcome=Outcome.LIMITED_BY_ROUNDING, reason=reason)
 
+    def without_bound(self, evidence: str) -> FitResult:
+        """The result of a problem that is not convex, `evidence` says why: no dual point bounds its optimum."""
+        own, gap = self.certificate, self.certificate.relative_gap
+        unbounded = replace(own, dual=-np.inf, dual_rounding=0.0)
+        if self.outcome is not Outcome.CERTIFIED:
+            reason = f"{self.reason}; the kernel is not positive semi-definite: {evidence}"
+            return replace(self, certificate=unbounded, reason=reason)
+        reason = (
+            f"the kernel is not positive semi-definite: {evidence}; a relative gap of {gap:.2g} between both "
+            "objectives says how nearly stationary the model is, and bounds no other model's objective"
+        )
+        return replace(self, certificate=unbounded, outcome=Outcome.STATIONARY, reason=reason)
+
     @property
     def message(self) -> str:
         """The text of the warning of an early stop: outcome, meaning of the gap, and advice."""
+        if self.outcome is Outcome.STATIONARY:
+            return f"not certified ({self.outcome}): {self.reason}. {self.outcome.advice}"
         return uncertified(self.outcome, self.reason, self.certificate, self.tol, self.gap)
 
     def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
@@ -399,6 +419,8 @@ def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: fl
     excess = certificate.excess
     if np.isfinite(excess):
         meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
+    elif certificate.dual == -np.inf:
+        meaning = "no dual bound is known, so nothing is known about the optimum"
     else:
         meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
     found = [(f"the relative gap is {certificate.relative_gap:.2g}, {tol:.2g} was asked for", tol)]

@@ -69,6 +69,8 @@ def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
         f"{'Certified' if outcome is Outcome.CERTIFIED else 'Not certified'}: the objective is at most {excess} above "
         f"the optimum (relative gap {certificate.relative_gap:.2g}).",
     ]
+    if certificate.dual == -np.inf:
+        found = ["Not certified: the kernel is not positive semi-definite, so nothing is known about the optimum."]
     if outcome is not Outcome.CERTIFIED:
         found.append(f"The fit ended as {outcome}. {outcome.advice}")
     scores = [f"{name} {value}" for name, value in worth.items() if "accuracy" in name or "R2" in name]

@@ -22,6 +22,7 @@ from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts, NuClassification
 from saddlesvm.problem.problem import is_classification
+from saddlesvm.rows.definiteness import evidence_against
 from saddlesvm.rows.kernel_errors import kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.rows.row_table import has_maker
@@ -150,7 +151,10 @@ class KernelFits(Fits):
         several = len(self.problems) > 1
         if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
-        return super().solve()
+        results = super().solve()
+        support: Any = [result.coef.rows for result in results]  # type: ignore[attr-defined]
+        evidence = evidence_against(self.kernel, self.X, np.unique(np.concatenate(support)))
+        return [result.without_bound(evidence) for result in results] if evidence else results
 
     @cached_property
     def small_problems(self) -> SmallProblems | None:

@@ -49,7 +49,8 @@ class Certificate:
         :math:`\tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac1n \sum_i s_i \phi_i` in the lambda form. An upper bound:
         rounded up by `primal_rounding`.
     dual : float
-        A lower bound on the objective of every model, rounded down by `dual_rounding`.
+        A lower bound on the objective of every model, rounded down by `dual_rounding`. Minus infinity if there is none:
+        with a kernel that is not positive semi-definite.
     form : {"C", "lambda"}
         Which of the two objectives it is.
     primal_rounding, dual_rounding : float
@@ -155,6 +156,8 @@ class Certificate:
         return math.isfinite(self.gap) and self.gap >= 0.0
 
     def __str__(self) -> str:
+        if self.dual == -math.inf:
+            return f"primal {self.primal:.10g}, no dual bound"
         return f"primal {self.primal:.10g}, dual {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
 
 
