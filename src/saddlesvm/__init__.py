@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.register import register_estimator as register_estimator
     from saddlesvm.estimators.svc import SVC as SVC, NuSVC as NuSVC
     from saddlesvm.estimators.svm import SVR as SVR, NuSVR as NuSVR, OneClassSVM as OneClassSVM
-    from saddlesvm.estimators.warmup import warmup as warmup
     from saddlesvm.fit.outcome import NotCertifiedWarning as NotCertifiedWarning, Outcome as Outcome
     from saddlesvm.losses import register_loss as register_loss
     from saddlesvm.problem.certificate import Certificate as Certificate
@@ -54,7 +53,6 @@ NAMES = {
     "saddlesvm.estimators.register": "register_estimator",
     "saddlesvm.estimators.svc": "NuSVC SVC",
     "saddlesvm.estimators.svm": "NuSVR OneClassSVM SVR",
-    "saddlesvm.estimators.warmup": "warmup",
     "saddlesvm.fit.outcome": "NotCertifiedWarning Outcome",
     "saddlesvm.losses": "register_loss",
     "saddlesvm.problem.certificate": "Certificate",

@@ -11,31 +11,55 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.preprocessing import scale
 
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
-from saddlesvm.estimators.warmup import warmup
+from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.multiclass.class_descent import ClassDescent
+from saddlesvm.problem.losses import make_loss
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
+from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.compiler import FOLDER, PROCESSOR, SHIPPING
 
-# What first fits of data above the small problems' size take: estimators' options for `warmup`.
-COMBINATIONS: tuple[dict[str, Any], ...] = (
-    {"loss": ("squared_hinge", "hinge", "logistic"), "dtype": ("float64", "float32")},
-    {"loss": ("epsilon_insensitive", "squared_epsilon_insensitive", "squared")},
-    {"loss": ("squared_hinge", "logistic"), "penalty": "l1", "layout": "dense"},
-    {"loss": ("hinge", "squared_hinge"), "intercept": "free", "layout": "dense"},
-    {"loss": "hinge", "multi_class": "ovo", "layout": "dense"},
-    {"loss": "hinge", "multi_class": "crammer_singer", "layout": "dense"},
-    {"loss": "logistic", "multi_class": "multinomial"},
-    {"loss": "hinge", "kernel": "rbf"},
-    {"loss": "epsilon_insensitive", "kernel": "rbf", "layout": "dense"},
+# Shapes of rows. They have more values than small problems, which need no kernels.
+TALL = (8_000, 8)  # Newton's equations over features
+WIDE = (300, 600)  # Newton's equations over rows
+TALLEST = (32_000, 8)  # of pairs of classes: each pair has half of the rows
+OF_KERNELS = (400, 6)
+CLASSES = 4  # that begin together
+EDGES = (0.25, 0.5, 0.75)  # quantiles of the targets between as many classes
+BOTH = ("dense", "csr")
+DENSE = ("dense",)
+# What first fits of larger data take: estimators, layouts of their rows and precisions.
+COMBINATIONS: tuple[tuple[Any, tuple[str, ...], tuple[str, ...]], ...] = (
+    (LinearSVC(loss="squared_hinge"), BOTH, ("float64", "float32")),
+    (LinearSVC(loss="hinge"), BOTH, ("float64", "float32")),
+    (LinearSVC(loss="logistic"), BOTH, ("float64", "float32")),
+    (LinearSVR(loss="epsilon_insensitive"), BOTH, ("float64",)),
+    (LinearSVR(loss="squared_epsilon_insensitive"), BOTH, ("float64",)),
+    (LinearSVR(loss="squared"), BOTH, ("float64",)),
+    (LinearSVC(loss="squared_hinge", penalty="l1"), DENSE, ("float64",)),
+    (LinearSVC(loss="logistic", penalty="l1"), DENSE, ("float64",)),
+    (LinearSVC(loss="hinge", intercept="free"), DENSE, ("float64",)),
+    (LinearSVC(loss="squared_hinge", intercept="free"), DENSE, ("float64",)),
+    (LinearSVC(loss="hinge", multi_class="ovo"), DENSE, ("float64",)),
+    (LinearSVC(loss="hinge", multi_class="crammer_singer"), DENSE, ("float64",)),
+    (LinearSVC(loss="logistic", multi_class="multinomial"), BOTH, ("float64",)),
+    (SVC(), BOTH, ("float64",)),
+    (SVR(), DENSE, ("float64",)),
 )
-ROWS, FEATURES = 30_000, 50  # of fits as users meet them first, beside those of `warmup`
+ROWS, FEATURES = 30_000, 50  # of fits as users meet them first, beside the combinations
 FEW = ((150, 4, 3), (600, 30, 2), (2_000, 20, 2), (1_800, 64, 10))  # rows, features and classes of small sets
 CLASSIFIERS: tuple[Any, ...] = (
     SVC(), SVC(kernel="linear"), NuSVC(nu=0.1), OneClassSVM(), LinearSVC(), LinearSVC(loss="hinge"),
@@ -46,6 +70,40 @@ REGRESSIONS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+def shapes_and_solvers(model: Any) -> tuple[tuple[tuple[int, int], str], ...]:
+    """Return the shapes of data and the solvers that go through all that a model's default solver does."""
+    if isinstance(model, (SVC, SVR)):
+        return ((OF_KERNELS, "auto"),)
+    if model.multi_class == "ovo":
+        return ((TALLEST, "dcd"), (TALLEST, "newton"), (TALLEST, "auto"))
+    if model.multi_class != "ovr":
+        return ((TALL, "auto"),)
+    if model.penalty != "l2":
+        return ((TALL, "auto"), (WIDE, "auto"))
+    return ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto"))
+
+
+def compile_for(model: Any, layout: str, dtype: str) -> None:
+    """Compile the kernels of a model for a layout and a precision, by quick fits to drawn rows."""
+    random = np.random.default_rng(0)
+    in_pairs_or_joint = getattr(model, "multi_class", "ovr") != "ovr"
+    for shape, solver in shapes_and_solvers(model):
+        rows = random.normal(size=shape)
+        X = rows.astype(dtype) if layout == "dense" else sparse.csr_matrix(rows.astype(dtype))
+        target: Any = rows[:, 0] + 0.5 * random.normal(size=shape[0])
+        if in_pairs_or_joint:
+            target = np.digitize(target, np.quantile(target, EDGES))
+        elif isinstance(model, (LinearSVC, SVC)):
+            target = target > 0.0
+        clone(model).set_params(solver=solver).fit(X, target)
+    if isinstance(model, LinearSVC) and not in_pairs_or_joint and model.penalty == "l2":
+        # Several classes against the rest begin their descent together.
+        labels = np.where(random.normal(size=(X.shape[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
+        problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
+        descent = ClassDescent(problem, labels, np.zeros(labels.shape), np.ones(CLASSES))
+        descent.run(0.1, 0, lambda: False, 2.0)
+
+
 def _compile_into(folder: Path) -> None:
     """The fits, in a process whose target is the portable processor."""
     SHIPPING.uses, SHIPPING.into = False, folder
@@ -53,8 +111,13 @@ def _compile_into(folder: Path) -> None:
     def watch(name: str, seconds: float) -> None:
         print(f"{name}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
-    for options in COMBINATIONS:
-        warmup(**options, watch=watch)
+    for model, layouts, dtypes in COMBINATIONS:
+        for layout, dtype in product(layouts, dtypes):
+            before = seconds_compiling()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotCertifiedWarning)
+                compile_for(model, layout, dtype)
+            watch(f"{model!r}, {layout}, {dtype}", seconds_compiling() - before)
     random = np.random.default_rng(0)
     y = random.integers(0, 2, ROWS)
     X = random.standard_normal((ROWS, FEATURES)) + 0.3 * y[:, None]

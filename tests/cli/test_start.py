@@ -15,7 +15,6 @@ import saddlesvm
 from saddlesvm import cli, data
 from saddlesvm.cli import arguments, parser
 from saddlesvm.estimators import register
-from saddlesvm.estimators.calibration import METHODS
 from saddlesvm.estimators.persistence import load
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
@@ -36,7 +35,6 @@ ANSWERS = [
     (["path", "--help"], 0, "--leave-one-out"),
     (["compare", "--help"], 0, "--solvers"),
     (["watch", "--help"], 0, "--against"),
-    (["warmup", "--help"], 0, "--layout"),
     (["fly"], 2, "invalid choice"),
     (["train", "nothing.csv"], 2, "nothing.csv: no such file"),
     (["train", "banknote", "--test", "nothing.csv"], 2, "nothing.csv: no such file"),
@@ -134,7 +132,6 @@ def test_the_words_are_those_that_are_registered():
     assert {*option_names.INTERCEPTS} == {*get_args(option_names.Intercept)} == {*get_args(InterceptName)}
     assert get_args(option_names.MultiClass) == splits.WAYS
     assert get_args(option_names.ScoreShape) == splits.SPLITS
-    assert get_args(option_names.Calibration) == METHODS
 
 
 def test_every_command_has_its_function():

@@ -7,7 +7,7 @@ of its default, and the text of its docstring. Light to import.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from saddlesvm.cli import arguments as kinds
 from saddlesvm.data.errors import BUNDLED
@@ -194,21 +194,5 @@ COMMANDS = {
             "DATA": option(f"data file, or a bundled set: {', '.join(BUNDLED)}"),
             "loss": option(f"{', '.join(kinds.CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
         },
-    ),
-    "warmup": Command(
-        "running:warm_up",
-        "loss layout dtype intercept multi_class penalty kernel n_jobs",
-        {
-            "loss": option(f"one or more, by commas; {', '.join(names.USUAL_LOSSES)} by default", type=str),
-            "layout": option(
-                f"of {', '.join(names.LAYOUTS)}; {' and '.join(names.USUAL_LAYOUTS)} by default",
-                default=",".join(names.USUAL_LAYOUTS),
-            ),
-            "dtype": option(f"of {', '.join(names.DTYPES)}; {{default}} by default", default="float64"),
-            "multi_class": {"choices": get_args(names.MultiClass), "metavar": None},
-            "penalty": {"choices": get_args(names.PenaltyName)},
-            "kernel": {"choices": COMPUTED, "metavar": None},
-        },
-        reads=(),
     ),
 }

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 PATIENCE = 0.5  # seconds of compilation after which it is reported
-WORDS = "compiling for this processor, once (`saddlesvm warmup` does it ahead)"
+WORDS = "compiling for this processor, once"
 
 
 class Watch:

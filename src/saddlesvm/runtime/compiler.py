@@ -24,8 +24,8 @@ import os
 import pickle
 import platform
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from saddlesvm.runtime.compiled import classes_in, is_outside, source_of
 
 __all__ = [
     "FOLDER", "PROCESSOR", "SHIPPING", "CheckedCacheFile", "KernelCache", "OwnNames", "clear_cache",
-    "fits_this_processor", "only_own_kernels", "stamp_of",
+    "fits_this_processor", "stamp_of",
 ]  # fmt: skip
 
 PACKAGE = Path(__file__).parents[1]
@@ -76,16 +76,6 @@ class Shipping:
 
 
 SHIPPING = Shipping()
-
-
-@contextmanager
-def only_own_kernels() -> Iterator[None]:
-    """Kernels that a wheel brought along are not used meanwhile: this processor's own are compiled, and kept."""
-    before, SHIPPING.uses = SHIPPING.uses, False
-    try:
-        yield
-    finally:
-        SHIPPING.uses = before
 
 
 class CheckedCacheFile(IndexDataCacheFile):

@@ -34,9 +34,4 @@ SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get
 CLUSTER_SOLVERS: tuple[str, ...] = get_args(ClusterSolver)
 KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)
 
-# What ``warmup`` compiles for.
-LAYOUTS = ("dense", "csr", "csr64")
-USUAL_LAYOUTS = ("dense", "csr")
-DTYPES = ("float64", "float32", "float16", "bfloat16", "int8", "uint8", "bool")
 USUAL_LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
-KERNEL_LOSSES = ("hinge", "epsilon_insensitive")  # those that SVC and SVR have by default
