@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import io
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from saddlesvm.data import DataError, decompressed as reader_of_bz2, read
+from saddlesvm.data import DataError, read
 from saddlesvm.data.blocks import Reading
-from saddlesvm.data.decompressed import open_parallel_bz2
 from saddlesvm.data.libsvm import libsvm_blocks, libsvm_source
 from saddlesvm.data.libsvm_kernel import parse_decimal, powers_of_five
 from saddlesvm.runtime.compiled import kernel
@@ -164,39 +161,3 @@ def test_share_of_the_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table = read(path, advance=shares.append)
     assert table.n_rows == 1_800 and table.n_nonzero == 1_800
     assert shares == sorted(shares) and len(shares) > 1 and shares[-1] == 1.0
-
-
-def decompressed(data: bytes) -> Any:
-    """What the parallel decompression makes of some bytes: the text, or the kind of its error."""
-    try:
-        with open_parallel_bz2(io.BytesIO(data)) as file:
-            return file.read()
-    except (OSError, EOFError, ValueError) as error:
-        return type(error)
-
-
-def plainly(data: bytes) -> Any:
-    try:
-        with bz2.open(io.BytesIO(data)) as file:
-            return file.read()
-    except (OSError, EOFError, ValueError) as error:
-        return type(error)
-
-
-@pytest.mark.parametrize("piece", [100, 5_000, 1 << 20])
-@pytest.mark.parametrize("size", [0, 1, 1000, 100_001, 1_200_000])
-def test_bzip2_in_parallel_is_bzip2(monkeypatch: pytest.MonkeyPatch, size: int, piece: int) -> None:
-    monkeypatch.setattr(reader_of_bz2, "PIECE_BESIDE", piece)
-    monkeypatch.setattr(reader_of_bz2, "usable_cores", lambda: 3)
-    random = np.random.default_rng(size)
-    text = random.integers(0, 50, size // 3, dtype=np.uint8).tobytes() * 3
-    data = bz2.compress(text, 1)
-    assert decompressed(data) == text
-    assert decompressed(data + data) == text + text
-    assert decompressed(data + b"left over") is OSError
-    for cut in (1, 4, 10, len(data) // 2):
-        assert decompressed(data[: max(5, len(data) - cut)]) == plainly(data[: max(5, len(data) - cut)])
-    for place in (*random.integers(4, len(data), 3).tolist(), len(data) - 1):
-        damaged = bytearray(data)
-        damaged[place] ^= 1 << int(random.integers(8))
-        assert decompressed(bytes(damaged)) == plainly(bytes(damaged))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -9,10 +10,10 @@ import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
-from saddlesvm.data.decompressed import PIECE, OverFile, open_bz2, open_parallel_bz2, open_xz
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.store_format import HEADER, PARTIAL
 from saddlesvm.runtime.threads import threads_ahead
@@ -27,26 +28,91 @@ FORMATS = (
 )
 
 
-def _open_gzip(raw: IO[bytes]) -> IO[bytes]:
-    return cast("IO[bytes]", _Gzip(fileobj=raw, mode="rb"))
+class OverFile(io.RawIOBase):
+    """A file made from another while it is read, from one end to the other; closed with that one."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def piece(self, size: int) -> bytes:
+        """At most `size` bytes more; none at the end."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; 0 at the end. Raises what :meth:`piece` does."""
+        data = self.piece(len(buffer)) if len(buffer) else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file below too."""
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
-class _Gzip(gzip.GzipFile):
+class Decompressed(OverFile):
+    """The streams of a bzip2 or xz file, one after the other.
+
+    `bz2.open` and `lzma.open` silently stop at the first byte that is no such stream; here it is an error. Only as much
+    is decompressed as the caller reads.
+    """
+
+    def __init__(self, file: IO[bytes], make: Callable[[], Any]) -> None:
+        super().__init__(file)
+        self._make = make
+        self._engine = make()
+        self._input = b""
+
+    def piece(self, size: int) -> bytes:
+        """The next decompressed bytes.
+
+        Raises
+        ------
+        EOFError
+            A stream is not whole.
+        OSError, lzma.LZMAError
+            A stream is damaged, or something else stands behind it.
+        """
+        data = b""
+        while not data:
+            if self._engine.eof:
+                # Another stream may follow.
+                self._input = self._engine.unused_data or self._file.read(PIECE)
+                if not self._input:
+                    return b""
+                self._engine = self._make()
+            if not self._input and self._engine.needs_input:
+                self._input = self._file.read(PIECE)
+                if not self._input:
+                    raise EOFError("the compressed data end too early")
+            data = self._engine.decompress(self._input, size)
+            self._input = b""
+        return data
+
+
+class Gzip(gzip.GzipFile):
     """Closes the compressed file too."""
 
     def close(self) -> None:
+        """Close both files."""
         raw: Any = self.fileobj
         super().close()
         if raw is not None:
             raw.close()
 
 
-class _Lines(OverFile):
-    """Decompressed text, refused where a line is longer than :data:`LONGEST_LINE`: a small file may hold a huge one."""
+class ShortLines(OverFile):
+    """Decompressed text, refused if a line is longer than :data:`LONGEST_LINE`: a small file may hold a huge one."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         super().__init__(file)
-        self._path, self._length = path, 0
+        self._path = path
+        self._length = 0
 
     def piece(self, size: int) -> bytes:
         """The next bytes of the text.
@@ -57,7 +123,8 @@ class _Lines(OverFile):
             A line is too long.
         """
         text = self._file.read(size)
-        self._length = len(text) - end if (end := text.rfind(b"\n") + 1) else self._length + len(text)
+        end = text.rfind(b"\n") + 1
+        self._length = len(text) - end if end else self._length + len(text)
         if self._length > LONGEST_LINE:
             longest = f"{LONGEST_LINE >> 20} MB"
             raise DataError(
@@ -66,7 +133,25 @@ class _Lines(OverFile):
         return text
 
 
-_COMPRESSED: dict[bytes, Opener] = {b"\x1f\x8b": _open_gzip, b"BZh": open_bz2, b"\xfd7zXZ\x00": open_xz}
+def open_gzip(raw: IO[bytes]) -> IO[bytes]:
+    """A gzip file, decompressed."""
+    return cast("IO[bytes]", Gzip(fileobj=raw, mode="rb"))
+
+
+def open_bz2(raw: IO[bytes]) -> IO[bytes]:
+    """A bzip2 file, decompressed."""
+    return io.BufferedReader(Decompressed(raw, bz2.BZ2Decompressor), PIECE)
+
+
+def open_xz(raw: IO[bytes]) -> IO[bytes]:
+    """An xz file, decompressed with no more memory than its highest preset needs."""
+    make = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+    return io.BufferedReader(Decompressed(raw, make), PIECE)
+
+
+PIECE = 1 << 18  # bytes of a compressed file that are read at a time
+XZ_MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
+_COMPRESSED: dict[bytes, Opener] = {b"\x1f\x8b": open_gzip, b"BZh": open_bz2, b"\xfd7zXZ\x00": open_xz}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".xz"}
 _BY_ENDING = {
@@ -126,7 +211,7 @@ def is_compressed(path: Path) -> bool:
 
 def _limited(file: IO[bytes], path: Path) -> IO[bytes]:
     """Decompressed text whose lines have a limit."""
-    return io.BufferedReader(_Lines(file, path), PIECE)
+    return io.BufferedReader(ShortLines(file, path), PIECE)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -145,7 +230,6 @@ def open_lines(path: Path) -> IO[bytes]:
 def open_counted(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
     """Open text as :func:`open_lines` does, to be read once, with a function that says how much was read, 0 to 1."""
     opener, size = _opener(path), max(1, path.stat().st_size)
-    opener = open_parallel_bz2 if opener is open_bz2 else opener
     with path.open("rb") as raw, raw if opener is None else _limited(opener(raw), path) as file:
         yield file, lambda: raw.tell() / size
 
