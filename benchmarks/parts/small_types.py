@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import embedding_like
-from saddlesvm import DCD, bfloat16
+from saddlesvm import DCD
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows, dot_rows
+from saddlesvm.rows.small_types import bfloat16
 from saddlesvm.solvers.base import Budget
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from saddlesvm.fit.outcome import NotCertifiedWarning as NotCertifiedWarning, Outcome as Outcome
     from saddlesvm.losses import register_loss as register_loss
     from saddlesvm.problem.certificate import Certificate as Certificate
-    from saddlesvm.rows.small_types import bfloat16 as bfloat16
     from saddlesvm.solvers import (
         DCD as DCD,
         SDCA as SDCA,
@@ -56,7 +55,6 @@ NAMES = {
     "saddlesvm.fit.outcome": "NotCertifiedWarning Outcome",
     "saddlesvm.losses": "register_loss",
     "saddlesvm.problem.certificate": "Certificate",
-    "saddlesvm.rows.small_types": "bfloat16",
     "saddlesvm.solvers": "Auto DCD Newton Pegasos SDCA register_solver",
     "saddlesvm.solvers.kernel.decomposition": "KernelDecomposition",
     "saddlesvm.solvers.kernel.pegasos": "KernelPegasos",

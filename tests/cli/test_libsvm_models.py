@@ -1,4 +1,4 @@
-"""LIBSVM text models on the command line: ``train --libsvm``, and what ``info`` and ``predict`` say of them."""
+"""LIBSVM text models on the command line: what ``info`` and ``predict`` say of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from saddlesvm.cli.parser import main
 from saddlesvm.estimators.persistence import load
+from support.libsvm_text import write_libsvm
 
 
 @pytest.fixture
@@ -21,20 +22,19 @@ def irises(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("estimator", ["SVC", "NuSVC", "SVR", "OneClassSVM"])
-def test_a_written_model_predicts_the_same(irises, tmp_path, capsys, estimator) -> None:
-    own, other = str(tmp_path / "own"), str(tmp_path / "libsvm")
+def test_a_model_of_libsvm_is_described_and_predicts_the_same(irises, tmp_path, capsys, estimator) -> None:
+    own, other = str(tmp_path / "own"), tmp_path / "libsvm"
     options = ["--nu", "0.2"] if estimator in ("NuSVC", "OneClassSVM") else []
-    assert main(["train", irises, "--estimator", estimator, *options, "--model", own, "--libsvm", other, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["done"]["LIBSVM model written to"] == other
+    assert main(["train", irises, "--estimator", estimator, *options, "--model", own]) == 0
+    capsys.readouterr()
+    write_libsvm(load(own), other)
     X = load_iris().data[1::2]
     np.testing.assert_array_equal(load(own).predict(X), load(other).predict(X))
-    assert main(["info", other, "--json"]) == 0
+    assert main(["info", str(other), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["model"]["kind"] == estimator and told["notes"]["written by"].startswith("LIBSVM")
-
-
-def test_models_that_libsvm_has_not_are_refused_before_the_fit(irises, tmp_path, capsys) -> None:
-    path = tmp_path / "libsvm"
-    assert main(["train", irises, "--estimator", "SVC", "--kernel", "laplacian", "--libsvm", str(path)]) == 2
-    assert "LIBSVM has no kernel 'laplacian'" in capsys.readouterr().err
-    assert not path.exists()
+    predictions = []
+    for model in (own, str(other)):
+        assert main(["predict", model, irises]) == 0
+        predictions.append(capsys.readouterr().out)
+    assert predictions[0] == predictions[1]

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from saddlesvm import SVC, LinearSVC
 from saddlesvm.data import DataError, Store, convert, load_bundled, read
 from saddlesvm.estimators.persistence import load, save
+from support.libsvm_text import write_libsvm
 
 HEART = load_bundled("heart")
 
@@ -157,7 +158,7 @@ def test_precomputed_kernels(ending: str, kernel_files: tuple[Path, np.ndarray, 
     folder, X, Z = kernel_files
     data, test = folder / f"train.{ending}", folder / f"test.{ending}"
     asked = ("--kernel", "precomputed", "--estimator", "SVC", "--test", test, "--model", folder / "m")
-    code, out, err = run("train", data, *asked, "--libsvm", folder / "l", "--json")
+    code, out, err = run("train", data, *asked, "--json")
     assert code == 0, err
     model = SVC(gamma=0.05).fit(X, HEART.y[:200])
     assert json.loads(out)["quality"]["test accuracy"] == model.score(Z, HEART.y[200:])
@@ -166,6 +167,7 @@ def test_precomputed_kernels(ending: str, kernel_files: tuple[Path, np.ndarray, 
     code, out, err = run("certify", folder / "m", data, "--tol", "2e-3")
     assert code == 0, err
     if ending == "svm":
+        write_libsvm(load(folder / "m"), folder / "l")
         assert run("predict", folder / "l", test)[1] == run("predict", folder / "m", test)[1]
     for more in (("--validation", "0.3"), ("--C", "0.1,1", "--cv", "3")):
         code, out, err = run("train", data, "--kernel", "precomputed", *more, "--json")

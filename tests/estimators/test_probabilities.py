@@ -19,9 +19,9 @@ from sklearn.model_selection import train_test_split
 from saddlesvm import SVC, SVR, KernelSVC, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.data import DataError
 from saddlesvm.estimators.calibration import coupled, folds_of
-from saddlesvm.estimators.model_files import save_libsvm
 from saddlesvm.estimators.persistence import load, save
 from support.classes import blobs
+from support.libsvm_text import write_libsvm
 
 WAYS = ("ovr", "ovo", "crammer_singer", "multinomial", "top_k")
 
@@ -186,7 +186,7 @@ def test_nu_at_its_limit_is_lowered_in_folds() -> None:
 def test_LIBSVMs_text_models_hold_the_sigmoids(labels: list[int], tmp_path: Path) -> None:
     X, y = noisy(len(labels))
     model = SVC(probability=True).fit(X, np.array(labels)[y])
-    save_libsvm(model, tmp_path / "m.libsvm")
+    write_libsvm(model, tmp_path / "m.libsvm")
     text = (tmp_path / "m.libsvm").read_text()
     assert "\nprobA " in text and "\nprobB " in text
     again = load(tmp_path / "m.libsvm")

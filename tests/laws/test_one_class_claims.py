@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from saddlesvm import NotCertifiedWarning, OneClassSVM
-from saddlesvm.estimators.model_files import load_libsvm, save_libsvm
 from saddlesvm.estimators.persistence import load, save
 
 NU = (0.05, 0.3, 0.9, 1.0)
@@ -64,6 +63,5 @@ def test_no_weights_are_published_where_these_are_the_optimum(tmp_path: Path) ->
     assert not model.coef_.any()
     assert (model.predict(X) == 1).all()
     save(model, tmp_path / "model")
-    save_libsvm(model, tmp_path / "libsvm")
-    for again in (load(tmp_path / "model"), load_libsvm(tmp_path / "libsvm", 3)):
-        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))

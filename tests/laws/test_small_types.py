@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm import LinearSVC, Store, bfloat16, certify
+from saddlesvm import LinearSVC, Store, certify
 from saddlesvm.data import DataError, StoreWriter, convert
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
-from saddlesvm.rows.small_types import SMALL, type_name, widened
+from saddlesvm.rows.small_types import SMALL, bfloat16, type_name, widened
 from saddlesvm.runtime.small import compiled_of
 from support import labels, matrix
 

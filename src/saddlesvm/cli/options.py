@@ -93,7 +93,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "checkpoint",
         "n_jobs", "memory", "dask",
     ),
-    "output": ("model", "report", "liblinear", "libsvm", "json", "help", "help_all"),
+    "output": ("model", "report", "liblinear", "json", "help", "help_all"),
 }  # fmt: skip
 
 COMMON = frozenset((
@@ -142,7 +142,7 @@ COMMANDS = {
         f"DATA... test validation cv C|lam {FIT} gap keep until_proven dask model report {READING} missing standardize",
         fits=True,
         reads=("data", "test", "until_proven"),
-        writes=("model", "liblinear", "libsvm", "checkpoint", "report"),
+        writes=("model", "liblinear", "checkpoint", "report"),
     ),
     "path": Command(
         "answers:traced",

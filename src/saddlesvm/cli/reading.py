@@ -253,7 +253,7 @@ def read_table(
             options, lambda path: read_table(options, path, n_features, task, zero_based, missing)
         )
     if n_features is None and needs_encoder(options, source):
-        refuse(options, source, ("dask", "liblinear", "libsvm"))
+        refuse(options, source, ("dask", "liblinear"))
         return read_tabular(options, source, task)
     by_options = options.index_base != "auto" or zero_based is None
     given = {name: getattr(options, name) for name in ("label", "header", "scale", "drop_columns")}

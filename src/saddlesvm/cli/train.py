@@ -20,7 +20,6 @@ from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.diagnosis import diagnose, separability
-from saddlesvm.estimators.model_files import check_libsvm, save_libsvm
 from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
@@ -122,8 +121,6 @@ def train(options: argparse.Namespace) -> int:
         Write an HTML report with charts here.
     liblinear : PATH
         Write the model here as a LIBLINEAR text model.
-    libsvm : PATH
-        Write the model here as a LIBSVM text model.
     json : flag
         Print the facts as JSON.
 
@@ -189,8 +186,6 @@ def check_formats(options: argparse.Namespace, model: Any, classes: np.ndarray |
     """Raise ValueError, before the fit, for a model that a text format which is asked for cannot hold."""
     if options.liblinear:
         persistence.liblinear_kind(model, options.liblinear, classes)
-    if options.libsvm:
-        check_libsvm(model, options.libsvm, classes)
 
 
 def numbering(table: Table | Store) -> dict[str, Any]:
@@ -202,9 +197,8 @@ def check_scaling(options: argparse.Namespace) -> None:
     """Raise ValueError for options that do not fit scaled features."""
     if not options.standardize:
         return
-    for name, given in (("liblinear", options.liblinear), ("libsvm", options.libsvm)):
-        if given:
-            raise ValueError(f"--{name} files hold no scaling of the features: leave --standardize out")
+    if options.liblinear:
+        raise ValueError("--liblinear files hold no scaling of the features: leave --standardize out")
     if options.kernel == "precomputed" or options.dask:
         other = "--dask" if options.dask else "--kernel precomputed"
         raise ValueError(f"--standardize does not work with {other}: scale the features before")
@@ -304,9 +298,6 @@ def kept_and_shown(
     if options.liblinear:
         persistence.save_liblinear(model, options.liblinear)
         facts["done"]["LIBLINEAR model written to"] = options.liblinear
-    if options.libsvm:
-        save_libsvm(model, options.libsvm)
-        facts["done"]["LIBSVM model written to"] = options.libsvm
     if options.report:
         facts["done"]["report written to"] = options.report
         write_report(options, model, facts, scaler, trace)

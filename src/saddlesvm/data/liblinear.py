@@ -173,12 +173,12 @@ def _solver_type(loss: str, classes: Any, multi_class: str, where: str) -> str:
     return _SOLVER_OF_LOSS[loss]
 
 
-def whole_labels(classes: Any, where: str, program: str = "LIBLINEAR") -> list[int]:
+def whole_labels(classes: Any, where: str) -> list[int]:
     """Labels as whole numbers; DataError where they are none, or not two different ones."""
     classes = np.asarray(classes)
     whole = classes.dtype.kind in "biuf" and bool(np.all((classes == np.floor(classes)) & (np.abs(classes) < 2.0**31)))
     if not whole:
-        raise DataError(f"{where}: the classes are {classes.tolist()}; labels of a {program} model are whole numbers")
+        raise DataError(f"{where}: the classes are {classes.tolist()}; labels of a LIBLINEAR model are whole numbers")
     if classes.ndim != 1 or len(classes) < 2 or len(np.unique(classes)) < len(classes):
         raise DataError(f"{where}: the classes are {classes.tolist()}; two or more different ones are needed")
     return [int(label) for label in classes]

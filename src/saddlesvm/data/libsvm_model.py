@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.errors import DataError, atomic_write, refuse_special
-from saddlesvm.data.liblinear import header_of, numbered_lines, numbers_in, whole_labels, wholes_in
+from saddlesvm.data.errors import DataError, refuse_special
+from saddlesvm.data.liblinear import header_of, numbered_lines, numbers_in, wholes_in
 from saddlesvm.data.streams import reading
 from saddlesvm.data.table import is_number
 
@@ -110,61 +110,6 @@ def is_libsvm_model(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as LIBSVM's models do."""
     with open(path, "rb") as file:
         return file.read(9) == b"svm_type "
-
-
-def check_libsvm_kernel(name: str, degree: float, where: str) -> tuple[str, tuple[str, ...]]:
-    """LIBSVM's name of a kernel, and its parameters.
-
-    Raises
-    ------
-    DataError
-        It has no such kernel, or the degree is not whole.
-    """
-    if name not in LIBSVM_KERNELS:
-        raise DataError(f"{where}: LIBSVM has no kernel {name!r}; allowed are {', '.join(LIBSVM_KERNELS)}")
-    theirs, parameters = LIBSVM_KERNELS[name]
-    if "degree" in parameters and not degree.is_integer():
-        raise DataError(f"{where}: the degree is {degree:g}; LIBSVM has whole ones only")
-    return theirs, tuple(parameters)
-
-
-def write_libsvm_model(path: str | os.PathLike[str], model: LibsvmModel) -> None:
-    """Write a model as LIBSVM text, with 17 digits, so that reading it back changes no bit.
-
-    Raises
-    ------
-    DataError
-        Values that are not finite, another kernel than LIBSVM's, or a degree that is not whole.
-    """
-    where = os.fspath(path)
-    theirs, parameters = check_libsvm_kernel(model.kernel, float(model.degree), where)
-    vectors = sparse.csr_array(model.vectors)
-    sigmoids = np.empty((0, 0)) if model.sigmoids is None else model.sigmoids
-    if not all(np.isfinite(values).all() for values in (model.dual_coef, model.rho, vectors.data, sigmoids)):
-        raise DataError(f"{where}: the model holds NaN or infinity")
-    lines = [f"svm_type {model.svm_type}", f"kernel_type {theirs}"]
-    for name in parameters:
-        value = getattr(model, name)
-        lines.append(f"{name} {value:.0f}" if name == "degree" else f"{name} {value:.17g}")
-    labels = model.labels
-    lines += [f"nr_class {2 if labels is None else labels.size}", f"total_sv {model.dual_coef.shape[1]}"]
-    lines.append("rho " + " ".join(f"{one:.17g}" for one in model.rho))
-    if labels is not None and model.n_support is not None:
-        lines.append("label " + " ".join(map(str, whole_labels(labels, where, "LIBSVM"))))
-        for name, values in zip(PROB, sigmoids, strict=False):
-            lines.append(f"{name} " + " ".join(f"{one:.17g}" for one in values))
-        lines.append("nr_sv " + " ".join(map(str, model.n_support.tolist())))
-    refuse_special(path)
-    with atomic_write(path) as file:
-        file.write(("\n".join([*lines, "SV"]) + "\n").encode("ascii"))
-        for k, coefficients in enumerate(model.dual_coef.T):
-            inside = slice(vectors.indptr[k], vectors.indptr[k + 1])
-            entries = zip((vectors.indices[inside] + 1).tolist(), vectors.data[inside].tolist(), strict=True)
-            pairs = (
-                [f"0:{model.rows[k] + 1}"] if model.kernel == "precomputed" else [f"{i}:{v:.17g}" for i, v in entries]
-            )
-            words = [*(f"{one:.17g}" for one in coefficients), *pairs]
-            file.write((" ".join(words) + " \n").encode("ascii"))
 
 
 def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:

@@ -31,7 +31,7 @@ class Table:
     Attributes
     ----------
     X : ndarray, C-contiguous, or CSR matrix with sorted and unique indices, shape (n_rows, n_features)
-        float32 or float64; float16, :data:`~saddlesvm.bfloat16`, int8, uint8 or bool, where the file has dense rows of
+        float32 or float64; float16, bfloat16, int8, uint8 or bool, where the file has dense rows of
         the type. Every value is finite (or NaN, read with ``missing="keep"``).
     y : ndarray of shape (n_rows,) or None
         int64 when every label is a whole number, float64 when they are other numbers, unicode when they are text;

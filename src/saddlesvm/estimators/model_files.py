@@ -10,7 +10,6 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,7 @@ from scipy import sparse
 
 from saddlesvm.data import DataError
 from saddlesvm.data.archives import short
-from saddlesvm.data.liblinear import whole_labels
-from saddlesvm.data.libsvm_model import LibsvmModel, check_libsvm_kernel, read_libsvm_model, write_libsvm_model
-from saddlesvm.estimators.kernel_machine import duals_of
+from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Outcome
@@ -32,110 +29,6 @@ TYPES: dict[type, str] = {
     SVC: "c_svc", NuSVC: "nu_svc", OneClassSVM: "one_class", SVR: "epsilon_svr", NuSVR: "nu_svr",
 }  # fmt: skip
 PARAMETERS = ("degree", "gamma", "coef0")
-
-
-def save_libsvm(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted kernel machine as a LIBSVM text model, which LIBSVM's ``svm-predict`` and ours read.
-
-    Parameters
-    ----------
-    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-    path : path-like
-        Written under a temporary name, then renamed.
-
-    Raises
-    ------
-    DataError
-        LIBSVM has no such machine or kernel, or the labels are not whole numbers.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from saddlesvm import SVC, load
-    >>> from saddlesvm.estimators.model_files import save_libsvm
-    >>> from saddlesvm.data import load_bundled
-    >>> notes = load_bundled("banknote")
-    >>> model = SVC().fit(notes.X, notes.y)
-    >>> path = tempfile.mkdtemp() + "/notes.libsvm"
-    >>> save_libsvm(model, path)
-    >>> bool(
-    ...     (
-    ...         load(path).decision_function(notes.X) == model.decision_function(notes.X)
-    ...     ).all()
-    ... )
-    True
-    """
-    kind = TYPES.get(type(model))
-    if kind is None or not hasattr(model, "dual_coef_"):
-        names = ", ".join(one.__name__ for one in TYPES)
-        raise DataError(f"{os.fspath(path)}: LIBSVM's models are fitted {names}; got {type(model).__name__}")
-    kernel = model.kernel_
-    name = "poly" if kernel.metric == "polynomial" else kernel.name if isinstance(kernel.metric, str) else "a function"
-    classes = getattr(model, "classes_", None)
-    sign = -1.0 if classes is not None and classes.size == 2 else 1.0
-    dual, places = duals_of(model), np.arange(model.support_.size)
-    counts = None if classes is None else model.n_support_
-    if classes is not None and dual.shape[0] > classes.size - 1:
-        dual, places = by_class(dual, classes.size)
-        counts = np.full(classes.size, model.support_.size)
-    write_libsvm_model(
-        path,
-        LibsvmModel(
-            kind, name, kernel.degree, kernel.gamma, kernel.coef0, sign * dual, -sign * model.intercept_,
-            sparse.csr_array((places.size, 0)) if kernel.precomputed else model.support_vectors_[places],
-            model.support_[places], classes, counts, sigmoids_of(model),
-        ),
-    )  # fmt: skip
-
-
-def sigmoids_of(model: Any) -> np.ndarray | None:
-    """Return LIBSVM's A and B of each pair, shape (2, pairs); None without probabilities."""
-    return np.stack([model.probA_, model.probB_]) if hasattr(model, "calibration_") else None
-
-
-def check_libsvm(model: Any, path: str | os.PathLike[str], classes: np.ndarray | None) -> None:
-    """Check before a fit that its model can be written as one of LIBSVM.
-
-    Parameters
-    ----------
-    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        Not fitted yet.
-    path : path-like
-    classes : ndarray or None
-        The labels.
-
-    Raises
-    ------
-    DataError
-        As :func:`save_libsvm`.
-    """
-    where = os.fspath(path)
-    check_libsvm_kernel("poly" if model.kernel == "polynomial" else model.kernel, float(model.degree), where)
-    if classes is not None:
-        whole_labels(classes, where, "LIBSVM")
-
-
-def by_class(dual: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of landmarks as LIBSVM has them: a pair's score is there a sum over the support vectors of its two
-    classes, so that each class has all landmarks, and the earlier class of a pair their coefficients.
-
-    Parameters
-    ----------
-    dual : ndarray of shape (pairs, m)
-        A coefficient of each landmark in each pair.
-    classes : int
-
-    Returns
-    -------
-    dual : ndarray of shape (classes - 1, classes m)
-    places : int ndarray of shape (classes m,)
-        The landmark of each column.
-    """
-    m = dual.shape[1]
-    found = np.zeros((classes - 1, classes * m))
-    for row, (i, j) in zip(dual, combinations(range(classes), 2), strict=True):
-        found[j - 1, i * m : (i + 1) * m] = row
-    return found, np.tile(np.arange(m), classes)
 
 
 def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Any:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 OF_LINEAR = ("penalty", "l1_ratio", "checkpoint", "memory", "liblinear")
 OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint")
-OF_SVMS = (*OF_KERNELS, "shrinking", "libsvm")
+OF_SVMS = (*OF_KERNELS, "shrinking")
 OF_CLASSIFIERS = ("class_weight", *OF_SVMS, "probability", "break_ties", "decision_function_shape")
 OVER_LANDMARKS = ("approximation", "exact_tol")
 
@@ -130,7 +130,7 @@ __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "
 Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
 METHODS = ("fit", "predict", "get_params", "check_options")
-WRITTEN_ELSEWHERE = ("liblinear", "libsvm")  # options of the command line that are not parameters of estimators
+WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that are not parameters of estimators
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ def register_estimator(
         Whether it learns labels, targets, or rows alone.
     options : tuple of str
         Parameters that become command-line options, besides those of every estimator (C, loss, solver, tol and so on).
-        The option has the type of the default, and its help text comes from the class's docstring. Add "liblinear" or
-        "libsvm" if the models can be written in these formats.
+        The option has the type of the default, and its help text comes from the class's docstring. Add "liblinear"
+        if the models can be written in that format.
     saved : Saved
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True

@@ -15,7 +15,7 @@ import numpy as np
 from saddlesvm.runtime.compiled import instruction, operation
 
 HALF = np.dtype([("float16", "<u2")], align=True)
-#: Type of arrays of bfloat16 numbers, whose bits need no package: ``tensor.view(torch.uint16).numpy().view(bfloat16)``
+#: bfloat16 numbers in arrays and stores: the same sixteen bits as in ml_dtypes, which need no package
 bfloat16 = np.dtype([("bfloat16", "<u2")], align=True)
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 SMALL = (np.dtype(np.float16), bfloat16, np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.bool_))
