@@ -38,19 +38,28 @@ from scipy.linalg.lapack import dpotrs
 from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
 from saddlesvm.problem.loss import Loss, has_array_methods, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import SLACK, gamma, radii
+from saddlesvm.problem.proven_sums import norm_of
+from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.rows.small_types import widened
-from saddlesvm.solvers.second_order.leave_one_out import RowEstimates, curvature_matrix, row_estimates
+from saddlesvm.solvers.second_order.leave_one_out import (
+    RowEstimates,
+    bounds_of_dual_point,
+    curvature_matrix,
+    row_estimates,
+)
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
 BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
 MOST_STEPS = 20
 FALL = 0.5  # share that a step leaves of a gradient at most; else the steps of this change end
 OWN_WORK = 2.0**33  # products for the matrices of their own that the changes solved together take: a few seconds
-LEAST_LEFT = 1e-3  # share of the curvature that a change leaves at least; below it nothing is proven
+LEAST_LEFT = 1e-3  # share of the curvature that a group leaves at least; below it nothing is proven
+LEAST_OF_ROW = 1e-12  # the same for one row
+CLEAR = 8.0  # times what rounding may be of this share, that the share is at least
 REFINED_VALUES = 2**31  # stored values that the passes for undecided rows may read once; each takes some four passes
+ROUNDED_UP = 1.0 + 2.0**-40  # what some roundings multiply a bound by, at most
 SMALL = 1e-4  # way below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
 
 
@@ -64,24 +73,46 @@ class Bounds(NamedTuple):
 def without_each(near: Vicinity) -> Bounds:
     """The effect of leaving out each row on its own margin; infinite where nothing is proven. No pass over the rows."""
     t, beta, z = near.leverages, near.pulls, near.z
-    share = 1.0 - near.bend * t
-    possible = share > LEAST_LEFT
-    share = np.where(possible, share, 1.0)
-    own, missed = np.sqrt(t / share), near.missed / np.sqrt(share)
+    share, possible = shares_left(near, near.bend, t)
+    # The leverage without the row, t / (1 - h t), is between `least` and `most`: what rounding
+    # may be of t is multiplied by 1 / (1 - h t).
+    most = t / share
+    exact = t / (1.0 + near.error) ** 2
+    least = exact / (1.0 - near.bend * exact)
+    own, missed = np.sqrt(most), near.missed / np.sqrt(share)
     pull = np.abs(beta) * own
     if corners_of(near.problem.loss):
-        whole = np.where(pull + missed <= near.reach * np.sqrt(share), pull + missed, np.inf)
-        middle = z - 0.5 * beta * own * own
-        around = 0.5 * own * (whole + missed)
+        whole = (pull + missed) * (1.0 + near.error)
+        whole = np.where(whole <= near.reach * np.sqrt(share), whole, np.inf)
+        # The ball that has the step as a diameter; it holds the balls of smaller leverages.
+        middle = z - 0.5 * beta * most
+        around = times(0.5 * own * (1.0 + 2.0 * near.error), whole + missed)
     else:
         moved = near.growth * near.longest * np.abs(beta) * np.sqrt(t) / share
-        radius = near.distance(off_tangent(moved) * pull + missed, share, moved)
-        middle = z - beta * own * own
-        around = own * radius
-    around += near.error * SLACK * np.abs(beta) * own * own
-    sizes = np.abs(z) + radii(near.problem.norms) * float(np.linalg.norm(near.w))
-    around = np.where(possible, around, np.inf) + gamma(near.problem.row_sizes.terms + 8.0) * sizes
+        off = off_tangent(moved) * pull + missed + near.error * pull
+        middle = z - 0.5 * beta * (most + least)
+        around = times(own, near.distance(off, share, moved)) + 0.5 * np.abs(beta) * (most - least)
+    around += near.at.off * most
+    sizes = np.abs(z) + np.abs(beta) * most + radii(near.problem.norms) * norm_of(near.w)
+    around = ROUNDED_UP * around + gamma(near.problem.row_sizes.terms + 8.0) * sizes
+    around = np.where(possible, around, np.inf)
     return Bounds(middle - around, middle + around)
+
+
+def times(lengths: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """The products of lengths and distances; 0 where a length is 0, and the distance infinite."""
+    out = np.zeros(np.broadcast_shapes(lengths.shape, far.shape))
+    return np.multiply(lengths, far, out=out, where=lengths > 0.0)
+
+
+def shares_left(near: Vicinity, bend: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The shares ``1 - h t`` of the curvature that rows leave, rounded down, and whether they are clear of rounding.
+
+    Shares that are not are 1.
+    """
+    share = 1.0 - bend * t - 4.0 * UNIT
+    possible = share > np.maximum(LEAST_OF_ROW, CLEAR * near.error * bend * t)
+    return np.where(possible, share, 1.0), possible
 
 
 def off_tangent(moved: np.ndarray) -> np.ndarray:
@@ -153,7 +184,7 @@ class Solved:
         norms : ndarray of the same shape
             In plain length.
         """
-        found = np.minimum(lengths * (self.radius / np.sqrt(self.share)), norms * self.apart)
+        found = np.minimum(times(lengths, self.radius / np.sqrt(self.share)), times(norms, self.apart))
         rounding = gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
         return np.asarray(SLACK * (found + rounding))
 
@@ -180,11 +211,13 @@ class Changed(ABC):
     ----------
     near : Vicinity
     share : ndarray of shape (k,)
-        ``q`` with ``q H <=`` the changed H, at most the exact one.
+        ``q`` with ``q H <=`` the changed H, at most the exact one; at most `least` if nothing is proven.
+    least : float
     """
 
     near: Vicinity
     share: np.ndarray
+    least: float
 
     @abstractmethod
     def beginning(self) -> np.ndarray:
@@ -259,7 +292,7 @@ class Changed(ABC):
             ridge = problem.regularizer.curvature(near.w)[:, None]
             moved = np.sqrt(np.einsum("ji,ji->i", ridge * D, D) + np.einsum("j,ji,ji->i", near.bend, shift, shift))
         missed = at.length + near.widest / np.sqrt(self.share) * at.noise
-        radius = np.where(self.share > LEAST_LEFT, near.distance(missed, self.share, SLACK * moved), np.inf)
+        radius = np.where(self.share > self.least, near.distance(missed, self.share, SLACK * moved), np.inf)
         plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
         apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
         return Solved(near, at.V, at.Z, radius, apart, self.share)
@@ -280,6 +313,8 @@ class ChangedRows(Changed):
         The numbers of the rows that are left out.
     """
 
+    least = LEAST_OF_ROW
+
     def __init__(self, near: Vicinity, dropped: np.ndarray) -> None:
         problem = near.problem
         self.near = near
@@ -290,7 +325,8 @@ class ChangedRows(Changed):
         self.beta = near.pulls[dropped]
         self.U = near.inverse @ self.rows.T
         self.t = np.einsum("ij,ji->i", self.rows, self.U)
-        self.share = np.maximum(1.0 - self.h * self.t * (1.0 + near.error), LEAST_LEFT)
+        self.left, possible = shares_left(near, self.h, self.t * (1.0 + near.error))
+        self.share = np.where(possible, self.left, LEAST_OF_ROW)
         self.norms = np.linalg.norm(self.rows, axis=1)
 
     def margins(self, found: Solved) -> tuple[np.ndarray, np.ndarray]:
@@ -300,7 +336,7 @@ class ChangedRows(Changed):
 
     def beginning(self) -> np.ndarray:
         """Return the step from w that takes the other rows for parabolas."""
-        return np.asarray(self.near.w[:, None] - self.U * (self.beta / self.share))
+        return np.asarray(self.near.w[:, None] - self.U * (self.beta / self.left))
 
     def drop(self, A: np.ndarray) -> None:
         """Set the multipliers of the dropped rows to zero."""
@@ -308,9 +344,14 @@ class ChangedRows(Changed):
 
     def lengths(self, G: np.ndarray) -> np.ndarray:
         """By the inverse of ``H - h x x'``."""
-        aligned = np.einsum("ji,ji->i", self.U, G)
-        squares = np.einsum("ji,ji->i", G, self.near.inverse @ G) + self.h / self.share * aligned**2
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0) * (1.0 + self.near.error)))
+        grown = 1.0 + self.near.error
+        plain = np.maximum(np.einsum("ji,ji->i", G, self.near.inverse @ G), 0.0) * grown
+        # H is at least the inverse of the computed inverse, divided by 1 + error; what rounding
+        # may be of a product of two vectors by it is a share of both lengths.
+        aligned = np.abs(np.einsum("ji,ji->i", self.U, G))
+        aligned += self.near.error * np.sqrt(self.t * plain)
+        squares = plain + grown * self.h / self.share * aligned**2
+        return np.asarray(np.sqrt(squares * grown))
 
     def step(self, at: Gradients) -> np.ndarray:
         """Without the curvature of the dropped row."""
@@ -318,7 +359,8 @@ class ChangedRows(Changed):
         ways = self.near.steps @ self.rows.T
         aligned = np.einsum("ij,ji->i", self.rows, pulled)
         t = np.einsum("ij,ji->i", self.rows, ways)
-        return np.asarray(pulled + ways * (self.bend * aligned / np.maximum(1.0 - self.bend * t, LEAST_LEFT)))
+        left = np.maximum(1.0 - self.bend * t, LEAST_OF_ROW)
+        return np.asarray(pulled + ways * (self.bend * aligned / left))
 
 
 class WithoutSquares(NamedTuple):
@@ -368,6 +410,8 @@ class ChangedGroups(Changed):
         The numbers of the rows of each.
     """
 
+    least = LEAST_LEFT
+
     def __init__(self, near: Vicinity, groups: list[np.ndarray]) -> None:
         problem = near.problem
         self.near, self.groups = near, groups
@@ -394,7 +438,10 @@ class ChangedGroups(Changed):
     def lengths(self, G: np.ndarray) -> np.ndarray:
         """By the inverse of H without the group."""
         squares = np.einsum("ji,ji->i", G, self._each(self.norms, G))
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0) * (1.0 + self.near.error / self.share) ** 2))
+        # The matrix without a group is off by the share of the error that the group leaves.
+        lost = np.minimum(self.near.error / self.share, 0.5)
+        grown = ((1.0 + self.near.error) / (1.0 - lost)) ** 2
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) * grown))
 
     def step(self, at: Gradients) -> np.ndarray:
         """With the curvature of the rows that are left."""
@@ -440,7 +487,6 @@ def rows_left_out(
     problem: Problem,
     w: np.ndarray,
     beta: np.ndarray,
-    gap: float,
     near: Vicinity | None,
 ) -> LeftOut:
     """Estimates and bounds of every row's margin without it.
@@ -448,16 +494,19 @@ def rows_left_out(
     `near` is the vicinity of the optimum, if there is one; :func:`~.row_estimates` has the other parameters.
     """
     if near is None:
-        return LeftOut(row_estimates(problem, w, beta, gap), None)
+        return LeftOut(row_estimates(problem, w, beta), None)
     bounds = without_each(near)
     if is_cornerless(problem.loss):
         bent = near.bend * near.leverages
         margins = near.z - near.pulls * near.leverages / np.maximum(1.0 - bent, 1e-12)
         bends = bent > 0.0
         taken = float(np.mean(bent[bends])) if bends.any() else 0.0
-        rows = RowEstimates(margins, bounds.low, bounds.high, int(np.count_nonzero(bends)), taken, 0.0)
+        known = bounds.low, bounds.high
+        if not np.isfinite(bounds.high - bounds.low).all():
+            known = bounds_of_dual_point(problem, near.z, near.w, beta)
+        rows = RowEstimates(margins, *known, int(np.count_nonzero(bends)), taken, 0.0)
     else:
-        rows = row_estimates(problem, w, beta, gap)
+        rows = row_estimates(problem, w, beta)
     low, high = np.maximum(rows.low, bounds.low), np.minimum(rows.high, bounds.high)
     return LeftOut(replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near)
 

@@ -42,6 +42,8 @@ class Gradient(NamedTuple):
         ``C s_i phi_i''`` there, as computed.
     alpha : ndarray of shape (n,)
         Multipliers of the members, ``-s_i phi_i'``.
+    off : ndarray of shape (n,)
+        How far, at most, each exact ``C alpha_i`` is from the computed one.
     """
 
     value: np.ndarray
@@ -50,6 +52,7 @@ class Gradient(NamedTuple):
     slips: np.ndarray
     bends: np.ndarray
     alpha: np.ndarray
+    off: np.ndarray
 
 
 def margin_slips(problem: Problem, w: np.ndarray, terms: float | np.ndarray | None = None) -> np.ndarray:
@@ -168,7 +171,7 @@ def _bounded(problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, mis
     norms = radii(problem.gathered(problem.norms))
     assembling = 4.0 * UNIT * (norm_of(w) + norm_of(now.pull))
     error = missed + SLACK * float(np.einsum("i,i", off, norms)) + assembling
-    return Gradient(now.value, error, now.z, slips, bends, alpha)
+    return Gradient(now.value, error, now.z, slips, bends, alpha, off)
 
 
 def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndarray) -> np.ndarray:

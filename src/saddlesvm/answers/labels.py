@@ -212,7 +212,8 @@ def squared_errors(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> Verdicts
     with np.errstate(over="ignore"):
         most = np.maximum(below**2, above**2)
         least = np.where((below <= 0.0) & (above >= 0.0), 0.0, np.minimum(below**2, above**2))
-    return Verdicts(least, most, np.empty(0, dtype=bool), None)
+    # A difference, a square and a mean are rounded.
+    return Verdicts(least * (1.0 - gamma(8.0)), most * (1.0 + gamma(8.0)), np.empty(0, dtype=bool), None)
 
 
 BOTH = math.sqrt(2.0) * (1.0 + 1e-15)  # of two classes' weights, that move apart

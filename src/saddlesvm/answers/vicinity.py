@@ -52,13 +52,14 @@ class Vicinity:
     steps : ndarray of shape (d + 1, d + 1)
         The inverse for steps: of H and of the rows that bend at w, but may stop.
     leverages : ndarray of shape (n,)
-        ``t_i``, rounded up.
+        ``t_i``, rounded up; at least its quotient by ``(1 + error)^2`` is exact.
     growth : float
         M; 0 where the curvature is at least H within `reach`.
     reach : float
         In the norm of H.
     error : float
-        Relative error of squared lengths by H and its inverse, at most.
+        Relative error of squared lengths by H and its inverse, at most: exact ones are between
+        those computed divided by ``1 + error`` and times ``1 + error``.
     """
 
     problem: Problem
@@ -112,6 +113,7 @@ class Vicinity:
         moved : ndarray of shape (k,)
             With M: ``M max_i |x_i . (v - w)|`` at the point v. Without: ``||v - w||_H``.
         """
+        missed = missed * (1.0 + self.error)  # the curvature of the rows is rounded
         if self.growth == 0.0:
             return np.where(moved + missed / np.sqrt(share) <= self.reach, missed, np.inf)
         scale = self.growth * self.longest / np.sqrt(share)
@@ -210,13 +212,18 @@ def _keeps_bending(problem: Problem, at: Gradient, way: np.ndarray) -> np.ndarra
 def _error(at: Gradient, growth: float, H: np.ndarray, inverse: np.ndarray, units: float) -> float:
     """What squared lengths by the inverse can be off by, relative: the norm of ``inverse H - I``, rounding counted.
 
-    The matrices are similar to symmetric ones, so that any norm bounds their eigenvalues.
+    The matrices are similar to symmetric ones, so that any norm bounds their eigenvalues. They are taken for features
+    that are scaled so that H has a diagonal of ones: a norm then says nothing of the scales of the features.
     """
-    whole = np.tril(H) + np.tril(H, -1).T
-    size, trace, width = float(np.linalg.norm(inverse)), float(np.trace(whole)), len(whole)
-    left = float(np.linalg.norm(inverse @ whole - np.eye(width)))
-    summed = gamma(at.z.size + 2.0 * width + units) * trace * size
-    return SLACK * (left + summed * (1.0 + gamma(width) * width) + 2.0 * growth * float(at.slips.max(initial=0.0)))
+    scale = np.sqrt(np.diag(H))
+    whole = (np.tril(H) + np.tril(H, -1).T) / scale / scale[:, None]
+    inverse = inverse * scale * scale[:, None]
+    size, width = float(np.linalg.norm(inverse)), float(len(whole))
+    left = float(np.linalg.norm(inverse @ whole - np.eye(len(whole))))
+    # Sums over the rows in H; products with the inverse here, and of two vectors and the inverse later.
+    summed = gamma(at.z.size + 4.0 * width + units + 16.0) * width * size
+    off = SLACK * (left + summed + 2.0 * growth * float(at.slips.max(initial=0.0)))
+    return off / (1.0 - off) if off < 1.0 else math.inf
 
 
 def gradient_rounding(problem: Problem, V: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -96,12 +96,6 @@ class OwnRows:
         problem = replace(problem, threads=1, members=np.arange(self.design.shape[0]))
         return problem, np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
 
-    def gap(self, k: int) -> float:
-        """The gap of sub-problem k in the C form."""
-        certificate = self.model.certificates_[k]
-        scale = self.design.shape[0] * self.model._fitted_C if certificate.form == "lambda" else 1.0
-        return max(certificate.gap * scale, 0.0)
-
     @cached_property
     def vicinities(self) -> list[Vicinity | None]:
         """The vicinity of each sub-problem's optimum; None where it has none, or there are too many features."""
@@ -267,14 +261,15 @@ class Estimation:
         low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
         verdicts = self._verdicts(low, high)
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
-        chosen = np.flatnonzero(open_labels)
+        infinite = ~np.isfinite(high - low).all(axis=1)
+        chosen = np.flatnonzero(open_labels | infinite)
         return [one.refined(chosen).rows for one in found]
 
     def _of(self, k: int, proofs: bool) -> LeftOut:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
         near = self.own.vicinities[k] if proofs else None
-        return rows_left_out(problem, w, self.model.duals_of(k), self.own.gap(k), near)
+        return rows_left_out(problem, w, self.model.duals_of(k), near)
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""

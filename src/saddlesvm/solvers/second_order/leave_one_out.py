@@ -11,10 +11,11 @@ of the second derivative. (The limit of a stretch of length zero counts only the
 formula of Wang and others, and is worse: as soon as one row moves, the set of rows at the corner is another.)
 
 Bounds. Without row i, ``beta`` with a zero in its place is a feasible dual point, whose weights are
-``w' = w(beta) - beta_i x_i``, and w is still a model. Their gap is at most ``G = gap + beta_i (z_i - f_i) +
-beta_i^2 ||x_i||^2 / 2`` with ``f_i = x_i . w(beta)``. By strong convexity the optimum without the row lies in a ball
-around ``(w + w') / 2`` of squared radius ``G - ||w - w'||^2 / 4``, which bounds the row's margin. For an exact fit the
-bounds are ``z_i - beta_i ||x_i||^2`` and ``z_i``. A free intercept has no such bounds: the zero breaks its constraint.
+``w' = w(beta) - beta_i x_i``, and w is still a model. With the gap of w and ``beta``, theirs is at most
+``G = gap + beta_i (z_i - f_i) + beta_i^2 ||x_i||^2 / 2``, ``f_i = x_i . w(beta)``. By strong convexity the
+optimum without the row lies in a ball around ``(w + w') / 2`` of squared radius ``G - ||w - w'||^2 / 4``, which
+bounds the row's margin. For an exact fit the bounds are ``z_i - beta_i ||x_i||^2`` and ``z_i``. A free intercept
+has no such bounds: the zero breaks its constraint.
 
 Source: Wang, Zhou, Lu, Maleki and Mirrokni (2018), "Approximate leave-one-out for fast parameter tuning in high
 dimensions"; Rad and Maleki (2020) for smooth losses.
@@ -29,8 +30,11 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotri
 
+from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.proven_sums import norm_of
+from saddlesvm.problem.rounding import SLACK, gamma, radii
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import CSR, Rows, U
@@ -46,6 +50,7 @@ KNOWN = 0.02  # standard error of the sample's mean of t / ||x||^2, relative to 
 FEW = 0.5  # share of the rows below which those that bend are copied for the products
 SOLVED = 1e-2  # share of t that the solution of the equations may miss: the square of that of their residual
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
+SLACK_OF_SUMS = 1.0 + 2.0**-40  # what some roundings multiply a bound by, at most
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
 
 
@@ -75,7 +80,7 @@ class RowEstimates:
     spread: float
 
 
-def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, gap: float, seed: int = 0) -> RowEstimates:
+def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, seed: int = 0) -> RowEstimates:
     """Estimate every row's margin without it.
 
     Parameters
@@ -86,8 +91,6 @@ def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, gap: float,
         The model; the last place is the virtual feature's.
     beta : ndarray of shape (n,)
         Dual variables in the C form.
-    gap : float
-        Of the model and the dual variables, in the C form.
     seed : int, default=0
         Seed for the choice of the sampled rows.
     """
@@ -101,7 +104,7 @@ def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, gap: float,
         pulls *= problem.C
     t, spread = _leverages(problem, bend, np.flatnonzero(pulls), seed)
     moved = z - pulls * t / np.maximum(1.0 - bend * t, 1e-12)
-    low, high = _bounds(problem, z, w, beta, gap)
+    low, high = bounds_of_dual_point(problem, z, w, beta)
     inside = np.flatnonzero(bend * t)
     taken = float(np.mean((bend * t)[inside])) if inside.size else 0.0
     return RowEstimates(moved, low, high, int(np.count_nonzero(bend)), taken, spread)
@@ -222,16 +225,34 @@ def quadratic_sparse(X: CSR, chosen: np.ndarray, matrix: np.ndarray, out: np.nda
         out[k] = total
 
 
-def _bounds(
-    problem: Problem, z: np.ndarray, w: np.ndarray, beta: np.ndarray, gap: float
+def bounds_of_dual_point(
+    problem: Problem, z: np.ndarray, w: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Proven bounds on every margin without its row; infinite ones for a free intercept."""
+    """Bounds on each margin without its row, for weights, their margins and a dual point.
+
+    Infinite if the intercept is free of charge.
+    """
     if problem.intercept.constrained:
         return np.full(z.size, -np.inf), np.full(z.size, np.inf)
-    reached = dual_weights(problem, beta / problem.C)
-    f, norms = margins(problem, reached), problem.norms
+    judged = evaluate(problem, Point(w, beta / problem.C), given_offset=True)
+    certificate, alpha = judged.certificate, judged.alpha
+    if certificate.dual == 0.0 and certificate.dual_rounding == 0.0:
+        alpha = np.zeros(z.size)  # the dual point zero took the place of a worse one
+    gap = max(certificate.gap, 0.0) / problem.strength.unit
+    beta, norms, lengths = problem.C * alpha, problem.norms, radii(problem.norms)
+    # The pull of the dual point, and how far the exact one is from it.
+    reached = dual_weights(problem, alpha)
+    missed = SLACK * gamma(z.size + 8.0) * float(np.abs(beta) @ lengths)
+    f = margins(problem, reached)
+    # With v the pull: the centre is (w + v - beta x) / 2; of the squared radius, the terms of G
+    # and of the distance of w from that point are taken together.
     apart = float(np.sum((w - reached) ** 2))
-    gaps = gap + beta * (z - f) + 0.5 * beta * beta * norms
-    radius = np.sqrt(np.maximum(gaps - 0.25 * (apart + 2.0 * beta * (z - f) + beta * beta * norms), 0.0))
+    squared = gap - 0.25 * apart + 0.5 * beta * (z - f) + 0.25 * beta * beta * norms
+    unit = gamma(problem.row_sizes.terms + 16.0)
+    slips = unit * lengths * (norm_of(w) + norm_of(reached)) + lengths * missed
+    rounding = unit * (gap + apart + np.abs(beta) * (np.abs(z) + np.abs(f)) + beta * beta * norms)
+    rounding += np.abs(beta) * slips + (math.sqrt(apart) + missed) * missed
+    radius = np.sqrt(np.maximum(squared, 0.0) + SLACK * rounding)
     middle = 0.5 * (z + f - beta * norms)
-    return middle - radius * np.sqrt(norms), middle + radius * np.sqrt(norms)
+    around = radius * lengths + slips + unit * (np.abs(z) + np.abs(f) + np.abs(beta) * norms)
+    return middle - SLACK_OF_SUMS * around, middle + SLACK_OF_SUMS * around
