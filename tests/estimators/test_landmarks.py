@@ -207,7 +207,7 @@ def test_the_certificate_is_that_of_the_models_own_scores_in_float64(kind, C):
     elif kind is SVR:
         paid = C * np.maximum(0.0, np.abs(scores - y) - model.epsilon).sum()
     else:
-        paid = np.maximum(0.0, -scores).sum() - 160.0 * model.offset_
+        paid = np.maximum(0.0, -scores).sum() - 160.0 * model.offset_[0]
     primal, found = 0.5 * float(beta @ K @ beta) + float(paid), model.certificate_
     assert primal <= found.primal + 1e-13 * abs(primal)
     jitter = 0.5e-9 * float(beta @ beta)  # of the kernel matrix of the landmarks

@@ -90,3 +90,31 @@ def test_a_callable_kernel_may_give_a_sparse_matrix(name: str) -> None:
     same = getattr(ours, name)(kernel="linear", tol=1e-8).fit(rows, Y)
     score = "predict" if name in ("SVR", "NuSVR") else "decision_function"
     np.testing.assert_allclose(getattr(model, score)(rows), getattr(same, score)(rows), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*KINDS, "LinearSVC", "LinearSVR"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_attributes_have_the_shapes_of_scikit_learn(
+    name: str, classes: int, kernel: str, container: Any, tmp_path: Any
+) -> None:
+    rows, y = container(X[: 50 * classes]), Y[: 50 * classes]
+    options: dict[str, Any] = {} if name.startswith("Linear") else {"kernel": kernel}
+    if name in ("NuSVC", "OneClassSVM"):
+        options["nu"] = 0.3
+    if name.endswith("SVR"):
+        y = X[: 50 * classes, 0]
+    found, other = getattr(ours, name)(**options).fit(rows, y), getattr(theirs, name)(**options).fit(rows, y)
+    save(found, tmp_path / "model")
+    again = load(tmp_path / "model")
+    for attribute in ("coef_", "intercept_", "offset_", "classes_", "class_weight_", "shape_fit_", "n_features_in_"):
+        if hasattr(other, attribute) and not (attribute == "coef_" and "Linear" not in name and kernel != "linear"):
+            expected = np.shape(getattr(other, attribute))
+            assert np.shape(getattr(found, attribute)) == np.shape(getattr(again, attribute)) == expected, attribute
+            assert isinstance(getattr(found, attribute), np.ndarray) == isinstance(
+                getattr(other, attribute), np.ndarray
+            )
+    if name == "LinearSVR":
+        assert found.sparsify().densify().coef_.shape == other.coef_.shape

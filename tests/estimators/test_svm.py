@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import saddlesvm as ours
-from saddlesvm import NotCertifiedWarning, Outcome
+from saddlesvm import Certificate, NotCertifiedWarning, NuSVR, Outcome, certify_kernel
 
 NAMES = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"]
 LABELLED, WITH_TARGETS = ["SVC", "NuSVC"], ["SVR", "NuSVR"]
@@ -276,3 +277,17 @@ def test_kernel_pegasos_refuses_the_machines_with_nu(name):
     X = np.arange(12.0).reshape(6, 2)
     with pytest.raises(ValueError, match="does not solve the machines with nu"):
         getattr(ours, name)(solver="kernel-pegasos", max_iter=2).fit(X, [0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("target", [0.0, 1.0, -1e6])
+@pytest.mark.parametrize("options", [{}, {"kernel": "linear", "nu": 0.1}, {"nu": 1.0}], ids=str)
+def test_equal_targets_have_a_certified_model_without_vectors(target, options):
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = NuSVR(**options).fit(rows, np.full(50, target))
+    assert model.certificate_ == Certificate(0.0, 0.0) and str(model.outcome_) == "certified"
+    assert model.support_.size == 0 and (model.predict(rows) == target).all()
+    assert not certify_kernel(model, rows, np.full(50, target)).primal > 1e-9 * (1.0 + abs(target))
+    again = model.set_params(warm_start=True).fit(rows, rows[:, 0])
+    assert again.support_.size and again.certificate_.relative_gap <= 1e-3

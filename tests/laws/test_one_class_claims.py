@@ -20,7 +20,7 @@ def exact_primal(model: OneClassSVM, X: np.ndarray, weights: np.ndarray) -> Frac
     multipliers = [Fraction(float(one)) for one in model.dual_coef_[0]]
     vectors = [[Fraction(float(x)) for x in row] for row in model.support_vectors_]
     w = [sum((a * row[j] for a, row in zip(multipliers, vectors, strict=True)), Fraction(0)) for j in range(X.shape[1])]
-    rho, s = Fraction(float(model.offset_)), [Fraction(float(one)) for one in weights]
+    rho, s = Fraction(float(model.offset_[0])), [Fraction(float(one)) for one in weights]
     scores = [sum((a * Fraction(float(x)) for a, x in zip(w, row, strict=True)), Fraction(0)) for row in X]
     paid = sum((one * max(Fraction(0), rho - z) for one, z in zip(s, scores, strict=True)), Fraction(0))
     return sum((a * a for a in w), Fraction(0)) / 2 + paid - Fraction(model.nu) * rho * sum(s)

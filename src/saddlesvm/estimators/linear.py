@@ -477,7 +477,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
     Attributes
     ----------
     coef_ : ndarray of shape (d,) or (k, d), float64
-    intercept_ : float or ndarray of shape (k,)
+    intercept_ : ndarray of shape (1,) or (k,)
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (k, n)
     certificate_, certificates_, outcome_, trace_, n_iter_, phases_
     seconds_solving_, seconds_certifying_, seconds_compiling_, n_features_in_, feature_names_in_
@@ -500,7 +500,7 @@ certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, 
 
     def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         if not has_columns(y):
-            self.coef_, self.intercept_ = self.coef_[0], float(np.ravel(self.intercept_)[0])
+            self.coef_, self.intercept_ = self.coef_[0], np.ravel(self.intercept_)[:1]
 
     def _made_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")

@@ -115,7 +115,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         """Make an array of ``coef_`` again, after :meth:`sparsify`."""
         check_is_fitted(self)
         if sparse.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray() if np.ndim(self.intercept_) else self.coef_.toarray()[0]
+            dense = self.coef_.toarray()
+            one_target = not hasattr(self, "classes_") and len(dense) == 1
+            self.coef_ = dense[0] if one_target else dense
         return self
 
     def top_features(self, n: int = 10, names: Any = None, bounds: bool = False) -> Top:

@@ -197,7 +197,7 @@ def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, .
         rows = check_support(arrays, shapes, width, count, kernel)
     if "intercept_" in arrays:
         intercept = arrays["intercept_"]
-        fine = intercept.dtype.kind in "fi" and intercept.size == rows and intercept.ndim <= 1
+        fine = intercept.dtype.kind in "fi" and intercept.shape == (rows,)
         needs(fine, "intercept_", intercept)
     if kernel is None and "dual_coef_" in shapes and shapes["dual_coef_"][0] not in (rows, count):
         raise ValueError(f"its dual_coef_ has shape {shapes['dual_coef_']}, its weights are of {rows} sub-problems")

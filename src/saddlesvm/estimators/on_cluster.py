@@ -234,7 +234,7 @@ def _kept(model: Any, fits: Any, solution: Any, stacklevel: int = 0) -> Any:
     model._fitted_C = plan.C
     model._keep(results)
     if not is_classifier(model):
-        model.coef_, model.intercept_ = model.coef_[0], float(model.intercept_[0])
+        model.coef_ = model.coef_[0]
     model.rounds_ = solution.trace
     if stacklevel:
         results[0].warn(stacklevel=stacklevel)

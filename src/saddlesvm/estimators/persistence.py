@@ -365,7 +365,7 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
         options["intercept_scaling"] = float(stored.bias)
     if stored.classes is None:
         model: Any = LinearSVR(**options)
-        model.coef_, model.intercept_ = stored.coef.ravel(), float(np.ravel(stored.intercept)[0])
+        model.coef_, model.intercept_ = stored.coef.ravel(), np.ravel(stored.intercept)[:1]
     else:
         model = LinearSVC(**options | {"multi_class": stored.multi_class})
         model.coef_, model.intercept_, model.classes_ = stored.coef, np.atleast_1d(stored.intercept), stored.classes

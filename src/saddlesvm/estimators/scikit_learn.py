@@ -135,10 +135,9 @@ class FitTasks:
         """A function that gives the certified model's attributes; None where the record holds only a part of it."""
         if not self.alone or np.ndim(record.coef) > 1:
             return None
-        coef, intercept = np.array(record.coef), float(record.intercept)
-        if is_classifier(self.estimator):
-            return lambda: {"coef_": coef[None, :], "intercept_": np.array([intercept])}
-        return lambda: {"coef_": coef, "intercept_": intercept}
+        coef, intercept = np.array(record.coef), np.array([record.intercept], dtype=np.float64)
+        shown = coef[None, :] if is_classifier(self.estimator) else coef
+        return lambda: {"coef_": shown, "intercept_": intercept}
 
     def end(self) -> None:
         """Report that the fit is done and the estimator fitted."""

@@ -23,15 +23,17 @@ from saddlesvm.estimators.register import (
     register_estimator,
 )
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
-from saddlesvm.fit.outcome import FitResult, Outcome
+from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.multiclass.kernel_fit import Coefficients
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.nu import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.problem.residual_losses import RegressionLoss
+from saddlesvm.rows.definiteness import evidence_against
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed
@@ -341,6 +343,28 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         """The tube that leaves the share out."""
         return NuRegression(float(self.nu))
 
+    def _results(self, X: Any, posed: Training) -> list[FitResult]:
+        """The results of the fit; equal targets have the optimum zero, of w = 0 and a tube of no width."""
+        targets = posed.problems[0].y
+        if (targets != targets[0]).any() or evidence_against(self.kernel_, X):
+            return super()._results(X, posed)
+        self._keep_for_a_start(None)
+        result = FitResult(
+            coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)),  # type: ignore[arg-type]
+            intercept=float(targets[0]),
+            alpha=np.zeros(targets.size),
+            certificate=Certificate(0.0, 0.0),  # no objective is negative
+            outcome=Outcome.CERTIFIED,
+            tol=self.tol,
+            epochs=0.0,
+            rows_touched=0,
+            seconds_solving=0.0,
+            seconds_certifying=0.0,
+            trace=Trace(),
+            reason="the targets are all the same",
+        )
+        return [result]
+
 
 @register_estimator(task="novelty", options=("nu", *OF_SVMS, *OVER_LANDMARKS), saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -376,7 +400,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
     kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`. The multipliers are between 0 and the row weights.
-    offset_ : float
+    offset_ : ndarray of shape (1,)
         The threshold rho: ``decision_function = score_samples - offset_``.
 
     Notes
@@ -402,9 +426,9 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
     nu: float = 0.5
 
     @property
-    def offset_(self) -> float:
-        """rho, the score of the surface."""
-        return -float(self.intercept_[0])
+    def offset_(self) -> np.ndarray:
+        """rho, the score of the surface, shape (1,)."""
+        return -self.intercept_
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
