@@ -98,27 +98,103 @@ def plain_iterates(problem: Problem, epochs: int) -> np.ndarray:
     return np.array([*seen, alpha])
 
 
-@pytest.mark.parametrize("epochs", [1, 2, 3, 5, 8, 11])
-def test_sdca_averages_at_least_the_second_half(epochs: int) -> None:
+def run_in_pieces(problem: Problem, solver: Any, steps: int, seed: int = 0) -> Any:
+    """The state after so many steps, done in pieces of odd lengths."""
+    state, pieces = solver.init(problem, seed), np.random.default_rng(seed)
+    while state.clock < steps:
+        state = solver.step(problem, state, Budget(min(int(pieces.integers(1, 40)), steps - state.clock)))
+    return state
+
+
+@pytest.mark.parametrize("T", [2, 3, 59, 60, 61, 119, 240, 481])
+def test_sdca_averages_exactly_the_second_half(T: int) -> None:
+    """The paper's average of a run of T steps: of the iterates before the steps after T / 2."""
+    problem, solver = small_problem(Hinge()), SDCA("cyclic", output="average", iterations=T)
+    state = run_in_pieces(problem, solver, T)
+    assert solver.exhausted(state)
+    seen = plain_iterates(problem, -(-T // 60))
+    expected = seen[T // 2 : T].mean(axis=0)
+    assert solver.solution(problem, state).alpha == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("epochs", "half"), [(2, (1, 2)), (3, (1, 2)), (4, (2, 4)), (9, (4, 8)), (16, (8, 16))])
+def test_sdca_without_a_length_averages_the_second_half_of_a_power_of_two(epochs: int, half: Any) -> None:
     problem, solver = small_problem(Hinge()), SDCA("cyclic", output="average")
-    state = run(problem, solver, epochs)
-    seen = plain_iterates(problem, epochs)[:-1]
-    assert state.earlier_start <= len(seen) / 2
-    point = solver.solution(problem, state)
-    assert point.alpha == pytest.approx(seen[state.earlier_start :].mean(axis=0), rel=1e-9, abs=1e-12)
+    state = run_in_pieces(problem, solver, 60 * epochs)
+    expected = plain_iterates(problem, epochs)[60 * half[0] : 60 * half[1]].mean(axis=0)
+    assert solver.solution(problem, state).alpha == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_sdca_draws_one_of_the_second_half() -> None:
-    problem, solver, epochs = small_problem(Hinge()), SDCA("cyclic", output="random"), 9
-    seen, drawn = plain_iterates(problem, epochs), set()
-    for seed in range(12):
-        state = run(problem, solver, epochs, seed)
+@pytest.mark.parametrize(("iterations", "first", "last"), [(None, 240, 480), (541, 270, 541), (30, 15, 30)])
+def test_sdca_draws_one_of_the_second_half(iterations: int | None, first: int, last: int) -> None:
+    problem = small_problem(Hinge())
+    solver = SDCA("cyclic", output="random", iterations=iterations)
+    seen, drawn = plain_iterates(problem, 10), set()
+    for seed in range(40):
+        state = run_in_pieces(problem, solver, iterations or 570, seed)
         point = solver.solution(problem, state)
         distance = np.abs(seen - point.alpha).max(axis=1)
-        nearest = int(np.flatnonzero(distance <= 1e-10).max())  # a visit may leave everything as it was
-        assert nearest >= state.earlier_start
-        drawn.add(nearest)
+        same = np.flatnonzero(distance <= 1e-10)  # a visit may leave everything as it was
+        assert ((same >= first) & (same < last)).any()
+        assert first <= state.drawn < last or iterations is None
+        drawn.add(int(same[0]))
     assert len(drawn) > 4
+
+
+@pytest.mark.parametrize("k", [1, 7, 60])
+@pytest.mark.parametrize("T", [1, 2, 100, 123])
+def test_pegasos_does_exactly_its_iterations(k: int, T: int) -> None:
+    """Whatever the batch size, and whether k divides the number of rows or not."""
+    problem = small_problem(Hinge())
+    solver = Pegasos(batch_size=k, sampling="replacement", output="last", iterations=T)
+    found = fit(problem, solver, Limits(tol=0.0, max_epochs=1e6, keep="last"), seed=3)
+    assert (found.rows_touched, found.outcome) == (k * T, Outcome.EPOCH_LIMIT)
+    state = solver.init(problem, 3)
+    for _ in range(T):
+        state = replace(solver, iterations=None).step(problem, state, Budget(1))
+    point = solver.solution(problem, state)
+    assert point.w is not None
+    np.testing.assert_array_equal(found.coef, point.w[:-1])
+
+
+def test_pegasos_draws_every_iterate_equally_often() -> None:
+    """Of T = 5 iterations each of w_1, ..., w_5, with probability 1 / 5, however the run is cut into pieces."""
+    problem, T, runs = small_problem(Hinge()), 5, 2_000
+    solver = Pegasos(sampling="replacement", output="random", iterations=T)
+    last = replace(solver, output="last", iterations=None)
+    counts = np.zeros(T)
+    for seed in range(runs):
+        state, plain = solver.init(problem, seed), last.init(problem, seed)
+        seen = []
+        for t in range(T):
+            seen.append(last.solution(problem, plain).w)
+            plain = last.step(problem, plain, Budget(1))
+            if seed % 2 or t == T - 1:
+                state = solver.step(problem, state, Budget(1 if seed % 2 else T))
+        while state.iteration < T:
+            state = solver.step(problem, state, Budget(T))
+        chosen = solver.solution(problem, state).w
+        counts[[k for k, w in enumerate(seen) if np.array_equal(w, chosen)][0]] += 1
+    assert np.abs(counts - runs / T).max() <= 4.5 * math.sqrt(runs / T * (1 - 1 / T))
+
+
+def test_pegasos_refuses_a_start_outside_of_its_ball() -> None:
+    problem = small_problem(Hinge())
+    solver = Pegasos(projection=True)
+    radius = solver.radius(problem)
+    inside, outside = np.full(6, 0.0), np.full(6, 0.0)
+    inside[0], outside[0] = radius, 1.01 * radius
+    solver.init(problem, 0, Point(inside))
+    with pytest.raises(ValueError, match="outside of the ball of radius .*: shorten them"):
+        solver.init(problem, 0, Point(outside))
+    Pegasos().init(problem, 0, Point(outside))
+
+
+@pytest.mark.parametrize("solver", [Pegasos, SDCA])
+@pytest.mark.parametrize("iterations", [0, -3, 1.5, "ten", True])
+def test_iterations_are_whole_numbers(solver: Any, iterations: Any) -> None:
+    with pytest.raises(ValueError, match="iterations must be a whole number of at least 1, or None"):
+        solver(iterations=iterations)
 
 
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), EpsilonInsensitive(0.2)], ids=named)
@@ -320,8 +396,8 @@ def test_pegasos_draws_one_of_the_iterates() -> None:
         distance = np.abs(seen - solver.solution(problem, state).w).max(axis=1)
         assert distance.min() <= 1e-9
         drawn.add(int(distance.argmin()))
+        assert distance.argmin() < state.iteration  # of w_1, ..., w_T, without w_(T+1)
     assert len(drawn) > 3
-    assert max(drawn) < state.iteration  # of w_1, ..., w_T, without w_(T+1)
 
 
 @every_loss

@@ -321,6 +321,16 @@ def check_place(problem: Any, solver: Any) -> None:
         )
 
 
+def check_iterations(iterations: Any) -> None:
+    """Raise ValueError for a number of iterations that is no whole number of at least 1; None is no limit."""
+    if iterations is None:
+        return
+    if not isinstance(iterations, (int, np.integer)) or isinstance(iterations, bool) or iterations < 1:
+        raise ValueError(
+            f"iterations must be a whole number of at least 1, or None for no limit of its own; got {iterations!r}"
+        )
+
+
 AnyDualState = TypeVar("AnyDualState", bound=DualState)
 
 
@@ -329,11 +339,20 @@ class DualAscent(SolverBase):
     """The base class of dual coordinate solvers over rows in memory."""
 
     def begun(
-        self, kind: type[AnyDualState], problem: Problem, seed: int, start: Point | None, **own: Any
+        self,
+        kind: type[AnyDualState],
+        problem: Problem,
+        seed: int,
+        start: Point | None,
+        precision: Any = None,
+        **own: Any,
     ) -> AnyDualState:
-        """A state of this kind at zero or at the given dual point, all rows active; `own` are fields besides."""
+        """A state of this kind at zero or at the given dual point, all rows active; `own` are fields besides.
+
+        The weights have the precision of the data if none is given.
+        """
         alpha = start_alpha(problem, start)
-        w = start_weights(problem, alpha, start)
+        w = start_weights(problem, alpha, start).astype(precision or problem.dtype)
         offset = problem.intercept.multiplier(None if start is None else start.w)
         shared: dict[str, Any] = {
             "order": problem.members.copy(),
@@ -393,11 +412,11 @@ def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
 
 
 def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> np.ndarray:
-    """The pull ``v(alpha)`` in the precision of the data, shape (d + 1,): w itself where R is half the squared norm.
+    """The pull ``v(alpha)``, shape (d + 1,): w itself where R is half the squared norm.
 
     `start` gives the free intercept, if the problem has one.
     """
     w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
     if start is not None and start.w is not None and problem.intercept.constrained:
         w[-1] += start.w[-1]
-    return w.astype(problem.dtype)
+    return w

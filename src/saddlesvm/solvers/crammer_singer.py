@@ -57,7 +57,8 @@ class JointAscent(SolverBase):
         if given.shape != shape:
             raise ValueError(f"the starting dual point has shape {given.shape}; the problem needs {shape}")
         alpha: Any = sparse.csr_array(given) if lists else np.array(dense_rows(given), dtype=np.float64)
-        W = problem.new_weights(problem.dtype)
+        # Without shrinking the method is the published one: no certificate rebuilds W, so rounding must not add up.
+        W = problem.new_weights(problem.dtype if self.shrinking else np.float64)
         if alpha.nnz if lists else alpha.any():
             problem.by_class(W)[:] = dual_weights(problem, alpha)
         return (ListedState if lists else TableState).begun(problem, alpha, W, seed)
@@ -89,7 +90,12 @@ class JointAscent(SolverBase):
         return Point(problem.by_class(state.w), state.duals(), tracks=True)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
-        """Take the rebuilt weights over; call all classes back when the gap is far above what the active ones show."""
+        """Take the rebuilt weights over; call all classes back if the gap is far above what the active ones show.
+
+        Without shrinking, as published, a certificate observes, and never changes a run.
+        """
+        if not self.shrinking:
+            return state
         certificate = evaluation.certificate
         state.known, state.known_at = certificate.relative_gap, state.epochs
         state.meters["scale"] = certificate.primal / (problem.unit * problem.C)

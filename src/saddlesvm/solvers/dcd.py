@@ -313,7 +313,8 @@ class DCD(DualAscent):
         Set aside the rows whose dual variable is at a bound, with a slope that keeps it there.
     stopping : {"gap", "projected_gradient", "weight_change", "both"}, default="gap"
         Stop by the fit's relative gap only ("gap"); or also if, over all rows, the range of the projected slopes (Hsieh
-        and others 2008), the norm of the change of w in a pass, or both, are at most `threshold`.
+        and others 2008), the norm of the change of w in a pass, or both, are at most `threshold`. Under these rules of
+        the papers a certificate observes a run, and never changes it.
     threshold : float, default=1e-4
         Tolerance of the solver's own rule.
     max_passes : int, optional
@@ -373,9 +374,11 @@ class DCD(DualAscent):
             "blocks": np.zeros(n // run + 2 if run > 1 else 0, dtype=problem.members.dtype),
             "aside": np.zeros(problem.y.size, dtype=np.uint8),
         }
-        state = self.begun(DCDState, problem, seed, start, meters=meters, **arrays)
+        # Under the papers' rules no certificate rebuilds w, so rounding must not add up.
+        precision = None if self.stopping == "gap" else np.float64
+        state = self.begun(DCDState, problem, seed, start, precision, meters=meters, **arrays)
         if self.stopping in ("weight_change", "both"):
-            state.before = state.w.astype(np.float64)
+            state.before = state.w.copy()
         return state
 
     def rules(self, problem: Problem) -> Rules:
@@ -412,7 +415,12 @@ class DCD(DualAscent):
         return state
 
     def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> Any:
-        """Take the rebuilt weights over; call all rows back when the gap is far above what the active rows show."""
+        """Take the rebuilt weights over; call all rows back if the gap is far above what the active rows show.
+
+        Under the papers' stopping rules a certificate observes, and never changes a run.
+        """
+        if self.stopping != "gap":
+            return state
         known = evaluation.certificate.relative_gap
         state.meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.meters["estimate"][0]:

@@ -43,7 +43,16 @@ from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
-from saddlesvm.solvers.base import PERMUTATION, REPLACEMENT, SUBSET, Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import (
+    PERMUTATION,
+    REPLACEMENT,
+    SUBSET,
+    Budget,
+    SolverBase,
+    State,
+    check_iterations,
+    nothing,
+)
 
 # The numbers that a run carries along.
 NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
@@ -51,6 +60,9 @@ SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, so t
 WINDOW_GROWTH = math.sqrt(2.0)  # ratio of the iterations at which two consecutive windows end
 CAUTION = 2.0  # longest stable step divided by the first step, for losses with unbounded slopes
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "subset": SUBSET}
+CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows
+FINEST = 2**31  # different random shares
+BALL_SLACK = 1e-6  # relative excess of a start's length over the radius that rounding explains: float32 weights
 FORGET = 0.25  # factor on the weight of earlier sub-gradients whenever the number of iterations doubles
 
 
@@ -160,6 +172,9 @@ def take_steps(
 class PegasosState(State):
     """The state of a run: the pull ``numbers["scale"] * w``, the lazy average, the first pull, the sub-gradients.
 
+    `chosen` is a random iterate of those so far, `kept_next` the number of iterations before the next one that takes its
+    place, and `choice` the generator of these numbers.
+
     The windows of the tail average grow by the root of two, so the current one and the one before it together hold
     the last 30 to 50 % of the iterates.
     """
@@ -175,6 +190,8 @@ class PegasosState(State):
     chosen: np.ndarray = field(default_factory=nothing)
     iteration: int = 0
     position: int = 0
+    choice: np.ndarray = field(default_factory=nothing)
+    kept_next: int = 0
     window_start: int = 0
     earlier_start: int = 0
     forgotten: int = 0
@@ -193,7 +210,7 @@ class Pegasos(SolverBase):
         Rows per iteration, from 1 to n.
     projection : bool, default=False
         Project onto the ball of radius :math:`1 / \sqrt{\lambda}` (times the root of the mean loss at w = 0 for losses
-        other than the hinge), which contains the optimum.
+        other than the hinge), which contains the optimum. A start outside of the ball is refused.
     sampling : {"permutation", "replacement", "subset"}, default="permutation"
         A new random order each epoch; independent draws, in which a batch may hold a row twice; or, as published, an
         independent batch of different rows each iteration.
@@ -216,6 +233,8 @@ class Pegasos(SolverBase):
         :math:`1/e` of the weight of the present one. Averages are over the last half to whole horizon. Such a run
         follows drift, and does not converge. With 0, as published, steps shrink forever. A horizon below the delay
         counts as the delay.
+    iterations : int, optional
+        T of the paper: end after so many iterations, whatever the batch size. The fit's `max_iter` counts epochs.
 
     Examples
     --------
@@ -238,6 +257,14 @@ class Pegasos(SolverBase):
     output: str = "tail_average"
     delay: float = 0.0
     horizon: float = 0.0
+    iterations: int | None = None
+
+    @property
+    def ends_itself(self) -> bool:
+        return self.iterations is not None
+
+    def exhausted(self, state: PegasosState) -> bool:
+        return self.iterations is not None and state.iteration >= self.iterations
 
     def __post_init__(self) -> None:
         if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
@@ -248,6 +275,7 @@ class Pegasos(SolverBase):
             raise ValueError(f"delay must be a finite number of iterations, at least 0; got {self.delay!r}")
         if not (self.horizon == 0.0 or 2.0 <= self.horizon < np.inf):
             raise ValueError(f"horizon must be a finite number of iterations, at least 2, or 0; got {self.horizon!r}")
+        check_iterations(self.iterations)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
         """Begin at w_1 = 0, or at the weights of `start`: the first iteration takes their sub-gradient, and multiplies
@@ -257,18 +285,26 @@ class Pegasos(SolverBase):
         if self.batch_size > n:
             raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
         averaged = self.output in ("average", "tail_average")
-        self.radius(problem)  # an error is one before any work
+        radius = self.radius(problem)  # an error is one before any work
         w, intercept = np.zeros(width, dtype=problem.dtype), 0.0
         if start is not None and start.w is not None:
             w[:] = problem.regularizer.pull_to(start.w)
             if problem.intercept.lift:  # a free intercept moves apart from w
                 intercept, w[-1] = problem.scale * start.w[-1], 0.0
+        length = float(np.linalg.norm(w.astype(np.float64)))
+        if length > radius * (1.0 + BALL_SLACK):
+            raise ValueError(
+                f"the starting weights have length {length:.6g}, outside of the ball of radius {radius:.6g} that "
+                "projection=True keeps w in: shorten them to this length, or use projection=False"
+            )
+        first = np.append(w.astype(np.float64), intercept)
         return PegasosState(
             w=w,
             u=np.zeros(width if averaged else 0),
             earlier=np.zeros(width + 1 if averaged else 0),
-            first=np.append(w.astype(np.float64), intercept) if self.output == "average" else nothing(),
-            chosen=np.zeros(width + 1 if self.output == "random" else 0),
+            first=first if self.output == "average" else nothing(),
+            chosen=first if self.output == "random" else nothing(),
+            choice=seeded(seed ^ CHOICES) if self.output == "random" else nothing(),
             numbers=np.array([(1.0, 0.0, np.dot(w, w), intercept, 0.0)], NUMBERS),
             slope_sums=np.zeros(problem.y.size),
             visits=np.zeros(problem.y.size),
@@ -280,6 +316,8 @@ class Pegasos(SolverBase):
     def step(self, problem: Problem, state: PegasosState, budget: Budget) -> PegasosState:
         """Do iterations over at most ``budget.rows`` rows, but at least one iteration."""
         iterations = max(1, budget.rows // self.batch_size)
+        if self.iterations is not None:
+            iterations = min(iterations, self.iterations - state.iteration)
         epoch = max(1, problem.members.size // self.batch_size)
         if state.iteration >= max(2 * state.forgotten, epoch):
             state.slope_sums *= FORGET
@@ -287,18 +325,27 @@ class Pegasos(SolverBase):
             state.forgotten = state.iteration
         iterations = min(iterations, max(2 * state.forgotten, epoch) - state.iteration)
         if self.output == "random":
-            iterations = min(iterations, max(1, problem.members.size // self.batch_size))
-            cut = draw(state.random, iterations)
-            self._iterate(problem, state, cut)
-            if draw(state.random, state.iteration - cut + iterations) < iterations:
-                state.chosen[:] = _iterate_of(state)
-            iterations -= cut
+            if state.iteration == state.kept_next:
+                self.keep_iterate(state)
+            iterations = min(iterations, state.kept_next - state.iteration)
         if self.output == "tail_average":
             if state.iteration >= self._window_end(state):
                 self._next_window(state)
             iterations = min(iterations, self._window_end(state) - state.iteration)
         self._iterate(problem, state, iterations)
         return state
+
+    @staticmethod
+    def keep_iterate(state: PegasosState) -> None:
+        """Let w_t, the t-th iterate, be the random one, and draw which one takes its place.
+
+        Of w_1, ..., w_T each is then the random one with probability 1 / T: the next one comes after w_k with
+        probability t / k.
+        """
+        state.chosen[:] = _iterate_of(state)
+        t = state.iteration + 1
+        share = (draw(state.choice, FINEST) + 1) / FINEST
+        state.kept_next = max(t, int(t / share))
 
     def _iterate(self, problem: Problem, state: PegasosState, iterations: int) -> None:
         terms, lift = problem.terms, problem.intercept.lift

@@ -28,7 +28,10 @@ WORTH = 4  # times the features of the rows: models with more features than that
 LEAST = 4_000  # features below which a pass over all of them takes hardly any time
 ARRAYS = ("w", "u", "earlier")  # of a state, with a number for each feature
 PROBES = np.eye(len(ARRAYS))
-KEPT = ("w", "u", "numbers", "earlier", "chosen", "iteration", "rows_touched", "window_start", "earlier_start")
+KEPT = (
+    "w", "u", "numbers", "earlier", "chosen", "choice", "kept_next", "iteration", "rows_touched", "window_start",
+    "earlier_start",
+)  # fmt: skip
 
 
 def continued(old: PegasosState, fresh: PegasosState) -> PegasosState:

@@ -25,7 +25,7 @@ from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.randomness import below, draw, shuffle
+from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
 from saddlesvm.solvers.base import (
     CYCLIC,
     EPOCH_METERS,
@@ -34,12 +34,14 @@ from saddlesvm.solvers.base import (
     Budget,
     DualAscent,
     DualState,
+    check_iterations,
     end_of_epoch,
     nothing,
     residual_and_loss,
 )
 
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
+CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows
 
 
 class Draws(NamedTuple):
@@ -137,26 +139,39 @@ def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarr
 
 @dataclass
 class SDCAState(DualState):
-    """The dual state, and what an average or a random output needs of the second half of the run.
+    """The dual state, and what an average or a random output needs of the present window of steps.
 
-    Windows end at epochs 1, 2, 4, 8 ...; the current window and the one before it together cover at least the second
-    half of the run. `total` (with `since` and `clock`) gathers the current window's sum of iterates, `earlier` holds
-    the sum of the window before. `candidate` is a random iterate of the current window, `chosen` one of both windows.
+    Attributes
+    ----------
+    total, since : ndarray of shape (n_all,) or (0,)
+        The lazy sum of the window's iterates, see :class:`Average`.
+    candidate : ndarray of shape (n_all,) or (0,)
+        A random iterate of the window, once step `drawn` is reached.
+    output : ndarray of shape (n_all,) or (0,)
+        The average, or the random iterate, of the last window that ended, once `has_output` is true.
+    choice : ndarray of shape (1,), uint64
+        The generator of random outputs: the draws of rows do not depend on the output.
+    clock, window_start, window_end, drawn : int
+        In steps: so far, the bounds of the window, and the step whose iterate is kept.
     """
 
     total: np.ndarray = field(default_factory=nothing)
     since: np.ndarray = field(default_factory=nothing)
-    earlier: np.ndarray = field(default_factory=nothing)
-    chosen: np.ndarray = field(default_factory=nothing)
     candidate: np.ndarray = field(default_factory=nothing)
+    output: np.ndarray = field(default_factory=nothing)
+    choice: np.ndarray = field(default_factory=nothing)
     clock: int = 0
     window_start: int = 0
-    earlier_start: int = 0
+    window_end: int = 0
+    drawn: int = 0
+    has_output: bool = False
 
 
 @dataclass(frozen=True)
 class SDCA(DualAscent):
     """Stochastic dual coordinate ascent.
+
+    A certificate observes a run, and never changes it.
 
     Parameters
     ----------
@@ -165,7 +180,10 @@ class SDCA(DualAscent):
     start : {"zero", "sgd"}, default="zero"
         Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point replaces either.
     output : {"last", "average", "random"}, default="last"
-        The last iterate, the average of (at least) the second half of them, or a random one of these.
+        The last iterate; or, of a run of T steps, the average of the iterates before steps T/2 + 1, ..., T, or a random
+        one of these, as in the paper. T is `iterations`; without it, the last 2, 4, 8, ... epochs that are done.
+    iterations : int, optional
+        End after this many steps, a row each (those of Modified-SGD are not counted).
 
     Examples
     --------
@@ -185,15 +203,24 @@ class SDCA(DualAscent):
     sampling: str = "permutation"
     start: str = "zero"
     output: str = "last"
+    iterations: int | None = None
 
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, tuple(SAMPLINGS))
         one_of("start", self.start, ("zero", "sgd"))
         one_of("output", self.output, ("last", "average", "random"))
+        check_iterations(self.iterations)
+
+    @property
+    def ends_itself(self) -> bool:
+        return self.iterations is not None
+
+    def exhausted(self, state: SDCAState) -> bool:
+        return self.iterations is not None and state.clock >= self.iterations
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> SDCAState:
         """Zeros, the given dual point, or an epoch of Modified-SGD."""
-        state = self.begun(SDCAState, problem, seed, start, meters=np.zeros(1, EPOCH_METERS))
+        state = self.begun(SDCAState, problem, seed, start, precision=np.float64, meters=np.zeros(1, EPOCH_METERS))
         alpha, order = state.alpha, state.order
         if self.start == "sgd" and (start is None or start.alpha is None):
             if not problem.penalty.identity():
@@ -203,42 +230,64 @@ class SDCA(DualAscent):
             modified_sgd(problem.terms, order, alpha, state.w)
             self.count(state, order.size)
         if self.output == "average":
-            state.total, state.earlier = np.zeros(alpha.size), np.zeros(alpha.size)
+            state.total = np.zeros(alpha.size)
             state.since = np.zeros(alpha.size, dtype=np.int64)
         if self.output == "random":
-            state.chosen, state.candidate = alpha.copy(), alpha.copy()
+            state.candidate = alpha.copy()
+            state.choice = seeded(seed ^ CHOICES)
+        if self.output != "last":
+            state.output = np.zeros(alpha.size)
+        # The iterates of the first window belong to no output: it is the first half of the run, or the first epoch.
+        state.window_end = order.size if self.iterations is None else max(1, self.iterations // 2)
         return state
 
     def step(self, problem: Problem, state: SDCAState, budget: Budget) -> SDCAState:
-        """Visit at most ``budget.rows`` rows, or a whole epoch where the output is an average or random."""
-        n = state.order.size
+        """Visit at most ``budget.rows`` rows."""
+        goal = state.clock + budget.rows
+        if self.iterations is not None:
+            goal = min(goal, self.iterations)
         if self.output == "last":
-            self._visit(problem, state, budget.rows, budget.relative_gap)
+            self._visit(problem, state, goal - state.clock, budget.relative_gap)
             return state
-        cut = draw(state.random, n) if self.output == "random" else 0
-        if cut:
-            self._visit(problem, state, cut, 0.0)
-        if self.output == "random":
-            _keep_one(state, n)
-        self._visit(problem, state, n - cut, 0.0)
-        if state.clock // n >= max(1, 2 * state.window_start // n):
-            _next_window(state)
+        while state.clock < goal:
+            stop = min(goal, state.window_end)
+            # Stop at the iterate that a random output keeps.
+            if self.output == "random" and state.clock == state.drawn:
+                state.candidate[:] = state.alpha
+            elif self.output == "random" and state.clock < state.drawn:
+                stop = min(stop, state.drawn)
+            self._visit(problem, state, stop - state.clock, 0.0)
+            if state.clock == state.window_end:
+                self.end_window(state)
         return state
 
+    def end_window(self, state: SDCAState) -> None:
+        """Note the output of the window that ends, and begin the next one, which ends at twice its start."""
+        if self.output == "average":
+            total = state.total + state.alpha * (state.clock - state.since)
+            state.output[:] = total / (state.clock - state.window_start)
+            state.total[:] = 0.0
+            state.since[:] = state.clock
+        else:
+            state.output[:] = state.candidate
+        state.has_output = state.window_start > 0
+        state.window_start = state.window_end
+        state.window_end = 2 * state.window_start if self.iterations is None else self.iterations
+        if self.output == "random" and state.window_end > state.window_start:
+            state.drawn = state.window_start + draw(state.choice, state.window_end - state.window_start)
+
     def solution(self, problem: Problem, state: SDCAState) -> Point:
-        """The dual point that `output` asks for; with the running w where it is the last iterate."""
-        if self.output == "random":
-            return Point(alpha=state.chosen)
-        if self.output == "average" and state.clock > state.earlier_start:
-            current = state.total + state.alpha * (state.clock - state.since)
-            return Point(alpha=(state.earlier + current) / (state.clock - state.earlier_start))
-        return super().solution(problem, state)
+        """The dual point that `output` asks for; with the running w if it is the last iterate."""
+        return Point(alpha=state.output) if state.has_output else super().solution(problem, state)
 
     def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> Any:
-        """Take the rebuilt weights over."""
-        return super().certified(problem, state, evaluation) if self.output == "last" else state
+        """Leave the iterates alone; a free intercept, which the paper does not have, takes its best value."""
+        if problem.intercept.constrained and self.output == "last":
+            return super().certified(problem, state, evaluation)
+        return state
 
     def _visit(self, problem: Problem, state: SDCAState, visits: int, target: float) -> None:
+        """Take so many steps, or fewer if an epoch's estimate of the gap is below the target."""
         state.position, done = ascend(
             problem.terms,
             Draws(state.order, SAMPLINGS[self.sampling], state.random, state.position),
@@ -251,23 +300,3 @@ class SDCA(DualAscent):
         state.clock += done
         self.count(state, done)
         state.estimate = float(state.meters["estimate"][0]) if state.rows_touched > state.order.size else np.inf
-
-
-def _keep_one(state: SDCAState, n: int) -> None:
-    """Reservoir sampling of one iterate an epoch, over both windows and over the current one."""
-    epoch = state.clock // n
-    if draw(state.random, epoch - state.earlier_start // n + 1) == 0:
-        state.chosen[:] = state.alpha
-    if draw(state.random, epoch - state.window_start // n + 1) == 0:
-        state.candidate[:] = state.alpha
-
-
-def _next_window(state: SDCAState) -> None:
-    """The current window becomes the earlier one; a new one begins."""
-    if state.total.size:
-        state.earlier = state.total + state.alpha * (state.clock - state.since)
-        state.total[:] = 0.0
-        state.since[:] = state.clock
-    if state.chosen.size:
-        state.chosen[:] = state.candidate
-    state.earlier_start, state.window_start = state.window_start, state.clock
