@@ -174,7 +174,7 @@ def test_pegasos_draws_every_iterate_equally_often() -> None:
         while state.iteration < T:
             state = solver.step(problem, state, Budget(T))
         chosen = solver.solution(problem, state).w
-        counts[[k for k, w in enumerate(seen) if np.array_equal(w, chosen)][0]] += 1
+        counts[next(k for k, w in enumerate(seen) if np.array_equal(w, chosen))] += 1
     assert np.abs(counts - runs / T).max() <= 4.5 * math.sqrt(runs / T * (1 - 1 / T))
 
 
@@ -185,7 +185,7 @@ def test_pegasos_refuses_a_start_outside_of_its_ball() -> None:
     inside, outside = np.full(6, 0.0), np.full(6, 0.0)
     inside[0], outside[0] = radius, 1.01 * radius
     solver.init(problem, 0, Point(inside))
-    with pytest.raises(ValueError, match="outside of the ball of radius .*: shorten them"):
+    with pytest.raises(ValueError, match=r"outside of the ball of radius .*: shorten them"):
         solver.init(problem, 0, Point(outside))
     Pegasos().init(problem, 0, Point(outside))
 

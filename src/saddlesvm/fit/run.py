@@ -123,6 +123,9 @@ class Fit:
             self.restore(stored)
             self.end = self.end_of(stored)
         elif limits.certify_start and start is not None:
+            if start.alpha is not None:
+                # The given point itself: a solver may begin elsewhere.
+                self.points.keep(self.points.evaluated(start))
             self._certify()
         elif limits.max_time is not None and getattr(self.state, "begins_heavily", False):
             self._certify()  # its margins are known, and may take too long a second time

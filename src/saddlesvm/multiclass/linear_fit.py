@@ -24,7 +24,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
 from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share
-from saddlesvm.multiclass.splits import FormerFit, GivenStart
+from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, csr_of, threads_each
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
@@ -253,6 +253,9 @@ class LinearFits(Fits):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = len(self.problems)
+        if isinstance(self.former, GivenDuals):
+            # Dual variables that already meet what is asked for cost no epoch.
+            self.limits = dataclasses.replace(self.limits, certify_start=True)
         self.side_by_side = self.rows.in_files and count > 1 and self.may_share and isinstance(self.solver, OverFiles)
         self.together = 1
         self.shared: SharedStart | None = None

@@ -172,8 +172,8 @@ def take_steps(
 class PegasosState(State):
     """The state of a run: the pull ``numbers["scale"] * w``, the lazy average, the first pull, the sub-gradients.
 
-    `chosen` is a random iterate of those so far, `kept_next` the number of iterations before the next one that takes its
-    place, and `choice` the generator of these numbers.
+    `chosen` is a random iterate of those so far, `kept_next` the number of iterations before the next one that takes
+    its place, and `choice` the generator of these numbers.
 
     The windows of the tail average grow by the root of two, so the current one and the one before it together hold
     the last 30 to 50 % of the iterates.
