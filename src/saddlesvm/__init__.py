@@ -9,14 +9,12 @@ from saddlesvm.runtime.lazy import lazily
 if TYPE_CHECKING:
     from saddlesvm import data as data, estimators as estimators, losses as losses, solvers as solvers, svm as svm
     from saddlesvm.data.store import Store as Store
-    from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC, Choice as Choice
-    from saddlesvm.estimators.certified_path import CertifiedPath as CertifiedPath
+    from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC
     from saddlesvm.estimators.certify import certify as certify, certify_kernel as certify_kernel
     from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
     from saddlesvm.estimators.kernel import KernelSVC as KernelSVC
-    from saddlesvm.estimators.leave_one_out import LeaveOneOut as LeaveOneOut, leave_one_out as leave_one_out
+    from saddlesvm.estimators.leave_one_out import leave_one_out as leave_one_out
     from saddlesvm.estimators.linear import LinearSVC as LinearSVC, LinearSVR as LinearSVR
-    from saddlesvm.estimators.path import C_max as C_max, RegularizationPath as RegularizationPath
     from saddlesvm.estimators.persistence import load as load, save as save, save_liblinear as save_liblinear
     from saddlesvm.estimators.register import register_estimator as register_estimator
     from saddlesvm.estimators.svc import SVC as SVC, NuSVC as NuSVC
@@ -40,14 +38,12 @@ __version__ = "0.1.0"
 
 NAMES = {
     "saddlesvm.data.store": "Store",
-    "saddlesvm.estimators.automatic_C": "AutomaticC Choice",
-    "saddlesvm.estimators.certified_path": "CertifiedPath",
+    "saddlesvm.estimators.automatic_C": "AutomaticC",
     "saddlesvm.estimators.certify": "certify certify_kernel",
     "saddlesvm.estimators.cross_validation": "LinearSVCCV",
     "saddlesvm.estimators.kernel": "KernelSVC",
-    "saddlesvm.estimators.leave_one_out": "LeaveOneOut leave_one_out",
+    "saddlesvm.estimators.leave_one_out": "leave_one_out",
     "saddlesvm.estimators.linear": "LinearSVC LinearSVR",
-    "saddlesvm.estimators.path": "C_max RegularizationPath",
     "saddlesvm.estimators.persistence": "load save save_liblinear",
     "saddlesvm.estimators.register": "register_estimator",
     "saddlesvm.estimators.svc": "NuSVC SVC",

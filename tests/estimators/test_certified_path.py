@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import accuracy_score
 
-from saddlesvm import C_max, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Store
+from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, Outcome, Store
 from saddlesvm.data import load_bundled
 from saddlesvm.problem.path_bounds import Interval, Knot
+from saddlesvm.svm import C_max
 
 GAP = 2e-2
 ENDS = (1e-2, 1e2)

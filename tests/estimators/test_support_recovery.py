@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from saddlesvm import C_max, LinearSVC, LinearSVR, NotCertifiedWarning
+from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning
+from saddlesvm.svm import C_max
 
 TRUE = 8  # features that matter, of 600
 

@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 from sklearn.svm import l1_min_c
 
-from saddlesvm import C_max, LinearSVC, LinearSVR
+from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.problem.first_weight import first_crossing, largest_empty_C
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.svm import C_max
 
 L1 = {"penalty": "l1"}
 NET = {"penalty": "elasticnet", "l1_ratio": 0.5}

@@ -67,7 +67,7 @@ right.set(xlabel="C", ylabel="test accuracy")
 left.legend()
 
 # %%
-# A path begins at :func:`saddlesvm.C_max`, the largest C at which no feature has a weight.
+# A path begins at :func:`saddlesvm.svm.C_max`, the largest C at which no feature has a weight.
 from saddlesvm.lab import PathDisplay
 
 path = LinearSVC.path(

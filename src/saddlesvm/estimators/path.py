@@ -75,7 +75,8 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
 
     Examples
     --------
-    >>> from saddlesvm import C_max, LinearSVC
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.svm import C_max
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> model = LinearSVC(penalty="l1", loss="logistic")
