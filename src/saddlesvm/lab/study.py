@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.runs import iterates
+from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.kernel import KernelProblem
@@ -23,7 +23,7 @@ from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.crammer_singer import CrammerSinger
+from saddlesvm.solvers.crammer_singer import JointAscent
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 
@@ -78,6 +78,16 @@ def linear_problem(loss: str = "hinge", **strength: Any) -> Problem:
     return make_dataset(*two_classes(), name="").problem(make_loss(loss), **strength)
 
 
+def run_certified(problem: Any, solver: Any, epochs: float) -> tuple[Any, Any]:
+    """State and point of a solver after so many epochs, certified twice an epoch: certificates observe."""
+    state = solver.init(problem, SEED)
+    n = problem.members.size
+    while (left := round((epochs - state.epochs) * n)) > 0:
+        state = solver.step(problem, state, Budget(min(left, n // 2)))
+        state = solver.certified(problem, state, evaluate(problem, solver.solution(problem, state)))
+    return state, solver.solution(problem, state)
+
+
 def pegasos_cases() -> Iterator[Case]:
     """Single rows and batches, with the projection and with an intercept."""
     X, y = two_classes()
@@ -92,7 +102,7 @@ def pegasos_cases() -> Iterator[Case]:
         k, lam = options.get("k", 1), 0.05
         problem = linear_problem(lam=lam, intercept="free" if options.get("bias") else "none")
         solver = Pegasos(batch_size=k, projection=options.get("project", False), sampling="replacement", output="last")
-        ((_, point),) = iterates(problem, solver, [T * k / ROWS], SEED)
+        _, point = run_certified(problem, solver, T * k / ROWS)
         assert point.w is not None
         yield Case(words, (X, y, lam, T), ("w", "b"), (point.w[:-1], point.w[-1] * problem.scale), options)
 
@@ -119,9 +129,8 @@ def kernel_pegasos_cases() -> Iterator[Case]:
     features = make_dataset(factor, y, name="").problem(Hinge(), lam=lam)
     linear = Pegasos(sampling="replacement", output="last")
     for T in (10, 300):
-        solver = KernelPegasos()
-        state = solver.step(problem, solver.init(problem, SEED), Budget(T))
-        ((_, point),) = iterates(features, linear, [T / ROWS], SEED)
+        state, _ = run_certified(problem, KernelPegasos(), T / ROWS)
+        _, point = run_certified(features, linear, T / ROWS)
         assert point.w is not None
         exact = np.rint(y * np.linalg.solve(factor.T, lam * T * point.w[:-1]))
         for form, counts in (("judged as in figure 3", np.abs(state.alpha)), ("judged by w_t", exact)):
@@ -136,7 +145,7 @@ def sdca_cases() -> Iterator[Case]:
     for start in ("zero", "sgd"):
         began = 1.0 if start == "sgd" else 0.0
         for epochs in (1, 5):
-            ((state, point),) = iterates(problem, SDCA(start=start), [epochs + began], SEED)
+            state, point = run_certified(problem, SDCA(start=start), epochs + began)
             assert point.w is not None
             words = f"start={start!r}, {epochs} epochs"
             yield Case(words, (X, y, lam, epochs), ("alpha", "w"), (state.alpha, point.w[:-1]), {"start": start})
@@ -172,6 +181,7 @@ def dcd_cases() -> Iterator[Case]:
         state = solver.init(problem, SEED)
         while not state.satisfied:
             state = solver.step(problem, state, Budget(ROWS))
+            state = solver.certified(problem, state, evaluate(problem, solver.solution(problem, state)))
         words = f"{loss}, {'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
         options = {"shrink": shrink, "loss": loss}
         yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)
@@ -184,7 +194,7 @@ def second_order_cases() -> Iterator[Case]:
     for loss, proximity in (("squared_hinge", 0.0), ("hinge", None)):
         problem = linear_problem(loss, C=C)
         for steps in (1, 4):
-            ((state, _),) = iterates(problem, Newton(warm_up=0, proximity=proximity), [float(steps)], SEED)
+            state, _ = run_certified(problem, Newton(warm_up=0, proximity=proximity), float(steps))
             words = f"{loss}, {steps} steps"
             yield Case(words, (X, y, C, steps), ("w",), (state.w[:-1].copy(),), {"loss": loss}, draws=False)
 
@@ -197,9 +207,9 @@ def crammer_singer_cases() -> Iterator[Case]:
     C = 0.5
     problem = make_joint_problem(as_rows(X), y, CLASSES, Hinge(), C=C)
     for passes in (1, 6):
-        ((state, point),) = iterates(problem, CrammerSinger(shrinking=False), [float(passes)], SEED)
+        state, point = run_certified(problem, JointAscent(shrinking=False), float(passes))
         assert point.w is not None
-        expected = (state.alpha.copy(), point.w[:, :-1])
+        expected = (state.duals(), point.w[:, :-1])
         yield Case(f"{passes} passes", (X, y, CLASSES, C, passes), ("alpha", "W"), expected)
 
 
