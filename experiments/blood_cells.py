@@ -126,7 +126,8 @@ class BloodCells(Experiment):
         )
         trace = run_plan(data, plan).trace
         self._say_published(trace, data, name)
-        section = self.report.section(f"lambda = {LAM}: {name}", times_table(trace), ends_table(trace, data))
+        tables = times_table(trace), ends_table(trace, data)
+        section = self.report.section(f"lambda = {LAM}: {name}", *tables, data=data.name)
         charts: dict[tuple[str, ...], Chart] = {
             (word, against): curve_chart(trace, quantity, against, f"{word} against {against}", centre)
             for quantity, word in (("gap", "Gap"), ("suboptimality", "Suboptimality"), ("test_error", "Test error"))
@@ -179,7 +180,8 @@ class BloodCells(Experiment):
             for lam in dict.fromkeys(lam for lam, _ in visits)
         ]
         columns = ["lambda", *(f"epochs to gap {eps:g}" for eps in ACCURACIES)]
-        self.report.section("Beyond: how the work grows with 1/(lambda eps)", chart, Table(columns, rows))
+        title = "Beyond: how the work grows with 1/(lambda eps)"
+        self.report.section(title, chart, Table(columns, rows), data=data.name)
         smallest = min(lam for lam, _ in visits)
         below = sum(found <= n + 1.0 / (lam * eps) for (lam, eps), found in visits.items())
         self.say(
@@ -209,7 +211,7 @@ class BloodCells(Experiment):
         title = f"Row visits against n, lambda = {lam:g}, eps = {eps:g}"
         caption = "SDCA pays for every row at least once; what Pegasos needs does not grow with n."
         chart = Chart(title, "n", "row visits", series, True, True, caption=caption)
-        self.report.section("Beyond: how the work grows with n", chart)
+        self.report.section("Beyond: how the work grows with n", chart, data=data.name)
         self.say(
             f"From {sizes[0]} to {sizes[-1]} rows (lambda = eps = 0.01) SDCA's row visits went from {sdca[0]:,.0f} to "
             f"{sdca[-1]:,.0f}, those of Pegasos from {pegasos[0]:,.0f} to {pegasos[-1]:,.0f}."

@@ -46,6 +46,7 @@ from saddlesvm.lab.figures import (
     margins_chart,
     misclassified,
     plane_chart,
+    points_chart,
     shrinking_charts,
 )
 from saddlesvm.losses import SquaredHinge
@@ -533,7 +534,8 @@ class DCDTables(Experiment):
         )  # fmt: skip
         epochs = (1, 3, 5, 7, 9, 11)
         shrunk = shrinking_charts(toy.problem(SquaredHinge(), 1.0, "regularized"), epochs, names=toy.classes)
-        self.report.sections.append(Section("The toy, epoch by epoch", [plane, line, *shrunk]))
+        points = points_chart(toy.X, toy.y, "toy: the data", toy.classes)
+        self.report.sections.append(Section("The toy, epoch by epoch", [points, plane, line, *shrunk], toy.name))
         section = self.report.section("Decision functions")
         for name, data in self.sets.items():
             scores = self.cells[name, FITTED_WITH_CERTIFICATE, 1.0].model.decision_function(data.X)

@@ -267,7 +267,8 @@ class PegasosBound(Experiment):
 
     def generalisation(self) -> None:
         """Error on new data against iterations, one line a size."""
-        section = self.report.section("Error against iterations for several data sizes")
+        data = f"two Gaussian classes, {self.sizes[0]:,} to {self.sizes[-1]:,} training rows of norm one"
+        section = self.report.section("Error against iterations for several data sizes", data=data)
         best = self.least
         words = f"The best classifier there is errs on {percent(best)} % of the {TEST_ROWS:,} test rows"
         section.items.append(Prose(f"{words} ({percent(least_error())} % in expectation)."))

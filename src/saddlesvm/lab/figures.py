@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "closing_chart", "confusion_grid", "curve_chart", "margins_chart", "misclassified", "plane_chart", "save",
-    "shrinking_charts", "strength_chart",
+    "closing_chart", "confusion_grid", "curve_chart", "margins_chart", "misclassified", "plane_chart", "points_chart",
+    "save", "shrinking_charts", "strength_chart",
 ]  # fmt: skip
 
 BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
@@ -130,6 +130,22 @@ def plane_chart(
         words += " Small marks: rows with alpha = 0, without which the model would be the same."
     shown = tuple(one for one in series if one.x.size)
     return Chart(title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade)
+
+
+def points_chart(X: np.ndarray, y: np.ndarray, title: str = "", names: Sequence[str] = NAMES) -> Chart:
+    """The rows of a plane as points, a colour and a mark for each class.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    y : ndarray of shape (n,)
+        -1 and +1.
+    title : str
+    names : sequence of two str
+        Of the classes -1 and +1.
+    """
+    caption = f"{y.size:,} rows of two classes."
+    return Chart(title or "The data", "x1", "x2", tuple(_classes(X, y, None, names)), caption=caption, equal=True)
 
 
 def affine(coef: np.ndarray, intercept: float) -> Callable[[np.ndarray], np.ndarray]:

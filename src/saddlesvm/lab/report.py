@@ -95,10 +95,11 @@ Item = Prose | Table | Chart | Grid | Picture | Switch
 
 @dataclass
 class Section:
-    """A heading with the items below it."""
+    """A heading with the items below it, and the name of their data if the report is about several sets."""
 
     title: str
     items: list[Item] = field(default_factory=list)
+    data: str = ""
 
 
 @dataclass
@@ -137,9 +138,9 @@ class Report:
             return []
         return [("seconds on the clock", f"{self.seconds:.0f}"), ("processor seconds", f"{self.processor_seconds:.0f}")]
 
-    def section(self, title: str, *items: Item) -> Section:
+    def section(self, title: str, *items: Item, data: str = "") -> Section:
         """Append a section and return it."""
-        made = Section(title, list(items))
+        made = Section(title, list(items), data)
         self.sections.append(made)
         return made
 
@@ -175,9 +176,11 @@ class Report:
         }
         return Template(page_part("report.html")).substitute(parts)
 
-    def _data_words(self) -> str:
-        """The name of the data, where the report is about one set."""
+    def data_words(self, section: Section) -> str:
+        """The data of a section's figures in words: its own, or those of a report about one set."""
         names = [value for name, value in self.data if name in ("data", "population")]
+        if section.data:
+            names = [section.data]
         return f"Data: {names[0]}." if len(names) == 1 else ""
 
     def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -189,7 +192,7 @@ class Report:
                 if isinstance(item, (Chart, Grid, Picture)):
                     stem = slug(f"{section.title} {item.title}")
                     ax = item.draw()
-                    caption = " ".join(filter(None, (item.caption, self._data_words())))
+                    caption = " ".join(filter(None, (item.caption, self.data_words(section))))
                     for ending in formats:
                         path = Path(folder) / f"{stem}.{ending}"
                         save(ax, os.fspath(path), caption=caption if ending == formats[0] else "")
