@@ -24,6 +24,7 @@ from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.certify import compare_with_fit, describe_finding
 from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
@@ -32,6 +33,7 @@ from saddlesvm.estimators.persistence import behind_scaler, parted
 from saddlesvm.estimators.proofs import verified
 from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
 
 
 def prove(options: argparse.Namespace) -> int:
@@ -54,14 +56,18 @@ def prove(options: argparse.Namespace) -> int:
     model, table = linear_model(options)
     if options.scale != 1.0:
         raise DataError(f"{options.model}: prove takes no --scale, as the checker reads the file: scale its numbers")
-    found = model.proof(table.X, reading.labels_of(table), table.sample_weight, read=how_read(options, table))
+    y = reading.labels_of(table)
+    difference = compare_with_fit(model, table.X, y)
+    found = model.proof(table.X, y, table.sample_weight, read=how_read(options, table))
     text = json.dumps(found, indent=1)
     with atomic_write(options.output) as file:
         file.write(text.encode())
     high, low, gap = (float.fromhex(one) for one in found["claim"])
     bounds = {"objective at most": high, "least possible at least": low, "gap at most": gap}
-    show({"proven": bounds, "done": {"proof written to": options.output, "bytes": len(text)}}, options.json)
-    return OK
+    done = {"proof written to": options.output, "bytes": len(text)}
+    finding = describe_finding(model, difference, Certificate(high, low))
+    show({"found": finding, "proven": bounds, "done": done}, options.json)
+    return NOT_CERTIFIED if difference else OK
 
 
 def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:

@@ -25,7 +25,7 @@ from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.store import is_store
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
-from saddlesvm.estimators.certify import certify_model, kernel_certificates
+from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding, kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose
 from saddlesvm.estimators.persistence import parted
 from saddlesvm.estimators.proven import ProvesLabels
@@ -184,14 +184,17 @@ def certify(options: argparse.Namespace) -> int:
         else kernel_certificates(model, table.X, y, sample_weight=table.sample_weight)
     )
     total = Certificate.total(certificates)
-    facts: Facts = {"read": described(table), "certified": posed(model, strength), "quality": worth(model, total)}
+    difference = compare_with_fit(model, table.X, y) if entry.linear else ""
+    facts: Facts = {"found": describe_finding(model, difference, total), "read": described(table)}
+    facts |= {"certified": posed(model, strength), "quality": worth(model, total)}
     facts["quality"].pop("outcome")
     facts["quality"].pop("advice")
     if len(certificates) > 1:
         each = "class" if getattr(model, "multi_class", "ovo") == "ovr" else "pair"
         facts["quality"][f"largest relative gap of a {each}"] = max(one.relative_gap for one in certificates)
     show(facts, options.json)
-    return NOT_CERTIFIED if options.tol is not None and total.relative_gap > options.tol else OK
+    missed = options.tol is not None and total.relative_gap > options.tol
+    return NOT_CERTIFIED if missed or difference else OK
 
 
 def posed(model: Any, strength: dict[str, float | None]) -> dict[str, Any]:

@@ -294,7 +294,7 @@ class Estimator(PublicDir, BaseEstimator):
     def _forget(self) -> None:
         """Drop what earlier fits left behind."""
         for name in list(vars(self)):
-            if name.endswith("_") or name in ("_phases", "_fitted_C"):
+            if name.endswith("_") or name in ("_phases", "_fitted_C", "_data_mark"):
                 delattr(self, name)
 
     def _set_outcome(self, results: list[FitResult]) -> None:

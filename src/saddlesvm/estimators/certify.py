@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among
 from saddlesvm.estimators.base import Classes, Training, class_factors
 from saddlesvm.estimators.kernel import KernelSVC
@@ -191,6 +192,36 @@ def certify_model(
     own, n = C is None and lam is None, design.shape[0]
     posed, duals = model.training_problems(y, sample_weight, n), model.duals_for(n) if own else None
     return _certificates(model, posed, design, None if own else {"C": C, "lam": lam}, duals, refine)
+
+
+def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
+    """Say how rows and labels differ from those that a model was fitted to.
+
+    Empty if no difference is found, and if the model does not know (models of other packages, and
+    fits to streams or clusters).
+    """
+    mark = getattr(model, "_data_mark", None)
+    design = check_design(X)
+    return "" if mark is None or design.placed else describe_difference(mark, design.X, y)
+
+
+def describe_finding(model: Any, difference: str, certificate: Certificate) -> dict[str, str]:
+    """What a certificate over some data says of a model, in words: of the data, and of the result.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    difference : str
+        Of :func:`compare_with_fit`.
+    certificate : Certificate
+        Of the model over the data.
+    """
+    above = f"the objective is at most {100.0 * max(certificate.excess, 0.0):.3g} % above the optimum"
+    if difference:
+        other = f"{above} of these data: this does not judge the fit; give the rows that it was made to"
+        return {"data": difference, "result": other}
+    known = {"data": "those of the fit"} if getattr(model, "_data_mark", None) else {}
+    return known | {"result": f"{above} of these data"}
 
 
 def _certificates(

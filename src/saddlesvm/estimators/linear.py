@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from saddlesvm.data.data_mark import mark_data
 from saddlesvm.data.door import (
     Design,
     check_labels,
@@ -125,6 +126,8 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
         tasks = FitTasks(self, design.X, y, sample_weight, len(posed.problems)) if in_use(self) else None
         self._solve(design, posed, tasks, start)
         self._data = None if self.reads_blocks or design.placed else Data(design.X, y, sample_weight)
+        if not design.placed:
+            self._data_mark = mark_data(design.X, y)
         self._complete(design, y, sample_weight)
         if tasks is not None:
             tasks.end()

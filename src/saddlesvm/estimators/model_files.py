@@ -17,6 +17,7 @@ from scipy import sparse
 
 from saddlesvm.data import DataError
 from saddlesvm.data.archives import short
+from saddlesvm.data.data_mark import is_mark
 from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
@@ -149,6 +150,7 @@ NUMBERS = {
     "seconds_solving_": AMOUNT, "seconds_certifying_": AMOUNT, "seconds_compiling_": AMOUNT,
     "phases_": PHASES, "_phases": PHASES_EACH, "_fitted_C": AMOUNT, "C_": AMOUNT,
     "indicator_": Allowed("'dense' or 'sparse'", lambda given: given in ("dense", "sparse")),
+    "_data_mark": Allowed("a number of rows and a fingerprint", lambda given: is_mark(given)),
 }  # fmt: skip
 
 

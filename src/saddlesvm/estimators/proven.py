@@ -158,6 +158,7 @@ class ProvesAnswers:
         """Forget the data of an earlier fit, and what was proven of it."""
         for name in KEPT_HERE:
             self.__dict__.pop(name, None)
+        self.__dict__.pop("_data_mark", None)
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()

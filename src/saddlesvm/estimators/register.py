@@ -151,7 +151,7 @@ class Saved:
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
-        "phases_", "_phases", "_fitted_C", "C_", "indicator_", "n_samples_fit_",
+        "phases_", "_phases", "_fitted_C", "C_", "indicator_", "n_samples_fit_", "_data_mark",
     )  # fmt: skip
 
 
