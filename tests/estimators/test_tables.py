@@ -275,5 +275,5 @@ def test_onnx_gives_the_same_answers() -> None:
     plain = ColumnTransformer([("n", StandardScaler(), ["fare"]), ("c", OneHotEncoder(), ["sex"])])
     other = make_pipeline(plain, LinearSVC(random_state=0)).fit(frame, y)
     session = onnxruntime.InferenceSession(to_onnx(other, frame[:1]).SerializeToString())
-    given = {"fare": frame[["fare"]].to_numpy(), "sex": frame[["sex"]].to_numpy(dtype=object)}
+    given = {"fare": frame[["fare"]].to_numpy(np.float32), "sex": frame[["sex"]].to_numpy(dtype=object)}
     assert session.run(None, given)[0].tolist() == other.predict(frame).tolist()

@@ -122,7 +122,7 @@ class Columns(ABC):
         return None if self.sparse else 1
 
     def exported(self, graph: Any, fitted: Any, columns: list[Any]) -> list[Any]:
-        """The features as nodes of a :class:`~saddlesvm.estimators.onnx.Graph`."""
+        """The features as nodes of a :class:`~saddlesvm.estimators.table_onnx.Graph`."""
         raise NotImplementedError
 
 
