@@ -17,7 +17,7 @@ from saddlesvm.data import Store
 from .hostile import hostile_rows, hostile_targets, hostile_weights
 from .public import JOINT, Data
 
-CLASSIFIERS = ("hinge", "squared_hinge", "smooth_hinge", "logistic")
+CLASSIFIERS = ("hinge", "squared_hinge", "smooth_hinge", "smooth_hinge:width=0.3", "logistic")
 SMOOTH = ("squared_hinge", "smooth_hinge", "logistic", "squared", "huber:delta=0.7", "squared_epsilon_insensitive")
 REGRESSORS = (
     "epsilon_insensitive", "squared_epsilon_insensitive", "absolute", "squared", "huber:delta=0.7", "pinball:tau=0.3",
@@ -193,7 +193,7 @@ def linear_classifier(random: np.random.Generator, folder: Path) -> Posed:
     if several:
         y[0], y[-1] = 0, 1
     way = "ovr" if several else str(one_of(random, ["ovr", "ovo", *JOINT]) if K > 2 or chance(random, 0.2) else "ovr")
-    options = {"multi_class": way, "loss": one_of(random, CLASSIFIERS), "width": one_of(random, [1.0, 0.3])}
+    options = {"multi_class": way, "loss": one_of(random, CLASSIFIERS)}
     options |= form(random) | intercepts(random) | penalties(random)
     if way in JOINT:
         options |= {"loss": "squared_hinge", "penalty": "l2", "top_k": int(random.integers(1, 6))}
@@ -283,7 +283,7 @@ def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Pose
     y = labels(random, X, K) if classify else hostile_targets(random, X, classify=False)
     weights = weights_for(random, y if classify else None, len(X))
     if name in ("SVC", "KernelSVC"):
-        options |= {"loss": one_of(random, ["hinge", "hinge", "squared_hinge", "smooth_hinge"]), "width": 0.5}
+        options |= {"loss": one_of(random, ["hinge", "hinge", "squared_hinge", "smooth_hinge:width=0.5"])}
     elif name == "SVR":
         options |= {"loss": one_of(random, REGRESSORS), "epsilon": one_of(random, [0.0, 0.1, 2.0])}
     else:

@@ -23,7 +23,6 @@ from .exact import ONE, ZERO, exact, matrix, numbers
 from .textbook import DEFINITE, Textbook, joint_textbook, kernel_value, textbook
 
 JOINT = ("crammer_singer", "top_k", "multinomial")
-OPTIONS = {"smooth_hinge": "width", "epsilon_insensitive": "epsilon", "squared_epsilon_insensitive": "epsilon"}
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,10 @@ def strength_of(model: Any, n: int) -> tuple[Decimal, Callable[[Any], Decimal]]:
 def loss_of(model: Any) -> Textbook:
     """The loss of an estimator: its name may carry an option, as in "huber:delta=2.0"."""
     name, _, option = model.loss.partition(":")
-    usual = {"huber": 1.0, "pinball": 0.5}.get(name, 0.0)
-    return textbook(name, float(option.partition("=")[2] or getattr(model, OPTIONS.get(name, ""), usual)))
+    usual = {"smooth_hinge": 1.0, "huber": 1.0, "pinball": 0.5}.get(name, 0.0)
+    if name.endswith("epsilon_insensitive"):
+        usual = model.epsilon
+    return textbook(name, float(option.partition("=")[2] or usual))
 
 
 def intercept_of(model: Any) -> tuple[str, Decimal]:

@@ -107,7 +107,7 @@ def test_pairs_with_balanced_classes_and_lambda(client: Any) -> None:
         model, reference = LinearSVC(**given).fit(A, b), LinearSVC(**given).fit(X, y)
         assert model.certificate_.form == reference.certificate_.form
         assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-6)
-    columns = LinearSVC(multi_class="ovo", decision_function_shape="ovo").fit(A, b).decision_function(A)
+    columns = LinearSVC(multi_class="ovo").fit(A, b).decision_function(A)
     assert columns.compute().shape == columns.shape == (N, 3)
 
 

@@ -211,8 +211,6 @@ def test_the_joint_problem_refuses_what_it_does_not_have():
             LinearSVC(multi_class="crammer_singer", **options).fit(X, y)
     with pytest.raises(ValueError, match="multi_class"):
         LinearSVC(multi_class="all").fit(X, y)
-    with pytest.raises(ValueError, match="decision_function_shape"):
-        LinearSVC(decision_function_shape="both").fit(X, y)
     with pytest.raises(ValueError, match="supports multi_class"):
         LinearSVC(solver=CrammerSinger()).fit(X, y)
     with pytest.raises(ValueError, match="hinge"):

@@ -34,7 +34,7 @@ from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, SOLVER_NAMES
 SHARED_OPTIONS = (
     "C", "lam", "loss", "solver", "tol", "gap", "max_iter", "max_time", "keep", "intercept_scaling", "n_jobs"
 )  # fmt: skip
-LOSS_OPTIONS = ("epsilon", "width")  # options of losses that are options of the command too
+LOSS_OPTIONS = ("epsilon",)  # options of losses that are options of the command too
 
 
 def class_weights(text: str | None, y: np.ndarray) -> Any:

@@ -83,7 +83,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "model": (
         "loss", "C", "lam", "cv", "Cs", "every_C", "proven_gap", "leave_one_out", "penalty", "l1_ratio", "class_weight",
-        "multi_class", "top_k", "intercept", "intercept_scaling", "epsilon", "width", "estimator",
+        "multi_class", "top_k", "intercept", "intercept_scaling", "epsilon", "estimator",
     ),
     "kernels": (
         "kernel", "gamma", "degree", "coef0", "nu", "cache_size", "approximation", "exact_tol", "shrinking",

@@ -65,8 +65,6 @@ def train(options: argparse.Namespace) -> int:
         Value of the constant feature of a penalised intercept; 1 by default.
     epsilon : text
         Half-width of the tube in which errors cost nothing; 0 for linear models, 0.1 with a kernel.
-    width : text
-        Width of the smooth hinge; 1 by default.
     estimator : estimator_text
         The kind of model, instead of the one for the loss: LinearSVC, LinearSVR, KernelSVC, SVC, NuSVC, SVR, NuSVR,
         OneClassSVM, or MODULE:CLASS of your own.

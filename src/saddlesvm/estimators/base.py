@@ -313,7 +313,6 @@ class Classes:
 
     class_weight: Any
     multi_class: str
-    decision_function_shape: Any
     classes_: np.ndarray
 
     def _encode(self, y: Any, n: int) -> np.ndarray:
@@ -324,11 +323,10 @@ class Classes:
         return codes
 
     def _shown_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of the sub-problems as ``decision_function`` gives them: votes where those of pairs are counted."""
+        """Scores of the sub-problems as ``decision_function`` gives them: of pairs, the votes for each class."""
         if scores.shape[1] == 1:
             return scores[:, 0]
-        votes = self.multi_class == "ovo" and self.decision_function_shape == "ovr"
-        return vote(scores, self.classes_.size) if votes else scores
+        return vote(scores, self.classes_.size) if self.multi_class == "ovo" else scores
 
     def _likely_classes(self, scores: np.ndarray) -> np.ndarray:
         """The class of each row, from the scores of the sub-problems: the later one of two, or the best."""

@@ -214,11 +214,10 @@ def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarr
 
     def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
         other = clone(model).set_params(
-            C=model._fitted_C, lam=None, probability=False, checkpoint=None, warm_start=False,
-            decision_function_shape="ovo",
-        )  # fmt: skip
+            C=model._fitted_C, lam=None, probability=False, checkpoint=None, warm_start=False
+        )
         with part_of_a_search():
             other.fit(design[train], labels[train], sample_weight=None if weights is None else weights[train])
-        return np.asarray(other.decision_function(design[test]))
+        return np.asarray(other._scores(design[test]))
 
     return held_out_scores(folds_of(codes, weights, 0), lambda rows: model._scores(design[rows]), of_others)

@@ -352,7 +352,7 @@ def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray
 
 FORMAT = "saddlesvm path checkpoint 1"
 CSR_PARTS = ("data", "indices", "indptr")
-OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_class", "class_weight", "epsilon", "width")
+OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_class", "class_weight", "epsilon")
 
 
 def marks(template: LinearModel, X: Rows, y: Any, weights: Any) -> dict[str, Any]:

@@ -59,7 +59,6 @@ def certify(
     class_weight: dict[Any, float] | Literal["balanced"] | None = None,
     penalized_intercept: bool | None = None,
     intercept_scaling: float = 1.0,
-    width: float = 1.0,
     epsilon: float = 0.0,
     refine: int = 0,
 ) -> Certificate:
@@ -96,8 +95,8 @@ def certify(
         LIBLINEAR and ``sklearn.svm.LinearSVC``), or unpenalised. By default, a zero `intercept` means no intercept, and
         any other value an unpenalised one.
     intercept_scaling : float, default=1.0
-    width, epsilon : float
-        Width of the smooth hinge; half-width of the tube of the epsilon-insensitive losses.
+    epsilon : float
+        Half-width of the tube of the epsilon-insensitive losses.
     refine : int, default=0
         Epochs of dual coordinate ascent from the dual point, to tighten the bound. The model is unchanged.
 
@@ -139,7 +138,7 @@ def certify(
     check("refine", refine, COUNT)
     check("intercept_scaling", intercept_scaling, SCALING)
     resolve_C(C, lam, 1)
-    made = make_loss(loss, width=width, epsilon=epsilon)
+    made = make_loss(loss, epsilon=epsilon)
     design = check_design(X)
     n = design.shape[0]
     offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))

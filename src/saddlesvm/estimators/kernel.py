@@ -32,7 +32,7 @@ from saddlesvm.runtime.option_names import Intercept, ScoreShape
 
 @register_estimator(
     task="classification",
-    options=("width", "multi_class", "class_weight", *OF_KERNELS, *OVER_LANDMARKS),
+    options=("multi_class", "class_weight", *OF_KERNELS, *OVER_LANDMARKS),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
@@ -65,9 +65,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
     lam : float, optional
         lambda instead of C. Objectives are then reported in the lambda form.
     loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge" or "smooth_hinge" (see `width`).
-    width : float, default=1.0
-        Width of the smooth hinge.
+        "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``).
     solver : str or solver object, default="auto"
         "auto" and "kernel-decomposition" are :class:`~saddlesvm.solvers.kernel.decomposition.KernelDecomposition`;
         "kernel-sdca" is stochastic dual ascent, "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the primal
@@ -162,7 +160,6 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
     C: float = 1.0
     lam: float | None = None
     loss: ClassificationLoss | Loss | type[Loss] = "hinge"
-    width: float = 1.0
     multi_class: ScoreShape = "ovr"
     decision_function_shape: ScoreShape = "ovr"
     fit_intercept: bool = True
@@ -216,7 +213,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         one_of("multi_class", self.multi_class, ("ovr", "ovo"))
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         one_of("intercept", self.intercept, ("free", "regularized", "none"))
-        return check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+        return check_kernel_loss(make_loss(self.loss, task="classification"))
 
     def _keep_expansions(self, results: list[FitResult]) -> None:
         """The support vectors of all sub-problems, or the landmarks, and the coefficients that each has in them."""
@@ -241,7 +238,9 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
             Two classes: positive for ``classes_[1]``. More: a score or the votes a class, or a score a pair (positive
             for its later class).
         """
-        return self._shown_scores(self._scores(X))
+        scores = self._scores(X)
+        of_pairs = self.decision_function_shape == "ovo" and scores.shape[1] > 1
+        return scores if of_pairs else self._shown_scores(scores)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores of the sub-problems, shape (rows, n_problems)."""

@@ -44,7 +44,7 @@ from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, NUMBER, Allowed, among
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.runtime.option_names import MultiClass, PenaltyName, ScoreShape
+from saddlesvm.runtime.option_names import MultiClass, PenaltyName
 
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
@@ -193,7 +193,7 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
 
 @register_estimator(
     task="classification",
-    options=("width", "multi_class", "top_k", "class_weight", "probability", *OF_LINEAR),
+    options=("multi_class", "top_k", "class_weight", "probability", *OF_LINEAR),
 )
 @dataclass(eq=False, repr=False)
 class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
@@ -217,7 +217,8 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         as LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty object of your
         own that contains half a square (``CONTRIBUTING.md`` in the sources has the contract).
     loss : str or Loss, default="squared_hinge"
-        "hinge", "squared_hinge", "smooth_hinge" (see `width`), "logistic", or a registered loss of your own.
+        "hinge", "squared_hinge", "smooth_hinge" (or ``"smooth_hinge:width=0.5"``), "logistic", or a registered loss of
+        your own.
     l1_ratio : float, default=0.15
         Share of the l1 norm in the elastic net, from 0 (half the square) to 1 (the l1 norm).
     dual : "auto" or bool, default="auto"
@@ -241,8 +242,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         `top_k` largest hinges of rivals ("top_k"). `loss` must then be that loss ("hinge", "logistic") or its default.
     top_k : int, default=5
         With ``multi_class="top_k"``: the number of largest rival hinges in the loss of a row.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With ``multi_class="ovo"``: one column of votes for each class, or one column of scores for each pair.
     fit_intercept : bool, default=True
     intercept : {"regularized", "free", "none"}, default="regularized"
         "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like the other weights,
@@ -256,8 +255,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
         For rows on a cluster: "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``); see Notes.
-    width : float, default=1.0
-        Width of the smooth hinge.
     probability : bool, default=False
         Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to leave-one-out estimates of
         the scores, without further fits. If there are no estimates (they need "ovr" and "l2"), or they are not
@@ -376,9 +373,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     C: float | Literal["auto"] | AutomaticC = 1.0
     multi_class: MultiClass = "ovr"
     top_k: int = 5
-    decision_function_shape: ScoreShape = "ovr"
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    width: float = 1.0
     probability: bool = False
 
     def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
@@ -391,7 +386,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         return self._classes_posed(self._encode(y, n), sample_weight)
 
     def _made_loss(self) -> Any:
-        return make_loss(self.loss, width=self.width, task="classification")
+        return make_loss(self.loss, task="classification")
 
     def _classes_posed(self, codes: np.ndarray, sample_weight: Any) -> Training:
         """The sub-problems of rows with these class numbers."""
@@ -445,7 +440,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         """The loss; every option that does not depend on the data is checked."""
         loss = super().check_options()
         kind = self.intercept if self.fit_intercept else "none"
-        splits.check_split(self.multi_class, self.decision_function_shape, kind)
+        splits.check_split(self.multi_class, kind)
         return loss
 
 

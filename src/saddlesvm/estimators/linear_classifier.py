@@ -180,9 +180,7 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
     indicator_: str
 
     loss: Any
-    width: float
     top_k: int
-    decision_function_shape: str
     probability: Any
     coef_: np.ndarray
     intercept_: np.ndarray
@@ -290,8 +288,7 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
 
-        With ``multi_class="ovo"`` and ``decision_function_shape="ovo"`` shape (n, n_pairs): pairs in the order (0, 1),
-        (0, 2), ..., (1, 2), ..., positive for the later class.
+        With ``multi_class="ovo"`` they are the votes of the pairs for each class, ties broken by sums of scores.
         """
         return self._shown_scores(self._scores(X))
 

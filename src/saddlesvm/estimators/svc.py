@@ -283,7 +283,7 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"),
 
 @register_estimator(
     task="classification",
-    options=("width", *OF_CLASSIFIERS, *OVER_LANDMARKS),
+    options=(*OF_CLASSIFIERS, *OVER_LANDMARKS),
     saved=CLASSIFIER,
     linear=False,
 )
@@ -348,9 +348,7 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
         "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
         "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
     loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge" or "smooth_hinge" (see `width`). scikit-learn has only "hinge".
-    width : float, default=1.0
-        Width of the smooth hinge.
+        "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has only "hinge".
     solver : str or solver object, default="auto"
         "auto" and "kernel-decomposition" are :class:`KernelDecomposition`; "kernel-sdca" and "kernel-pegasos" are the
         stochastic methods.
@@ -424,12 +422,11 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
 
     C: float = 1.0
     loss: ClassificationLoss | Loss | type[Loss] = "hinge"
-    width: float = 1.0
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
-        loss = check_kernel_loss(make_loss(self.loss, width=self.width, task="classification"))
+        loss = check_kernel_loss(make_loss(self.loss, task="classification"))
         self._check_hard_margin(loss)
         return loss
 

@@ -164,10 +164,9 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
     return own
 
 
-def check_split(multi_class: str, shape: str, intercept: str) -> None:
-    """Raise ValueError for a way to split, or a shape of the scores, that is unknown or does not work with the rest."""
+def check_split(multi_class: str, intercept: str) -> None:
+    """Raise ValueError for a way to split that is unknown or does not work with the intercept."""
     one_of("multi_class", multi_class, WAYS)
-    one_of("decision_function_shape", shape, SPLITS)
     if multi_class in JOINT and intercept_kind(intercept).constrained and not JOINT[multi_class].any_intercept:
         raise ValueError(f"multi_class={multi_class!r} has no free intercept: use intercept='regularized'")
 
