@@ -123,7 +123,7 @@ class Fit:
             self.restore(stored)
             self.end = self.end_of(stored)
         elif limits.certify_start and start is not None:
-            if start.alpha is not None:
+            if getattr(start, "alpha", None) is not None:
                 # The given point itself: a solver may begin elsewhere.
                 self.points.keep(self.points.evaluated(start))
             self._certify()
