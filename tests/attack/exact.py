@@ -50,25 +50,3 @@ def inner(one: Iterable[Decimal], other: Iterable[Decimal]) -> Decimal:
 def combined(weights: Numbers, rows: Sequence[Numbers]) -> list[Decimal]:
     """The sum of rows, each times its weight."""
     return [inner(weights, column) for column in zip(*rows, strict=True)]
-
-
-def triangular(K: Sequence[Numbers]) -> list[list[Decimal]] | None:
-    """The lower triangle L of ``K = L L'``; None where K is singular."""
-    L: list[list[Decimal]] = []
-    for i, row in enumerate(K):
-        own: list[Decimal] = []
-        for j in range(i):
-            own.append((row[j] - inner(own, L[j])) / L[j][j])
-        pivot = row[i] - inner(own, own)
-        if pivot <= abs(row[i]) * Decimal(f"1e-{DIGITS // 2}"):
-            return None
-        L.append([*own, pivot.sqrt()])
-    return L
-
-
-def forward(L: Sequence[Numbers], right: Numbers) -> list[Decimal]:
-    """The solution of ``L u = right``."""
-    u: list[Decimal] = []
-    for row, value in zip(L, right, strict=True):
-        u.append((value - inner(row, u)) / row[len(u)])
-    return u

@@ -122,7 +122,7 @@ def contradictions(model: Any) -> list[str]:
     parts = model.certificates_
     wrong = []
     if model.outcome_ is Outcome.CERTIFIED:
-        tol = getattr(model, "exact_tol", None) or model.tol
+        tol = model.tol
         worst = max(part.relative_gap for part in parts)
         if not worst <= tol:
             wrong.append(f"it is certified with a relative gap of {worst!r}, {tol!r} was asked for")

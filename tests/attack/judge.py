@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from typing import Any, Protocol
 
-from .exact import ONE, ZERO, Numbers, combined, exact, forward, inner, matrix, numbers, triangular
+from .exact import ONE, ZERO, Numbers, combined, exact, inner, matrix, numbers
 from .textbook import Joint, Textbook
 
 ULPS = Decimal(2) ** -50  # eight units in the last place: how far a dual variable may have moved as it was published
@@ -72,12 +71,12 @@ class KernelSpace:
     ----------
     across : kernel values of the rows and the centres
     among : those of the centres
-    own : those of the rows, or None where the centres are landmarks: the space is then what these span
+    own : those of the rows
     """
 
     across: Sequence[Numbers]
     among: Sequence[Numbers]
-    own: Sequence[Numbers] | None = None
+    own: Sequence[Numbers]
 
     def scores(self, coef: Numbers) -> list[Decimal]:
         return [inner(row, coef) for row in self.across]
@@ -85,17 +84,7 @@ class KernelSpace:
     def charge(self, coef: Numbers) -> Decimal:
         return inner(coef, [inner(row, coef) for row in self.among]) / 2
 
-    @cached_property
-    def features(self) -> LinearSpace | None:
-        """The rows in coordinates of what the landmarks span; None where these are dependent."""
-        L = triangular(self.among)
-        return None if L is None else LinearSpace([forward(L, row) for row in self.across])
-
     def conjugate(self, beta: Numbers) -> tuple[Decimal, list[Decimal]]:
-        if self.own is None:
-            if self.features is None:
-                return Decimal("Infinity"), [ZERO] * len(beta)
-            return self.features.conjugate(beta)
         scores = [inner(row, beta) for row in self.own]
         return inner(beta, scores) / 2, scores
 

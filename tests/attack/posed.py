@@ -260,9 +260,6 @@ def kernel_ways(random: np.random.Generator, folder: Path, model: Callable[..., 
         way = end(random, folder) | {"solver": one_of(random, KERNEL_SOLVERS), "random_state": int(random.integers(99))}
         if "nu" in known and way["solver"] == "kernel-pegasos" and chance(random, 0.9):  # refused
             way["solver"] = "auto"
-        if chance(random, 0.3):
-            way |= {"approximation": int(random.integers(1, 12)), "solver": "auto"}
-            way |= {"exact_tol": 1e-3} if chance(random, 0.3) else {}
         if chance(random, 0.2):
             way["shrinking"] = False
         ways.append({name: value for name, value in way.items() if name in known})

@@ -1,7 +1,7 @@
 """What a fitted estimator claims, read from its public attributes alone, and what is so.
 
 The certificates say of each sub-problem what its model's objective is at most, and what every model's is at least. Here
-both are computed anew from ``coef_``, ``intercept_``, ``dual_coef_``, ``support_``, ``multipliers_``, ``kernel_``, the
+both are computed anew from ``coef_``, ``intercept_``, ``dual_coef_``, ``support_``, ``kernel_``, the
 parameters and the data.
 """
 
@@ -251,25 +251,17 @@ def expansions(model: Any) -> Iterator[Expansion]:
     if K <= 2 or hasattr(model, "multi_class"):  # KernelSVC has a row of each sub-problem
         yield from (Expansion(row, b) for row, b in zip(duals, intercepts, strict=True))
         return
-    if len(duals) == K * (K - 1) // 2 and approximated(model):
-        yield from (Expansion(-row, -b) for row, b in zip(duals, intercepts, strict=True))
-        return
     own = np.repeat(np.arange(K), model.n_support_)
     for (i, j), b in zip(combinations(range(K), 2), intercepts, strict=True):
         row = np.where(own == i, duals[j - 1], 0.0) + np.where(own == j, duals[i], 0.0)
         yield Expansion(-row, -b)
 
 
-def approximated(model: Any) -> bool:
-    """Whether the model is made of landmarks."""
-    return hasattr(model, "multipliers_")
-
-
 def kernel_space(data: Data, model: Any, rows: np.ndarray, centres: np.ndarray) -> judge.KernelSpace:
-    """The space of a kernel machine: all functions over its rows, or what its landmarks span."""
+    """The space of a kernel machine: all functions over its rows."""
     K = data.gram(model.kernel_)
     across, among = ([[K[i][j] for j in centres] for i in some] for some in (rows, centres))
-    return judge.KernelSpace(across, among, None if approximated(model) else [[K[i][j] for j in rows] for i in rows])
+    return judge.KernelSpace(across, among, [[K[i][j] for j in rows] for i in rows])
 
 
 def definite(kernel: Any) -> bool:
@@ -281,7 +273,7 @@ def definite(kernel: Any) -> bool:
 
 def kernel(model: Any, data: Data) -> Iterator[Claim]:
     """The claims of KernelSVC, SVC and SVR."""
-    over, support = approximated(model), np.asarray(model.support_)
+    support = np.asarray(model.support_)
     parts = parts_of(model, data, getattr(model, "multi_class", "ovo"))
     for k, (part, one) in enumerate(zip(parts, expansions(model), strict=True)):
         rows, y, weights = in_force(part)
@@ -289,19 +281,15 @@ def kernel(model: Any, data: Data) -> Iterator[Claim]:
         case = judge.Case(kernel_space(data, model, rows, support), y, weights, C, loss_of(model), *intercept_of(model))
         certificate = model.certificates_[k]
         told = unit(certificate)
-        bound = None
-        if over:
-            multipliers = model.multipliers_[[k]].toarray()[0]
-            bound = told * judge.dual_at_most(case, [value / C for value in numbers(multipliers[rows])])
-        true, name = told * judge.primal(case, one.coef, one.intercept), (C, part.name, tuple(support) if over else ())
-        yield Claim(certificate, true, bound, name, definite(model.kernel_))
+        true = told * judge.primal(case, one.coef, one.intercept)
+        yield Claim(certificate, true, None, (C, part.name), definite(model.kernel_))
 
 
 def with_nu(model: Any, data: Data) -> Iterator[Claim]:
     """The claims of NuSVC, NuSVR and OneClassSVM."""
     name = entry_of(model).name  # type: ignore[union-attr]
     C = Decimal(float(getattr(model, "C", None) or 1.0)) if name == "NuSVR" else ONE
-    over, support = approximated(model), np.asarray(model.support_)
+    support = np.asarray(model.support_)
     if name == "OneClassSVM":
         parts = iter([Part(np.arange(data.n), np.zeros(data.n), row_weights(data), 0)])
     else:
@@ -310,7 +298,7 @@ def with_nu(model: Any, data: Data) -> Iterator[Claim]:
         rows, y, weights = in_force(part)
         case = nu.Case(kernel_space(data, model, rows, support), y, weights, C, Decimal(float(model.nu)))
         true = nu.PRIMALS[name](case, one.coef, one.intercept)
-        label = (C, part.name, tuple(support) if over else ())
+        label = (C, part.name)
         yield Claim(model.certificates_[k], true, None, label, definite(model.kernel_), name == "OneClassSVM")
 
 

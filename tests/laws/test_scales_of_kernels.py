@@ -13,7 +13,8 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import SVC, SVR, NotCertifiedWarning, NuSVC, OneClassSVM
-from saddlesvm.rows.kernel_errors import UNIT, kernel_errors
+from saddlesvm.problem.rounding import UNIT
+from saddlesvm.rows.kernel_errors import kernel_errors
 from saddlesvm.rows.kernels import Kernel, expand
 
 N, D = 16, 3

@@ -88,11 +88,6 @@ def number_or_name(text: str) -> float | str:
         return text
 
 
-def whole_or_name(text: str) -> int | str:
-    """`text` as a whole number if it is one, else as it is."""
-    return int(text) if text.isdecimal() else text
-
-
 def whole_or_number(text: str) -> float:
     """A whole number where the text is one, else a number."""
     return int(text) if text.lstrip("+-").isdigit() else float(text)

@@ -86,7 +86,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "multi_class", "top_k", "intercept", "intercept_scaling", "epsilon", "estimator",
     ),
     "kernels": (
-        "kernel", "gamma", "degree", "coef0", "nu", "cache_size", "approximation", "exact_tol", "shrinking",
+        "kernel", "gamma", "degree", "coef0", "nu", "cache_size", "shrinking",
         "probability", "break_ties", "decision_function_shape",
     ),
     "solving": (

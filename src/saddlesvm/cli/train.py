@@ -78,10 +78,6 @@ def train(options: argparse.Namespace) -> int:
         Of the nu machines: the share of rows that may be margin errors; {default} by default.
     cache_size : text
         Megabytes for rows of the kernel matrix; {default} by default.
-    approximation : whole_or_name, LANDMARKS
-        Landmark rows that stand for the kernel matrix: a number, or auto.
-    exact_tol : float
-        With --approximation: relative gap to prove for the exact problem afterwards.
     shrinking : text
         Yes or no: set rows aside that stay outside the margin.
     probability : truth, YES|NO

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 
 from saddlesvm.data.data_mark import describe_difference
-from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among
+from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among, encoded
 from saddlesvm.estimators.base import Classes, Training, class_factors
 from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
@@ -24,13 +26,19 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
-from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_apart, evaluate_kernel, nearest_feasible
+from saddlesvm.problem.kernel_certificate import (
+    KernelPoint,
+    certificate_of_expansion,
+    evaluate_kernel,
+    nearest_feasible,
+)
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.nu import Machine
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.problem import Problem, is_classification, resolve_C
 from saddlesvm.rows.definiteness import evidence_against, symmetric
+from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
@@ -264,22 +272,43 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (KernelSVC, SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
 POSING = ("kernel", "degree", "gamma", "coef0", "C", "nu", "epsilon")  # scikit-learn's parameters that pose a problem
-NEXT_TO_NOTHING = 1e-200  # a weight that no sum notices
 
 
-def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> Certificate:
-    """An upper bound on the distance of a fitted kernel machine from the optimum of its training problem.
+def certify_kernel(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    points: Any = None,
+    coef: Any = None,
+    intercept: Any = 0.0,
+    dual: Any = None,
+) -> Certificate:
+    """An upper bound on the distance of a kernel machine from the optimum of its training problem.
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM or KernelSVC
-        Of this package, or of ``sklearn.svm``.
+    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        A fitted machine of this package, or of ``sklearn.svm``. With `points`: an SVC or SVR of this package whose
+        parameters pose the problem; it need not be fitted, and its solution does not count.
     X : array-like or sparse matrix of shape (n, d)
         The training rows, in the order of the fit; the kernel matrix for a precomputed kernel.
     y : array-like of shape (n,), optional
         The labels or targets of the fit; not for OneClassSVM.
     sample_weight : array-like of shape (n,), optional
         The row weights of the fit.
+    points : array-like or sparse matrix of shape (m, d), optional
+        Expansion points of another model, whose scores are ``k(X, points) @ coef.T + intercept``, such as a linear
+        machine over ``sklearn.kernel_approximation.Nystroem``.
+    coef : array-like of shape (m,) or (k, m), optional
+        The coefficients of the points, for each pair of classes: positive for the later class, as in
+        ``LinearSVC(multi_class="ovo")``.
+    intercept : float or array-like of shape (k,), default=0.0
+        The intercepts of the other model.
+    dual : array-like or sparse matrix of shape (n,) or (k, n), optional
+        With `points`: dual variables of the rows times C, such as ``LinearSVC.dual_coef_``. Without them they are
+        derived from the margins: the bound holds, but may be loose.
 
     Returns
     -------
@@ -300,9 +329,6 @@ def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = No
 
     Notes
     -----
-    A model over landmarks is certified for the exact problem, from its objective there and its multipliers, which are
-    feasible. That needs kernel values between all rows and the landmarks, and between those with multipliers.
-
     The certificate of a machine with nu is for its w, with the best offsets for this w.
 
     Examples
@@ -314,8 +340,34 @@ def certify_kernel(model: Any, X: Any, y: Any = None, *, sample_weight: Any = No
     >>> other = SVC(tol=1e-3).fit(notes.X, notes.y)
     >>> certify_kernel(other, notes.X, notes.y).relative_gap < 1e-2
     True
+
+    A linear machine over a hundred landmarks, judged in the exact problem:
+
+    >>> import saddlesvm
+    >>> from sklearn.kernel_approximation import Nystroem
+    >>> from sklearn.pipeline import make_pipeline
+    >>> landmarks = Nystroem(gamma=0.1, n_components=100, random_state=0)
+    >>> linear = saddlesvm.LinearSVC(loss="hinge", intercept="free")
+    >>> model = make_pipeline(landmarks, linear).fit(notes.X, notes.y)
+    >>> found = certify_kernel(
+    ...     saddlesvm.SVC(gamma=0.1),
+    ...     notes.X,
+    ...     notes.y,
+    ...     points=landmarks.components_,
+    ...     coef=linear.coef_ @ landmarks.normalization_,
+    ...     intercept=linear.intercept_,
+    ...     dual=linear.dual_coef_,
+    ... )
+    >>> found.relative_gap < 0.05
+    True
     """
-    return Certificate.total(kernel_certificates(model, X, y, sample_weight=sample_weight))
+    if points is not None:
+        found = _expansion_certificates(model, X, y, sample_weight, (points, coef, intercept), dual)
+    elif coef is not None or dual is not None:
+        raise ValueError("coef and dual belong to other expansion points: give these as points")
+    else:
+        found = kernel_certificates(model, X, y, sample_weight=sample_weight)
+    return Certificate.total(found)
 
 
 def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> list[Certificate]:
@@ -323,15 +375,10 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
     if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
         raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
-    precomputed = model.kernel == "precomputed"
-    X = np.asarray(X, dtype=np.float64) if precomputed else check_design(X).plain
+    X = _rows_of_kernel(model, X)
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
     own, codes, factors = posing(model, name), None, None
-    if precomputed:
-        if X.ndim != 2 or X.shape[0] != X.shape[1]:
-            raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
-        X = symmetric(X)
     loss, machine = own.check_options(), own.machine()
     # the "scale" of scikit-learn's does not count row weights
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
@@ -341,32 +388,99 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         weights, factors = _class_weights(model, name, codes, weights)
     found = []
     for sub, beta, intercept in zip(_subs(model, name, codes, y, n, factors), *coefficients_of(model, n), strict=True):
-        row_weights = sub.row_weights(weights)
-        if hasattr(model, "multipliers_") and sub.members is not None:
-            sub, row_weights = _with_landmarks(sub, model.support_, weights)
         problem, chosen = make_kernel_problem(
-            X, kernel, sub.y, loss, weights=row_weights, members=sub.members, **options
+            X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
         )
         rest = np.delete(beta, chosen)
         if rest.any():
             raise ValueError("the model has support vectors in rows of other classes: give the X and y of the fit")
         posed = machine.posed(problem)
-        over_landmarks = hasattr(model, "multipliers_")
-        point = _kernel_point(posed, machine, beta[chosen], intercept, over_landmarks)
-        if over_landmarks:
-            dual = nearest_feasible(posed, model.multipliers_[[sub.index]].toarray()[0][chosen])
-            found.append(evaluate_apart(posed, dataclasses.replace(point, dual=dual)).certificate)
-        else:
-            found.append(evaluate_kernel(posed, point).certificate)
-    evidence = evidence_against(kernel, X, np.asarray(model.support_))
+        found.append(evaluate_kernel(posed, _kernel_point(posed, machine, beta[chosen], intercept)).certificate)
+    return _bounded_if_definite(found, kernel, X, np.asarray(model.support_))
+
+
+def _rows_of_kernel(model: Any, X: Any) -> Any:
+    """The rows of a kernel machine, checked; for a precomputed kernel a symmetric matrix."""
+    if model.kernel != "precomputed":
+        return check_design(X).plain
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
+    return symmetric(X)
+
+
+def _bounded_if_definite(found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray) -> list[Certificate]:
+    """The certificates; without a dual bound, and with a warning, if the kernel is not positive semi-definite."""
+    evidence = evidence_against(kernel, X, support)
     if not evidence:
         return found
     warnings.warn(
         f"no dual bound: the kernel is not positive semi-definite: {evidence}. {Outcome.STATIONARY.advice}",
         NotCertifiedWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return [dataclasses.replace(one, dual=-np.inf, dual_rounding=0.0) for one in found]
+
+
+def _expansion_certificates(
+    model: Any, X: Any, y: Any, sample_weight: Any, expansion: tuple[Any, Any, Any], dual: Any
+) -> list[Certificate]:
+    """The certificates of a model over any points in the problems that an SVC or SVR poses."""
+    if not isinstance(model, (SVC, SVR)):
+        raise TypeError(f"with points, an SVC or SVR of saddlesvm poses the problem; got {type(model).__name__}")
+    if model.kernel == "precomputed":
+        raise ValueError("expansion points need a kernel of rows; got kernel='precomputed'")
+    if expansion[1] is None:
+        raise ValueError("points need coef, the coefficients of each of them")
+    X = check_design(X).plain
+    n = X.shape[0]
+    weights = check_weights(sample_weight, n)
+    own = clone(model)
+    loss = own.check_options()
+    kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, weights)
+    options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
+    if isinstance(own, SVC):
+        own.classes_, codes = encoded(check_labels(y, n))
+        weights, factors = own._times_class_weights(weights, codes, "ovo")
+        subs = list(_subs(own, "SVC", codes, y, n, factors))
+    else:
+        subs = [SubProblem(0, "", check_targets(y, n))]
+    points, coef, offsets = _checked_expansion(X, *expansion, len(subs), options["intercept"])
+    duals = None
+    if dual is not None:
+        duals = np.atleast_2d(np.asarray(dense_weights(dual), dtype=np.float64))
+        if duals.shape != (len(subs), n) or not np.isfinite(duals).all():
+            raise ValueError(f"dual must hold finite numbers of shape {(len(subs), n)}; got shape {duals.shape}")
+    found = []
+    for sub, own_coef, offset in zip(subs, coef, offsets, strict=True):
+        problem, chosen = make_kernel_problem(
+            X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
+        )
+        feasible = None if duals is None else nearest_feasible(problem, duals[sub.index][chosen])
+        found.append(certificate_of_expansion(problem, points, (own_coef, float(offset)), feasible))
+    return _bounded_if_definite(found, kernel, X, np.arange(0))
+
+
+def _checked_expansion(
+    X: Any, points: Any, coef: Any, intercept: Any, count: int, kind: str
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Points, coefficients of shape (count, m) and intercepts of shape (count,) of a model, in the form of X."""
+    points = check_design(points).plain
+    if points.shape[1] != X.shape[1]:
+        raise ValueError(f"points have {points.shape[1]} features, X has {X.shape[1]}")
+    if sparse.issparse(points) != sparse.issparse(X):
+        points = sparse.csr_array(points) if sparse.issparse(X) else points.toarray()
+    coef = np.atleast_2d(np.asarray(dense_weights(coef), dtype=np.float64))
+    if coef.shape != (count, points.shape[0]):
+        raise ValueError(f"coef has shape {coef.shape}; these points and classes need {(count, points.shape[0])}")
+    offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    if offsets.shape not in ((1,), (count,)):
+        raise ValueError(f"intercept has shape {offsets.shape}; {(count,)} is needed")
+    if not (np.isfinite(coef).all() and np.isfinite(offsets).all()):
+        raise ValueError("coef and intercept must be finite numbers")
+    if kind == "none" and offsets.any():
+        raise ValueError("the model has intercepts, and the problem none: pose one with an intercept")
+    return points, coef, np.broadcast_to(offsets, (count,))
 
 
 def posing(model: Any, name: str) -> Any:
@@ -409,28 +523,11 @@ def _subs(
     yield from sub_problems_of(way, codes, model.classes_, factors=factors)
 
 
-def _with_landmarks(
-    sub: SubProblem, landmarks: np.ndarray, weights: np.ndarray | None
-) -> tuple[SubProblem, np.ndarray]:
-    """A pair's sub-problem with all landmarks among its rows, and the weights of all rows: next to nothing for those of
-    other classes, which are there for the model's values alone."""
-    assert sub.members is not None
-    inside = np.zeros(sub.y.size, dtype=bool)
-    inside[sub.members] = True
-    members = np.union1d(sub.members, landmarks)
-    y, own = sub.y.copy(), np.ones(sub.y.size) if weights is None else weights.copy()
-    others = members[~inside[members]]
-    y[others], own[others] = 1.0, NEXT_TO_NOTHING
-    return dataclasses.replace(sub, y=y, members=members), own
-
-
-def _kernel_point(
-    problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float, apart: bool
-) -> KernelPoint:
+def _kernel_point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
     """The model's point in the problem over rows, and a feasible dual one beside it; a regularised intercept is that of
-    the expansion, unless it was found apart from this."""
+    the expansion."""
     beta = machine.rows_of(problem, beta)
     given = None
-    if not problem.groups and (problem.intercept.constrained or apart):
+    if not problem.groups and problem.intercept.constrained:
         given = np.array([intercept - problem.offset * float(beta.sum())])
     return KernelPoint(beta, nearest_feasible(problem, beta), given)

@@ -14,9 +14,7 @@ from saddlesvm.estimators.kernel_machine import KernelMachine
 from saddlesvm.estimators.register import (
     KERNEL,
     OF_KERNELS,
-    OVER_LANDMARKS,
     KernelOptions,
-    LandmarkOptions,
     register_estimator,
 )
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
@@ -32,13 +30,13 @@ from saddlesvm.runtime.option_names import Intercept, ScoreShape
 
 @register_estimator(
     task="classification",
-    options=("multi_class", "class_weight", *OF_KERNELS, *OVER_LANDMARKS),
+    options=("multi_class", "class_weight", *OF_KERNELS),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
 )
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, KernelOptions):
+class KernelSVC(Classes, ClassifierMixin, KernelMachine, KernelOptions):
     r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises
@@ -106,7 +104,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
         Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
-    warm_start, checkpoint, approximation, exact_tol
+    warm_start, checkpoint
         As in :class:`SVC`.
 
     Attributes
@@ -114,9 +112,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
     support_ : ndarray of shape (n_support,)
         Row numbers of the support vectors of any sub-problem, ascending.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
-        Empty for a precomputed kernel. With `approximation`, the landmarks.
-    multipliers_ : CSR array of shape (n_problems, n)
-        With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
+        Empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_problems, n_support)
         Signed coefficients: the scores are ``k(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of shape (n_problems,)
@@ -199,7 +195,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         weights, factors = self._weights(sample_weight, codes, self.multi_class)
         self.kernel_ = self._made_kernel(X, sample_weight)
         problems = sub_problems_of(self.multi_class, codes, self.classes_, factors=factors)
-        results = self._results(X, Training(problems, loss, weights))
+        results = self._solve(X, Training(problems, loss, weights))
         self._keep_expansions(results)
         self.support_vectors_ = self._rows_of_support(X)
         self.n_support_ = np.bincount(codes[self.support_], minlength=self.classes_.size)
@@ -216,7 +212,7 @@ class KernelSVC(LandmarkOptions, Classes, ClassifierMixin, KernelMachine, Kernel
         return check_kernel_loss(make_loss(self.loss, task="classification"))
 
     def _keep_expansions(self, results: list[FitResult]) -> None:
-        """The support vectors of all sub-problems, or the landmarks, and the coefficients that each has in them."""
+        """The support vectors of all sub-problems, and the coefficients that each has in them."""
         coefficients: list[Any] = [result.coef for result in results]
         self.support_ = np.unique(np.concatenate([one.rows for one in coefficients]))
         self.dual_coef_ = np.zeros((len(results), self.support_.size))

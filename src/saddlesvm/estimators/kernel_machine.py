@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -12,28 +11,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.base import COMMON, Estimator, Training, seed_of
-from saddlesvm.estimators.landmarks import LANDMARKS, approximated, wanted
 from saddlesvm.estimators.register import KernelOptions
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass.fits import no_callbacks
-from saddlesvm.multiclass.kernel_fit import Coefficients, KernelFits, make_kernel_solver
+from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import workers
 from saddlesvm.problem.kernel import KernelFacts, shared_facts
 from saddlesvm.problem.nu import PLAIN, Machine
 from saddlesvm.rows.definiteness import symmetric
 from saddlesvm.rows.kernels import KERNELS, WITHOUT_GAMMA, Kernel, expand, resolve_gamma
-from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed, one_of
+from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, one_of
 from saddlesvm.runtime.lazy import internal
 
 GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
     lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
 )
-EXACT_TOL = Allowed("None, or above 0 and below 1", lambda given: given is None or SHARE.holds(given))
-OF_KERNELS = {
-    "gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE,
-    "approximation": LANDMARKS, "exact_tol": EXACT_TOL,
-}  # fmt: skip
+OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
 
 class KnownFacts:
@@ -53,8 +47,6 @@ class KernelMachine(Estimator, KernelOptions):
     """The base class of the kernel machines."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | OF_KERNELS
-    approximation: Any = None
-    exact_tol: float | None = None
     fit_intercept: bool
     intercept: str
     intercept_scaling: float
@@ -66,7 +58,6 @@ class KernelMachine(Estimator, KernelOptions):
     support_vectors_: Any
     dual_coef_: Any
     n_support_: np.ndarray
-    multipliers_: sparse.csr_array
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -108,22 +99,16 @@ class KernelMachine(Estimator, KernelOptions):
         gamma = resolve_gamma(self.gamma, X, sample_weight) if needed else 1.0
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
-    def _solve(
-        self, X: Any, posed: Training, order: np.ndarray | None = None, multipliers: Any = None
-    ) -> list[FitResult]:
+    def _solve(self, X: Any, posed: Training, order: np.ndarray | None = None) -> list[FitResult]:
         """Fit every sub-problem under one progress bar.
 
         Parameters
         ----------
         order : ndarray, optional
-            That of the rows, where it is not the user's.
-        multipliers : CSR array of shape (problems, n), optional
-            Feasible ones times C to begin from, of rows in the user's order: their certificate may suffice.
+            That of the rows, if it is not the user's.
         """
         (problems, loss, weights), solver = posed, self._made_solver()
         limits = self._limits(solver)
-        if self.exact_tol is not None:
-            limits = dataclasses.replace(limits, tol=self.exact_tol, certify_start=multipliers is not None)
         cache_size = self.cache_size / workers(len(problems), self.n_jobs)
         fits = KernelFits(
             problems=problems,
@@ -144,40 +129,22 @@ class KernelMachine(Estimator, KernelOptions):
                 **self._strength(),
             },
             facts=self._known.of(self.kernel_, X, cache_size) if self._known else None,
-            starts=self._starts(X.shape[0], len(problems), order, multipliers),
+            starts=self._starts(X.shape[0], len(problems), order),
             checkpoint=self.checkpoint,
         )
         results = self._shown(fits)
-        self._keep_for_a_start(None)
+        self._keep_for_a_start()
         return results
 
-    def _results(self, X: Any, posed: Training) -> list[FitResult]:
-        """The results of all sub-problems, over landmarks if requested, with the :class:`Coefficients` of rows."""
-        count = wanted(self, X)
-        found = approximated(self, X, posed, count) if count else None
-        if found is None or self.exact_tol is not None:
-            return self._solve(X, posed, None, None if found is None else found.multipliers)
-        self._keep_for_a_start(found.multipliers)
-        each: list[Any] = [Coefficients(found.landmarks.rows, values) for values in found.coefficients]
-        return [dataclasses.replace(one, coef=coef) for one, coef in zip(found.results, each, strict=True)]
-
-    def _keep_for_a_start(self, multipliers: sparse.csr_array | None) -> None:
-        """Keep what a warm start needs beside the model: the C of the fit, and multipliers found over landmarks."""
+    def _keep_for_a_start(self) -> None:
+        """Keep what a warm start needs beside the model: the C of the fit."""
         self._fitted_C = getattr(self, "C_", self.C)
-        self.__dict__.pop("multipliers_", None)  # of an earlier fit
-        if multipliers is not None:
-            self.multipliers_ = multipliers
 
-    def _starts(
-        self, n: int, problems: int, order: np.ndarray | None, multipliers: Any = None
-    ) -> list[np.ndarray] | None:
-        """The multipliers given, or the coefficients of the last fit where a fit is to begin with these, for this C."""
-        if multipliers is not None:
-            return [row if order is None else row[order] for row in multipliers.toarray()]
+    def _starts(self, n: int, problems: int, order: np.ndarray | None) -> list[np.ndarray] | None:
+        """The coefficients of the last fit for this C, if a fit is to begin with these."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
-        over_landmarks = getattr(self, "multipliers_", None)
-        found = coefficients_of(self, n)[0] if over_landmarks is None else list(over_landmarks.toarray())
+        found = coefficients_of(self, n)[0]
         if len(found) != problems:
             raise ValueError(
                 f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit has {problems}: set "
@@ -244,7 +211,7 @@ def pair_duals(model: Any) -> np.ndarray:
     scikit-learn's do, those of a vector against each of the other classes."""
     kept, K = duals_of(model), model.classes_.size
     pairs = list(combinations(range(K), 2))
-    if len(kept) == len(pairs):  # two classes, or landmarks, of which each pair has all
+    if K == 2:
         return kept
     ends, found = np.concatenate([[0], np.cumsum(model.n_support_)]), np.zeros((len(pairs), kept.shape[1]))
     for row, (i, j) in zip(found, pairs, strict=True):

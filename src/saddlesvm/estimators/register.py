@@ -41,7 +41,6 @@ OF_LINEAR = ("penalty", "l1_ratio", "checkpoint", "memory", "liblinear")
 OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint")
 OF_SVMS = (*OF_KERNELS, "shrinking")
 OF_CLASSIFIERS = ("class_weight", *OF_SVMS, "probability", "break_ties", "decision_function_shape")
-OVER_LANDMARKS = ("approximation", "exact_tol")
 
 # What a path over C is by default:
 ENDS = (1e-3, 1e3)  # smallest and largest C
@@ -99,14 +98,6 @@ class KernelOptions:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LandmarkOptions:
-    """The parameters of machines that may be fitted over landmarks."""
-
-    approximation: int | Literal["auto"] | None = None
-    exact_tol: float | None = None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
 class SVMOptions(KernelOptions):
     """The parameters of every machine with the name and the attributes of one in ``sklearn.svm``."""
 
@@ -158,7 +149,7 @@ class Saved:
 LINEAR = Saved(("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_"))
 KERNEL = Saved(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
-    ("dual_coef_", "support_vectors_", "multipliers_"),
+    ("dual_coef_", "support_vectors_"),
 )
 
 

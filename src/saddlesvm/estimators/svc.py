@@ -19,8 +19,6 @@ from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import (
     KERNEL,
     OF_CLASSIFIERS,
-    OVER_LANDMARKS,
-    LandmarkOptions,
     PairOptions,
     Saved,
     register_estimator,
@@ -92,7 +90,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         weights, _ = self._weights(sample_weight, codes)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = self._made_kernel(X, sample_weight)
-        results = self._results(X, Training(Pairs(codes, self.classes_), loss, weights))
+        results = self._solve(X, Training(Pairs(codes, self.classes_), loss, weights))
         self._keep_pairs(codes, results)
         self._keep_vectors(X, results)
         worst_outcome(results).warn(stacklevel=4)
@@ -109,15 +107,15 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
         return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
 
-    def _solve(self, X: Any, posed: Training, order: Any = None, multipliers: Any = None) -> list[FitResult]:
+    def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
         """Solve the problems of all pairs, over the rows class by class where they share a kernel matrix."""
         problems: Any = posed.problems
         if not self._shares(X) or problems.sorted:
-            return super()._solve(X, posed, order, multipliers)
+            return super()._solve(X, posed, order)
         order = np.argsort(problems.codes, kind="stable")
         weights = None if posed.weights is None else posed.weights[order]
         sorted_ones = Training(Pairs(problems.codes[order], self.classes_), posed.loss, weights)
-        results = super()._solve(X[order], sorted_ones, order, multipliers)
+        results = super()._solve(X[order], sorted_ones, order)
         return [
             replace(one, coef=Coefficients(order[one.coef.rows], one.coef.values))  # type: ignore[attr-defined,arg-type]
             for one in results
@@ -127,25 +125,24 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
 
         A support vector of class i has its coefficient against class j in row ``j - 1`` where j is later, else in row
-        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one. Landmarks
-        take the place of the support vectors; each pair has a coefficient of each.
+        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one.
         """
-        K, parts, landmarks = self.classes_.size, [result.coef for result in results], hasattr(self, "multipliers_")
+        K, parts = self.classes_.size, [result.coef for result in results]
         place = np.full(codes.size, -1)
         for rows, _ in parts:
             place[rows] = 0
-        support = parts[0][0] if landmarks else np.flatnonzero(place == 0)
+        support = np.flatnonzero(place == 0)
         support = support[np.argsort(codes[support], kind="stable")]
         place[support] = np.arange(support.size)
         own, sign = codes[support], 1.0 if K == 2 else -1.0
         self.support_ = support.astype(np.int32)
         self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
         self.intercept_ = sign * np.array([result.intercept for result in results])
-        self.dual_coef_ = np.zeros((len(parts) if landmarks else K - 1, support.size))
+        self.dual_coef_ = np.zeros((K - 1, support.size))
         for k, (i, j) in enumerate(combinations(range(K), 2)):
             rows, values = parts[k]
             at = place[rows]
-            self.dual_coef_[k if landmarks else np.where(own[at] == i, j - 1, i), at] = sign * values
+            self.dual_coef_[np.where(own[at] == i, j - 1, i), at] = sign * values
 
     def _calibrate(
         self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None, weights: np.ndarray | None
@@ -202,7 +199,7 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         X = self._check_design(X, reset=False)
         K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
         centres, dual = self._centres(), duals_of(self)
-        if dual.shape[0] == K * (K - 1) // 2:  # two classes, or landmarks
+        if K == 2:
             return expand(self.kernel_, X, centres, dual.T) + self.intercept_
         parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
         of_class = [expand(self.kernel_, X, centres[part], dual[:, part].T) for part in parts]
@@ -283,12 +280,12 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"),
 
 @register_estimator(
     task="classification",
-    options=(*OF_CLASSIFIERS, *OVER_LANDMARKS),
+    options=(*OF_CLASSIFIERS,),
     saved=CLASSIFIER,
     linear=False,
 )
 @dataclass(kw_only=True, eq=False, repr=False)
-class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
+class SVC(PairwiseClassifier, PairOptions):
     r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises
@@ -361,22 +358,13 @@ class SVC(LandmarkOptions, PairwiseClassifier, PairOptions):
     checkpoint : path-like or Checkpoint, optional
         File for the state of the fit, written every half minute and at the end. If the file exists, the fit continues
         from it. With several sub-problems, each has its own file: FILE.0, FILE.1 and so on.
-    approximation : int or "auto", optional
-        Number of landmarks: rows whose kernel functions approximate the kernel and form the model. "auto" is exact up
-        to 10,000 rows. Beyond, it takes up to 2,000 landmarks, as many as 1 GB of features and half of `max_time`
-        allow. The certificate is for the problem over the landmarks.
-    exact_tol : float, optional
-        With `approximation`: the relative gap to prove for the exact problem. The exact fit begins at the multipliers
-        of the approximation, and its model is exact.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
         Row numbers of the support vectors, class by class.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
-        Empty for a precomputed kernel. With `approximation`, the landmarks; ``dual_coef_`` then has a row a pair.
-    multipliers_ : CSR array of shape (pairs, n)
-        With `approximation`: the dual variables of all rows times C, which are feasible for the exact problem, too.
+        Empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support), or CSR for sparse rows
         Coefficients of each support vector against the other classes, in the order of the classes. In each pair they
         are a feasible dual point, at most C in size, however the fit ends, except with ``solver="kernel-pegasos"``.

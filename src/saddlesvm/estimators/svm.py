@@ -11,23 +11,21 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import Design, check_targets, check_weights
-from saddlesvm.estimators.base import Training, all_or_nothing
+from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
-from saddlesvm.estimators.landmarks import feature_fits
 from saddlesvm.estimators.register import (
     KERNEL,
     OF_SVMS,
-    OVER_LANDMARKS,
-    LandmarkOptions,
     SVMOptions,
     register_estimator,
 )
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.multiclass.kernel_fit import Coefficients
-from saddlesvm.multiclass.linear_fit import rows_of
+from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
 from saddlesvm.problem.losses import make_loss
@@ -37,6 +35,7 @@ from saddlesvm.rows.definiteness import evidence_against
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed
+from saddlesvm.solvers.second_order.newton import Newton
 
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
@@ -72,20 +71,18 @@ class SVM(KernelMachine, SVMOptions):
         plain: Any = loss
         if self._has_hard_margin() and (plain.ridge() or not has_bounded_slopes(loss)):
             raise ValueError(f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}")
-        if self._has_hard_margin() and self.approximation is not None:
-            raise ValueError("C=inf needs the exact kernel: leave approximation out")
 
-    def _solve(self, X: Any, posed: Training, *start: Any) -> list[FitResult]:
+    def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
         """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded by it.
 
         The optimum is then that of every larger C.
         """
         self.__dict__.pop("C_", None)
         if not self._has_hard_margin():
-            return super()._solve(X, posed, *start)
+            return super()._solve(X, posed, order)
         for C in STRONGER:
             self.C_ = C
-            results = super()._solve(X, posed, *start)
+            results = super()._solve(X, posed, order)
             if any(result.outcome in EARLY for result in results) or not reaches(results, posed.weights):
                 return results
         raise ValueError(
@@ -113,7 +110,7 @@ class SVM(KernelMachine, SVMOptions):
         """Solve a single problem over checked rows, and keep it."""
         weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
-        [result] = self._results(X, Training([SubProblem(0, "", y)], loss, weights))
+        [result] = self._solve(X, Training([SubProblem(0, "", y)], loss, weights))
         self._keep_one(result, result.coef)
         self._keep_vectors(X, [result])
         result.warn(stacklevel=5)
@@ -215,13 +212,13 @@ class Regressor(RegressorMixin, SVM):
 
 @register_estimator(
     task="regression",
-    options=("epsilon", *OF_SVMS, *OVER_LANDMARKS),
+    options=("epsilon", *OF_SVMS),
     saved=KERNEL,
     linear=False,
     asked_by="kernel",
 )
 @dataclass(kw_only=True, eq=False, repr=False)
-class SVR(LandmarkOptions, Regressor, SVMOptions):
+class SVR(Regressor, SVMOptions):
     """Support vector regression with a kernel, trained to a certified relative duality gap.
 
     Minimises
@@ -245,7 +242,7 @@ class SVR(LandmarkOptions, Regressor, SVMOptions):
     epsilon : float, default=0.1
         Half-width of the tube without loss. It has the target's units.
     shrinking, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
-callbacks, warm_start, checkpoint, approximation, exact_tol
+callbacks, warm_start, checkpoint
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", as in scikit-learn; or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge
@@ -343,12 +340,12 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         """The tube that leaves the share out."""
         return NuRegression(float(self.nu))
 
-    def _results(self, X: Any, posed: Training) -> list[FitResult]:
+    def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
         """The results of the fit; equal targets have the optimum zero, of w = 0 and a tube of no width."""
         targets = posed.problems[0].y
         if (targets != targets[0]).any() or evidence_against(self.kernel_, X):
-            return super()._results(X, posed)
-        self._keep_for_a_start(None)
+            return super()._solve(X, posed, order)
+        self._keep_for_a_start()
         result = FitResult(
             coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)),  # type: ignore[arg-type]
             intercept=float(targets[0]),
@@ -366,9 +363,9 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         return [result]
 
 
-@register_estimator(task="novelty", options=("nu", *OF_SVMS, *OVER_LANDMARKS), saved=KERNEL, linear=False)
+@register_estimator(task="novelty", options=("nu", *OF_SVMS), saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
-class OneClassSVM(LandmarkOptions, OutlierMixin, SVM, SVMOptions):
+class OneClassSVM(OutlierMixin, SVM, SVMOptions):
     """Novelty detection: a surface around most of the rows, trained to a certified relative duality gap.
 
     Minimises
@@ -391,7 +388,7 @@ class OneClassSVM(LandmarkOptions, OutlierMixin, SVM, SVMOptions):
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
     shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
-callbacks, warm_start, checkpoint, approximation, exact_tol
+callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
     Attributes
@@ -440,7 +437,7 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         """Train to the relative gap `tol`; `y` is ignored. See :meth:`SVR.fit`."""
         self.check_options()
         X = self._check_design(X, reset=True)
-        if self.kernel == "linear" and self.solver == "auto" and self.approximation is None and X.shape[0] > FEW:
+        if self.kernel == "linear" and self.solver == "auto" and X.shape[0] > FEW:
             self._fit_weights(X, sample_weight)
         else:
             self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL)
@@ -457,13 +454,33 @@ callbacks, warm_start, checkpoint, approximation, exact_tol
         one = Training([SubProblem(0, "", np.zeros(X.shape[0]))], SHORTFALL, weights)
         demand_room_for_weights(X.shape[1] + 1)
         rows = rows_of(Design(X), "free", 1.0, 1, self.n_jobs)
-        [result] = self._shown(feature_fits(self, rows, one, self._made_solver()))
-        self._keep_for_a_start(None)
+        [result] = self._shown(self._weight_fits(rows, one))
+        self._keep_for_a_start()
         [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
         support = np.flatnonzero(multipliers)
         self._keep_one(result, Coefficients(support, multipliers[support]))
         self._keep_vectors(X, [result])
         result.warn(stacklevel=5)
+
+    def _weight_fits(self, rows: FitRows, posed: Training) -> LinearFits:
+        """The fit of the weights of the features, by Newton's method."""
+        heavy = float(rows.norms.size) if posed.weights is None else float(posed.weights.sum())
+        solver = Newton()
+        return LinearFits(
+            problems=posed.problems,
+            solver=solver,
+            limits=self._limits(solver),
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            callbacks_of=lambda sub: list(self.callbacks or ()),
+            rows=rows,
+            loss=posed.loss,
+            options={
+                "weights": posed.weights,
+                "intercept": Free(rows.X.bias, total=float(self.nu) * heavy),
+                **self._strength(),
+            },
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The signed distance of the rows from the surface, positive inside, shape (rows,); negative outside.

@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
 from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.loss import Shape, has_array_methods, methods_of, traits_of
-from saddlesvm.problem.problem import Problem, Strength, is_classification
+from saddlesvm.problem.problem import Strength, is_classification
 from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
 from saddlesvm.problem.responses import move_of
-from saddlesvm.problem.rounding import STILL, UNDERFLOW, UNIT, Bounded, RowSizes, gamma, loss_sizes, moved, point_sizes
-from saddlesvm.problem.sums import loss_sums
-from saddlesvm.problem.terms import Pointwise, box_of
-from saddlesvm.rows.kernels import expand
+from saddlesvm.problem.rounding import STILL, UNIT, Bounded, RowSizes, gamma, loss_sizes, point_sizes
+from saddlesvm.problem.sums import dual_of_margins, loss_sums
+from saddlesvm.problem.terms import Pointwise
+from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.rows.kernels import Matrix, expand
 
 
 @dataclass(frozen=True)
@@ -77,27 +79,6 @@ def evaluate_kernel(problem: KernelProblem, point: KernelPoint, *, exact: bool =
         return certified_values(problem, (beta, f), (beta, f), point.offsets)
     f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
     return certified_values(problem, (beta, np.ascontiguousarray(f)), (point.dual, dual_f), point.offsets)
-
-
-def evaluate_apart(problem: KernelProblem, point: KernelPoint) -> KernelEvaluation:
-    """Certify a model and a dual point that have other support vectors: no kernel value between the two is needed.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-    point : KernelPoint
-        With a feasible dual point.
-    """
-    beta, dual = point.beta, point.dual
-    assert dual is not None
-    support = np.flatnonzero(dual)
-    dual_f = np.zeros_like(dual)
-    if problem.views is None and not problem.kernel.precomputed:
-        centres = problem.X[support]
-        dual_f[support] = expand(problem.kernel, centres, centres, dual[support]) + problem.offset * dual.sum()
-    else:
-        dual_f = problem.margins(dual)
-    return certified_values(problem, (beta, problem.margins(beta)), (dual, dual_f), point.offsets)
 
 
 Values = tuple[np.ndarray, np.ndarray]  # beta, and K beta
@@ -304,63 +285,42 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 evaluate.register(KernelProblem, evaluate_kernel)
 
 
-class SpanPoint(NamedTuple):
-    """A model and a dual point, as functions of the span.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_all,), float64
-        The model's at all rows, without its intercept.
-    slips : ndarray of shape (n_all,)
-        How far they can be off by rounding.
-    intercept : float
-    square, slip : float
-        The squared norm of the model without its intercept, and how far that can be off.
-    beta : ndarray of shape (n_all,)
-        C times the dual variables, feasible but for rounding.
-    reached : float
-        No less than the squared norm of the dual point's function.
-    lengths : ndarray of shape (n_all,)
-        No less than those of the rows.
-    """
-
-    scores: np.ndarray
-    slips: np.ndarray
-    intercept: float
-    square: float
-    slip: float
-    beta: np.ndarray
-    reached: float
-    lengths: np.ndarray
-
-
-def certificate_over_span(problem: Problem, point: SpanPoint) -> Certificate:
-    """The certificate of a model over the span H of landmarks' kernel functions.
-
-    Features of landmarks are held in float32; the model computes the functions in float64, and its problem is posed
-    over H. Both objectives are those of that problem, wherever its point comes from:
-
-        P = ||f||^2 / 2 + C sum_i s_i phi_i(f_i + b)
-        D = -||g||^2 / 2 - C sum_i s_i phi_i*(-a_i / s_i),       g = C sum_i a_i k(x_i, .) projected on H
-
-    with the virtual feature's part of both norms, and the term of a given sum of dual variables, where there are such.
+def certificate_of_expansion(
+    problem: KernelProblem, points: Matrix, model: tuple[np.ndarray, float], dual: np.ndarray | None = None
+) -> Certificate:
+    """The certificate of a function ``sum_j c_j k(z_j, x) + b`` over any points z_j, in the problem over the rows.
 
     Parameters
     ----------
-    problem : Problem
-        Over features of the rows, of which labels, weights, C and the intercept count.
-    point : SpanPoint
+    problem : KernelProblem
+        Without views or groups.
+    points : array or CSR matrix of shape (m, d)
+    model : pair of ndarray of shape (m,) and float
+        The coefficients c and the intercept b.
+    dual : ndarray of shape (n,), optional
+        A feasible dual point times C. Left out, it is derived from what the rows respond to the model.
     """
-    kind, members, C, terms = problem.intercept, problem.members, problem.C, problem.pointwise
-    offset, bounds = point.intercept if kind.present else 0.0, box_of(problem.loss, problem.y, problem.weights)
-    alpha = np.clip(point.beta / C, *bounds)
-    own, pulled = (offset / kind.scale, C * kind.scale * float(alpha.sum())) if kind.in_kernel else (0.0, 0.0)
-    half, reached = 0.5 * (point.square + own * own), 0.5 * (point.reached + pulled * pulled)
-    summing = C * kind.scale * gamma(members.size + 8.0) * float(np.abs(alpha).sum()) if kind.in_kernel else 0.0
-    lost = UNDERFLOW * (1.0 + C) * members.size if np.any(point.scores) or np.any(point.beta) or offset else 0.0
-    model = Model(point.scores, point.slips, Bounded(half, 0.5 * point.slip + gamma(8.0) * half + lost))
-    dual = Bounded(reached, gamma(8.0) * reached + moved(abs(pulled), summing))
-    lengths = np.sqrt(point.lengths * point.lengths + kind.in_kernel)
-    posed = Posed(terms, members, (Group(members, kind),), bounds, problem.strength, lengths)
-    asked = Bounded(kind.paid(offset), gamma(8.0) * abs(kind.paid(offset)))
-    return certificate_of_values(posed, model, np.array([offset]), asked, (point.beta, dual))[0]
+    (coefficients, offset), kernel, n, m = model, problem.kernel, problem.n, points.shape[0]
+    stack = sparse.vstack if sparse.issparse(problem.X) else np.vstack
+    errors = kernel_errors(kernel, stack([problem.X, points]))
+    slips = errors.of_expansion(coefficients, UNIT, np.arange(n, n + m))
+    values = expand(kernel, problem.X, points, coefficients)
+    own = expand(kernel, points, points, coefficients)
+    size = np.abs(coefficients)
+    # Half the squared norm: that of the expansion, and that of a regularised intercept.
+    half = half_norm(coefficients, own)
+    off = 0.5 * float(size @ slips[n:]) + 0.5 * gamma(m + 4.0) * float(size @ np.abs(own))
+    if problem.offset:
+        square = 0.5 * offset * offset / problem.offset
+        half, off = half + square, off + gamma(8.0) * (square + abs(half))
+    if dual is None:
+        alpha = np.zeros(n)
+        dual_of_margins(problem.terms, problem.members, values, offset, alpha)
+        dual = nearest_feasible(problem, problem.C * alpha)
+    reached = _expanded(problem, dual, problem.margins(dual)).half
+    intercept = problem.intercept
+    asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
+    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
+    posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
+    function = Model(values, slips[:n], Bounded(half, off))
+    return certificate_of_values(posed, function, np.array([offset]), asked, (dual, reached))[0]
