@@ -13,6 +13,7 @@ from scipy import sparse
 
 import saddlesvm
 from saddlesvm.data import Store
+from support import Every
 
 from .hostile import hostile_rows, hostile_targets, hostile_weights
 from .public import JOINT, Data
@@ -92,8 +93,9 @@ def end(random: np.random.Generator, folder: Path) -> dict[str, Any]:
             ways |= {"max_time": float(10.0 ** random.uniform(-4, -1.5)), "max_iter": EPOCHS}
         case 3:
             left = [int(random.integers(1, 5))]
-            ways |= {"callbacks": [lambda record: left.__setitem__(0, left[0] - 1) or left[0] <= 0]}
-            ways |= {"max_iter": EPOCHS, "certify_every": float(one_of(random, [0.5, 1.0, 3.0]))}
+            every = float(one_of(random, [0.5, 1.0, 3.0]))
+            stop = Every(every, lambda record: left.__setitem__(0, left[0] - 1) or left[0] <= 0)
+            ways |= {"max_iter": EPOCHS, "callbacks": [stop]}
         case 4:
             ways |= {"max_iter": int(random.integers(1, 30)), "tol": 0.0}
         case _:

@@ -21,7 +21,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.pegasos import first_steps
-from support import features, small_problem
+from support import Every, features, small_problem
 
 NOTES = load_bundled("banknote")
 SOLVERS = ["auto", "dcd", "sdca", "newton", "pegasos:delay=1e6"]
@@ -44,7 +44,7 @@ def optimum(intercept: str) -> LinearSVC:
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_start_near_the_optimum_ends_at_once(solver: str, intercept: str) -> None:
     """The first certificate is the second fit's last, whatever the solver makes of the weights."""
-    options: dict[str, Any] = {"loss": "logistic", "intercept": intercept, "certify_every": 0.5, "random_state": 0}
+    options: dict[str, Any] = {"loss": "logistic", "intercept": intercept, "callbacks": [Every(0.5)], "random_state": 0}
     best = optimum(intercept)
     tol = 1e-2 if "pegasos" in solver else 1e-3  # its dual point is a mean over two epochs
     again = LinearSVC(solver=solver, tol=tol, max_iter=2, **options)
@@ -191,10 +191,10 @@ def test_the_dual_solvers_begin_at_given_dual_variables(solver: str, split: str,
 @pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "sdca"])
 def test_optimal_dual_variables_end_a_fit_at_once(solver: str) -> None:
     best = LinearSVC(solver="dcd", tol=1e-7, random_state=0).fit(NOTES.X, NOTES.y)
-    again = LinearSVC(solver=solver, tol=1e-4, random_state=0, certify_every=0.5)
+    again = LinearSVC(solver=solver, tol=1e-4, random_state=0, callbacks=[Every(0.5)])
     assert epochs(again, dual_coef_init=best.dual_coef_) <= 1
     line = LinearSVR(solver="dcd", tol=1e-7, C=0.01, random_state=0).fit(NOTES.X, NOTES.X[:, 0])
-    near = LinearSVR(solver=solver, tol=1e-3, C=0.01, random_state=0, certify_every=0.5)
+    near = LinearSVR(solver=solver, tol=1e-3, C=0.01, random_state=0, callbacks=[Every(0.5)])
     near.fit(NOTES.X, NOTES.X[:, 0], dual_coef_init=line.dual_coef_)
     assert near.n_iter_ <= 1
 

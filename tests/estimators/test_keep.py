@@ -21,7 +21,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA
 from saddlesvm.solvers.base import Budget
-from support import matrix
+from support import Every, matrix
 
 pytestmark = pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
 NOTES = load_bundled("banknote")
@@ -70,8 +70,8 @@ def test_the_last_iterate_of_pegasos_is_not_the_best_model() -> None:
 
 def test_callbacks_see_the_iterates_from_which_a_curve_is_drawn() -> None:
     seen: list[tuple[float, np.ndarray, float]] = []
-    model = pegasos(max_iter=6, certify_every=1, tol=0.0)
-    model.callbacks = [lambda record: seen.append((record.epoch, record.coef, record.primal))]
+    model = pegasos(max_iter=6, tol=0.0)
+    model.callbacks = [Every(1, lambda record: seen.append((record.epoch, record.coef, record.primal)))]
     model.fit(NOTES.X, NOTES.y)
     signs = np.where(NOTES.y == model.classes_[1], 1.0, -1.0)
     assert [epoch for epoch, _, _ in seen] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -146,7 +146,7 @@ def test_a_checkpoint_over_files_continues_it_bit_by_bit(tmp_path: Path) -> None
 
     def until(epochs: int, **given: Any) -> LinearSVC:
         options: dict[str, Any] = {"memory": "16M", "solver": "blocks", "tol": 0.0, "random_state": 0, "keep": "last"}
-        return LinearSVC(max_iter=epochs, certify_every=1, **options | given).fit(store)
+        return LinearSVC(max_iter=epochs, callbacks=[Every(1)], **options | given).fit(store)
 
     whole = until(3)
     until(2, checkpoint=tmp_path / "run")
@@ -163,8 +163,8 @@ def test_kernel_machines(solver: str) -> None:
     seen: list[Any] = []
     lam = {"lam": 1e-3} if "pegasos" in solver else {"C": 10.0}
     model = KernelSVC(
-        solver=solver, max_iter=3, tol=0.0, certify_every=1, random_state=0, keep="last", intercept="none", **lam,
-        callbacks=[seen.append],
+        solver=solver, max_iter=3, tol=0.0, random_state=0, keep="last", intercept="none", **lam,
+        callbacks=[Every(1, seen.append)],
     )  # fmt: skip
     X, y = NOTES.X[::5], NOTES.y[::5]
     model.fit(X, y)
@@ -211,7 +211,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_certificates_rise_and_fall_with_the_iterates() -> None:
     """The trace of the last points is theirs: the primal objective of Pegasos is not monotone."""
-    model = pegasos(max_iter=12, certify_every=1, tol=0.0).fit(NOTES.X, NOTES.y)
+    model = pegasos(max_iter=12, callbacks=[Every(1)], tol=0.0).fit(NOTES.X, NOTES.y)
     primal = model.trace_.column("primal")
     assert (np.diff(primal) > 0.0).any()
     assert primal[-1] == model.certificate_.primal

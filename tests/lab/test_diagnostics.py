@@ -13,6 +13,7 @@ from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.base import Budget
+from support import Every
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,8 @@ def notes():
 def test_diagnostics_add_up_to_the_objective(notes):
     """``||w||^2 / 2 + C sum of the classes' losses`` is the primal of the same certificate."""
     X, y = notes
-    seen = Diagnostics(X, y)
-    model = LinearSVC(loss="hinge", C=0.1, fit_intercept=False, certify_every=2, callbacks=[seen], random_state=0)
+    seen = Diagnostics(X, y, every=2)
+    model = LinearSVC(loss="hinge", C=0.1, fit_intercept=False, callbacks=[seen], random_state=0)
     trace = model.fit(X, y).trace_
     for row, certified in zip(seen.rows, trace, strict=True):
         paid = sum((y == label).sum() * row[f"loss_{label}"] for label in (0, 1))
@@ -39,13 +40,13 @@ def test_diagnostics_add_up_to_the_objective(notes):
 def test_estimators_certify_as_often_as_asked(notes):
     X, y = notes
     for model in (
-        LinearSVC(solver="dcd", certify_every=2, max_iter=6, tol=0.0, random_state=0),
-        LinearSVR(solver="dcd", certify_every=2, max_iter=6, tol=0.0, random_state=0),
-        KernelSVC(solver="kernel-pegasos", certify_every=2, max_iter=6, tol=0.0, random_state=0),
+        LinearSVC(solver="dcd", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
+        LinearSVR(solver="dcd", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
+        KernelSVC(solver="kernel-pegasos", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
     ):
         np.testing.assert_allclose(model.fit(X, y).trace_.column("epoch"), [2.0, 4.0, 6.0])
-    with pytest.raises(ValueError, match="certify_every"):
-        LinearSVC(certify_every=0).fit(X, y)
+    with pytest.raises(ValueError, match="must be positive"):
+        LinearSVC(callbacks=[Every(0)]).fit(X, y)
 
 
 def test_kernel_values_are_counted(notes):

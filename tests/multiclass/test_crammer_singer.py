@@ -21,7 +21,7 @@ from saddlesvm.rows import class_rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_steps import threshold
-from support import csr, distance_bound
+from support import Every, csr, distance_bound
 from support.classes import blobs
 
 
@@ -192,10 +192,10 @@ def test_a_row_of_zeros_is_certified_too():
 
 def test_a_joint_fit_goes_on_from_its_checkpoint(tmp_path):
     X, y = blobs(k=4)
-    options = {"multi_class": "crammer_singer", "tol": 1e-6, "random_state": 3, "certify_every": 1}
+    options = {"multi_class": "crammer_singer", "tol": 1e-6, "random_state": 3, "callbacks": [Every(1)]}
     straight = LinearSVC(**options, checkpoint=tmp_path / "straight").fit(X, y)
     with pytest.warns(NotCertifiedWarning):
-        LinearSVC(**options, checkpoint=tmp_path / "state", callbacks=[lambda record: True]).fit(X, y)
+        LinearSVC(**options | {"callbacks": [Every(1, lambda record: True)]}, checkpoint=tmp_path / "state").fit(X, y)
     resumed = LinearSVC(**options, checkpoint=tmp_path / "state").fit(X, y)
     np.testing.assert_array_equal(straight.coef_, resumed.coef_)
 

@@ -20,7 +20,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import JointAscent
 from saddlesvm.solvers.joint_ascent import ListedState, TableState
-from support import csr, distance_bound
+from support import Every, csr, distance_bound
 from support.classes import blobs
 
 
@@ -141,15 +141,16 @@ def test_a_fit_of_many_classes_takes_less_memory_than_its_variables_would():
 def test_a_run_goes_on_from_its_checkpoint(tmp_path, lists):
     X, y = blobs(300, 5, 12, seed=4)
     options = {"multi_class": "crammer_singer", "loss": "hinge", "tol": 1e-6, "random_state": 0}
-    whole = LinearSVC(**options, max_iter=12, certify_every=1).fit(X, y)
+    whole = LinearSVC(**options, max_iter=12, callbacks=[Every(1)]).fit(X, y)
     path = tmp_path / "run"
     records = []
     stop = LinearSVC(
-        **options, max_iter=12, certify_every=1, checkpoint=Checkpoint(path, every_steps=1),
-        callbacks=[lambda record: records.append(record) or len(records) >= 4],
+        **options, max_iter=12, checkpoint=Checkpoint(path, every_steps=1),
+        callbacks=[Every(1, lambda record: records.append(record) or len(records) >= 4)],
     )  # fmt: skip
     stop.fit(X, y)
-    resumed = LinearSVC(**options, max_iter=12, certify_every=1, checkpoint=Checkpoint(path, every_steps=1)).fit(X, y)
+    again = LinearSVC(**options, max_iter=12, callbacks=[Every(1)], checkpoint=Checkpoint(path, every_steps=1))
+    resumed = again.fit(X, y)
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)
     assert resumed.certificate_.primal == whole.certificate_.primal
 

@@ -19,7 +19,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_steps import threshold_between
-from support import distance_bound
+from support import Every, distance_bound
 from support.classes import blobs
 
 
@@ -82,12 +82,12 @@ def test_digits_are_certified_and_more_forgiven_rows_pay_less(k):
 
 def test_a_warm_start_and_a_checkpoint_go_on(tmp_path):
     X, y = blobs(k=4)
-    options = {"multi_class": "top_k", "top_k": 2, "tol": 1e-6, "random_state": 0, "certify_every": 1}
+    options = {"multi_class": "top_k", "top_k": 2, "tol": 1e-6, "random_state": 0, "callbacks": [Every(1)]}
     model = LinearSVC(**options, warm_start=True).fit(X, y)
     assert model.fit(X, y).outcome_ is Outcome.CERTIFIED
     straight = LinearSVC(**options, checkpoint=tmp_path / "one").fit(X, y)
     with pytest.warns(NotCertifiedWarning):
-        LinearSVC(**options, checkpoint=tmp_path / "two", callbacks=[lambda record: True]).fit(X, y)
+        LinearSVC(**options | {"callbacks": [Every(1, lambda record: True)]}, checkpoint=tmp_path / "two").fit(X, y)
     resumed = LinearSVC(**options, checkpoint=tmp_path / "two").fit(X, y)
     np.testing.assert_array_equal(straight.coef_, resumed.coef_)
 

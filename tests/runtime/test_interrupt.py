@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from saddlesvm.runtime.threads import PROGRAMS, Handler, interruptible, part_of_a_search
+from support import Every
 from support.estimating import two_blobs
 
 
@@ -37,7 +38,7 @@ class Press:
 
 
 def pressed(press: Press, **options: Any) -> LinearSVC:
-    return LinearSVC(solver="sdca", tol=1e-12, certify_every=1, random_state=0, callbacks=[press], **options)
+    return LinearSVC(solver="sdca", tol=1e-12, random_state=0, callbacks=[Every(1), press], **options)
 
 
 def searched(model: LinearSVC, X: Any, y: Any) -> Any:
@@ -87,7 +88,7 @@ def test_the_threads_of_a_fit_within_a_program_end_with_it(keyboard: Any) -> Non
 )
 def test_a_fit_that_a_person_called_returns_its_best_model(model: Any, keyboard: Any) -> None:
     X, y = load_iris(return_X_y=True)
-    model.set_params(tol=1e-13, callbacks=[Press()], certify_every=1)
+    model.set_params(tol=1e-13, callbacks=[Every(1), Press()])
     with pytest.warns(NotCertifiedWarning, match="interrupted"):
         model.fit(X, y)
     assert model.outcome_ is Outcome.INTERRUPTED

@@ -25,7 +25,7 @@ from saddlesvm.solvers.second_order.joint_kernels import (
     respond,
     slope_along,
 )
-from support import csr, distance_bound
+from support import Every, csr, distance_bound
 from support.classes import blobs
 
 LOSSES = pytest.mark.parametrize("loss", [BEST_RIVAL, TopKHinge(2)], ids=["best rival", "top 2"])
@@ -168,11 +168,11 @@ def test_the_finish_ends_fits_with_a_large_C(ways):
 
 def test_a_run_that_is_broken_off_in_its_finish_goes_on(tmp_path):
     X, y = hard_classes()
-    options = {"multi_class": "crammer_singer", "C": 100.0, "tol": 1e-6, "random_state": 0, "certify_every": 1}
+    options = {"multi_class": "crammer_singer", "C": 100.0, "tol": 1e-6, "random_state": 0, "callbacks": [Every(1)]}
     straight = LinearSVC(**options).fit(X, y)
     with pytest.warns(NotCertifiedWarning):
         in_finish = [lambda record: "changing over" in record.remark and record.relative_gap < 1e-3]
-        LinearSVC(**options, checkpoint=tmp_path / "run", callbacks=in_finish).fit(X, y)
+        LinearSVC(**options | {"callbacks": [Every(1), *in_finish]}, checkpoint=tmp_path / "run").fit(X, y)
     resumed = LinearSVC(**options, checkpoint=tmp_path / "run").fit(X, y)
     assert resumed.outcome_ is Outcome.CERTIFIED
     gaps = straight.certificate_.gap, resumed.certificate_.gap

@@ -127,3 +127,15 @@ def plain_bound(problem: Problem, alpha: np.ndarray) -> float:
 def distance_bound(*gaps: float) -> float:
     """How far apart the weights of certified models (C form) can be, by strong convexity; with rounding's share."""
     return sum(np.sqrt(2.0 * max(gap, 0.0)) for gap in gaps) + 1e-7
+
+
+class Every:
+    """A callback that asks for a certificate after so many epochs, and hands each record to others."""
+
+    def __init__(self, every: float, *others: Callable[[Any], Any]) -> None:
+        self.every = every
+        self.others = others
+
+    def __call__(self, record: Any) -> bool:
+        asked = [other(record) for other in self.others]
+        return any(asked)

@@ -24,7 +24,7 @@ from saddlesvm.estimators.persistence import behind_scaler
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.table import TableEncoder
-from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Record, Trace
 from saddlesvm.solvers.automatic.auto import FINISH
 
 QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up to some times as long
@@ -312,14 +312,23 @@ def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: 
     model_report(model, source, groups, command_line(), names, trace).write(options.report)
 
 
+class AfterEachEpoch:
+    """A callback that asks for a certificate after each epoch, and does nothing with it."""
+
+    every = 1.0
+
+    def __call__(self, record: Record) -> None: ...
+
+
 def trace_of_each_epoch(model: Any, table: Table, y: np.ndarray) -> Trace | None:
     """The trace of a quick fit with a certificate after each epoch, for the picture of a fit that needed one only."""
     from saddlesvm.lab.reports import can_be_drawn
 
     options = model.get_params()
-    if can_be_drawn(model.trace_) or "certify_every" not in options or model.seconds_solving_ > QUICK:
+    if can_be_drawn(model.trace_) or "callbacks" not in options or model.seconds_solving_ > QUICK:
         return None
-    again = clone(model).set_params(certify_every=1.0, C=getattr(model, "C_", options["C"]), checkpoint=None, verbose=0)
+    C = getattr(model, "C_", options["C"])
+    again = clone(model).set_params(callbacks=[AfterEachEpoch()], C=C, checkpoint=None, verbose=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertifiedWarning)  # the model's own outcome has been told
         trace: Trace = again.fit(table.X, y, table.sample_weight).trace_

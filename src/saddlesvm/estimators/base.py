@@ -130,7 +130,6 @@ COMMON = {
     "gap": allowed.NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
-    "certify_every": LIMIT,
     "intercept_scaling": allowed.SCALING,
     "n_jobs": allowed.THREADS,
     "callbacks": allowed.CALLBACKS,
@@ -194,6 +193,20 @@ class TakesSparse:
         return tags
 
 
+def epochs_between_calls(callbacks: Sequence[Any] | None) -> float | None:
+    """Return the fewest epochs that callbacks ask for between certificates by an attribute `every`; None without one.
+
+    Raises
+    ------
+    ValueError
+        Such an attribute is not a positive number.
+    """
+    asked = [callback.every for callback in callbacks or () if getattr(callback, "every", None) is not None]
+    for epochs in asked:
+        check("every (an attribute of a callback)", epochs, LIMIT)
+    return min(asked, default=None)
+
+
 class Estimator(PublicDir, BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
@@ -204,7 +217,6 @@ class Estimator(PublicDir, BaseEstimator):
     tol: float
     max_iter: Any
     max_time: float | None
-    certify_every: float | None = None
     keep: Keep = "best"
     gap: float = 0.0
     callbacks: Sequence[Any] | None
@@ -271,7 +283,8 @@ class Estimator(PublicDir, BaseEstimator):
         limited = most is not None or self.max_time is not None or solver.ends_itself
         if self.tol == self.gap == 0 and not (limited or self.callbacks or in_use(self)):
             raise ValueError("tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it")
-        return Limits(self.tol, most, self.max_time, self.certify_every, keep=self.keep, gap=self.gap)
+        every = epochs_between_calls(self.callbacks)
+        return Limits(self.tol, most, self.max_time, every, keep=self.keep, gap=self.gap)
 
     def _strength(self) -> dict[str, float]:
         """C or lam, whichever is in force, checked."""

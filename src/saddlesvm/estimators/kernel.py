@@ -90,9 +90,6 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine, KernelOptions):
         Largest number of epochs. An epoch is as many visits as there are rows.
     max_time : float, optional
         Largest time in seconds, for each sub-problem.
-    certify_every : float, optional
-        Epochs between certificates, and therefore between rows of the trace and calls of the callbacks. By default
-        certificates are computed at growing intervals, and when the solver expects to be finished.
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
         "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
@@ -103,7 +100,9 @@ class KernelSVC(Classes, ClassifierMixin, KernelMachine, KernelOptions):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit. An
+        attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
+        at growing intervals, and when the solver expects to be finished.
     warm_start, checkpoint
         As in :class:`SVC`.
 

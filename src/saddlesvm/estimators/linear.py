@@ -264,9 +264,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         Largest number of epochs; no limit by default.
     max_time : float, optional
         Largest time in seconds, for all sub-problems together.
-    certify_every : float, optional
-        Epochs between certificates, and therefore between rows of the trace and calls of the callbacks. By default
-        certificates are computed at growing intervals, and when the solver expects to be finished.
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
         "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
@@ -281,7 +278,9 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit. An
+        attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
+        at growing intervals, and when the solver expects to be finished.
     checkpoint : path-like, optional
         File for the state of the fit, written periodically. If the file exists, the fit continues from it.
     memory : int or str, optional
@@ -464,7 +463,7 @@ class LinearSVR(LinearEstimator, LinearRegressor, LinearOptions):
     epsilon : float, default=0.0
         Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
     tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
-certify_every, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",

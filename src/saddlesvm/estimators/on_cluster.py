@@ -40,7 +40,6 @@ FEWEST_FOLDS = 2
 FOR_ONE_MACHINE = {
     "probability": (False, "fit saddlesvm.LinearSVC to rows in memory"),
     "warm_start": (False, "path() begins each fit where the last one ended"),
-    "certify_every": (None, "every round is certified"),
     "keep": ("best", "the best certified model is kept"),
     "gap": (0.0, "give tol, the relative gap"),
     "checkpoint": (None, "a fit continues after workers are lost; save() keeps a model"),

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
+from saddlesvm.estimators.base import epochs_between_calls
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed
@@ -55,6 +56,7 @@ class Stopper:
 
     def __init__(self, callbacks: Sequence[Any], stop: threading.Event) -> None:
         self.callbacks, self.stop = callbacks, stop
+        self.every = epochs_between_calls(callbacks)
 
     def __call__(self, record: Any) -> bool:
         asked = [callback(record) for callback in self.callbacks]

@@ -25,7 +25,7 @@ __all__ = ["ProvesAnswers"]
 CLOSE = 1e-12  # relative gap of the fit behind a proof: near what rounding leaves of a certificate
 TOWARDS = (1e-6, 1e-9, CLOSE)  # relative gaps to which a model that is to be settled is trained, one after the other
 AFRESH = {
-    "warm_start": True, "gap": 0.0, "max_iter": None, "max_time": None, "certify_every": None, "keep": "best",
+    "warm_start": True, "gap": 0.0, "max_iter": None, "max_time": None, "keep": "best",
     "callbacks": None, "checkpoint": None, "memory": None, "verbose": 0, "solver": "auto", "probability": False,
     "random_state": 0,
 }  # fmt: skip

@@ -63,7 +63,6 @@ class LinearOptions:
     solver: SolverName | ClusterSolver | SolverBase = "auto"
     max_iter: int | None = None
     max_time: float | None = None
-    certify_every: float | None = None
     keep: Keep = "best"
     gap: float = 0.0
     warm_start: bool = False
@@ -87,7 +86,6 @@ class KernelOptions:
     cache_size: float = 200
     verbose: int = False
     max_time: float | None = None
-    certify_every: float | None = None
     keep: Keep = "best"
     gap: float = 0.0
     solver: KernelSolver | SolverBase = "auto"

@@ -338,9 +338,6 @@ class SVC(PairwiseClassifier, PairOptions):
         Makes a fit repeatable bit for bit.
     max_time : float, optional
         Largest time in seconds, for each pair.
-    certify_every : float, optional
-        Epochs between certificates. By default certificates are computed at growing intervals, and when the solver
-        expects to be finished.
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
         "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
@@ -352,7 +349,9 @@ class SVC(PairwiseClassifier, PairOptions):
     n_jobs : int, optional
         Number of threads, spread over the pairs. The threads share `cache_size`.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit. An
+        attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
+        at growing intervals, and when the solver expects to be finished.
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
     checkpoint : path-like or Checkpoint, optional
@@ -448,7 +447,7 @@ class NuSVC(PairwiseClassifier, PairOptions):
         At most this share of the rows is inside the margin, and at least this share are support vectors. `nu` is at
         most twice the share of the smaller class.
     kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, max_time, certify_every, keep, gap, solver, n_jobs, \
+decision_function_shape, break_ties, random_state, max_time, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 

@@ -241,7 +241,7 @@ class SVR(Regressor, SVMOptions):
         Weight of the losses.
     epsilon : float, default=0.1
         Half-width of the tube without loss. It has the target's units.
-    shrinking, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
+    shrinking, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
@@ -306,7 +306,7 @@ class NuSVR(Regressor, SVMOptions):
         At most this share of the rows is outside the tube, and at least this share are support vectors.
     C : float, default=1.0
         Weight of the losses.
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, \
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep, gap, \
 solver, n_jobs, callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
@@ -387,7 +387,7 @@ class OneClassSVM(OutlierMixin, SVM, SVMOptions):
         Relative duality gap to prove.
     nu : float, default=0.5
         At most this share of the rows is outside the surface, and at least this share are support vectors.
-    shrinking, cache_size, verbose, max_iter, max_time, certify_every, keep, gap, solver, n_jobs, \
+    shrinking, cache_size, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 

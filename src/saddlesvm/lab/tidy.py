@@ -202,6 +202,8 @@ class Diagnostics:
     y : array of shape (n,)
         Two classes.
     loss : str or Loss, default="hinge"
+    every : float, optional
+        Epochs between certificates; by default as the fit makes them.
 
     Attributes
     ----------
@@ -222,17 +224,17 @@ class Diagnostics:
     >>> from saddlesvm.data import load_bundled
     >>> from saddlesvm.lab import Diagnostics
     >>> notes = load_bundled("banknote")
-    >>> seen = Diagnostics(notes.X, notes.y)
-    >>> model = LinearSVC(
-    ...     loss="hinge", certify_every=1, callbacks=[seen], random_state=0
-    ... ).fit(notes.X, notes.y)
+    >>> seen = Diagnostics(notes.X, notes.y, every=1)
+    >>> model = LinearSVC(loss="hinge", callbacks=[seen], random_state=0)
+    >>> model = model.fit(notes.X, notes.y)
     >>> len(seen.rows) == len(model.trace_), sorted(seen.rows[-1])[:3]
     (True, ['epoch', 'error_0', 'error_1'])
     """
 
-    def __init__(self, X: Any, y: Any, loss: str | Loss = "hinge") -> None:
+    def __init__(self, X: Any, y: Any, loss: str | Loss = "hinge", every: float | None = None) -> None:
         self.data = make_dataset(X, y)
         self.loss = make_loss(loss, task="classification")
+        self.every = every
         self.rows: list[dict[str, float]] = []
 
     def __call__(self, record: Record) -> None:
