@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
 
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import bounds

@@ -10,7 +10,6 @@ from scipy import sparse
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
 
 import saddlesvm.lab.runs as running  # noqa: E402
 from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402

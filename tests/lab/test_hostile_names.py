@@ -75,10 +75,8 @@ def test_a_name_adds_no_element_to_a_report(plain: Outline, name: str) -> None:
     page = report_of(name).html()
     found = Outline(page)
     assert found.elements == plain.elements
-    assert found.scripts[1:] == plain.scripts[1:]
+    assert found.scripts == plain.scripts
     assert not set(name) & set("\x00\x1b\u202e") & set(page)
-    charts = json.loads(found.scripts[0])
-    assert [set(chart) for chart in charts] == [{"data", "layout"}] * 2
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,18 +88,12 @@ def test_what_is_embedded_says_the_same(name: str) -> None:
 
 def test_names_do_nothing_in_a_browser(tmp_path: Path) -> None:
     webdriver = pytest.importorskip("selenium.webdriver")
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    count = "return document.querySelectorAll('.chart .main-svg').length"
     with browser(webdriver) as driver:
         for k, name in enumerate(NAMES[:6]):
             path = report_of(name).write(tmp_path / f"{k}.html")
             driver.get(path.as_uri())
-            driver.execute_script("window.dispatchEvent(new Event('beforeprint'));")
-            WebDriverWait(driver, 30).until(lambda page: page.execute_script(count) > 0)
-            links = (
-                "return document.querySelectorAll('a[href^=javascript], img:not([src^=data]), [onmouseover]').length"
-            )
+            assert driver.execute_script("return document.querySelectorAll('.chart svg').length") == 3
+            links = "return document.querySelectorAll('a[href^=javascript], img, [onmouseover]').length"
             assert driver.execute_script(links) == 0
             assert driver.title.strip() == " ".join(name.split())
             assert name.split("\n")[0][:5] in driver.find_element("css selector", "main").text

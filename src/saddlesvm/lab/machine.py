@@ -22,7 +22,7 @@ from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
 
-PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib", "plotly")
+PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib")
 ENGINES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
 Answer = TypeVar("Answer")
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
-import gzip
 import html
-import io
 import json
 import os
 import re
@@ -18,11 +15,11 @@ from string import Template
 from typing import Any
 
 from saddlesvm.data.errors import write_page
-from saddlesvm.lab.charts import Chart, Grid, save, specification
+from saddlesvm.lab.charts import MARGINS, Chart, Grid, draw_svg, save
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.runtime.shown import shown
 
-BETWEEN = "#7c8691"  # a grey that stands out from white as much as from the page's night
+COMPACT = (",", ":")  # of JSON, as JavaScript writes it
 ONE = r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?"
 NUMBER = re.compile(rf"{ONE}( to {ONE})?\s?(%|s|ms|µs)?")
 
@@ -155,9 +152,7 @@ class Report:
         return write_page(path, self.html())
 
     def html(self) -> str:
-        """The page, with its styles, scripts and data inside."""
-        from plotly.offline import get_plotlyjs
-
+        """The page, with its styles, its script and its figures inside."""
         page = Page()
         body = "\n".join(page.section(section) for section in self.sections)
         parts = {
@@ -170,8 +165,6 @@ class Report:
             "machine": facts(machine_rows() + self.took),
             "command": words(self.command),
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-            "charts": embedded(page.charts),
-            "library": packed(get_plotlyjs()),
             "script": page_part("report.js"),
         }
         return Template(page_part("report.html")).substitute(parts)
@@ -207,10 +200,10 @@ def each_drawn(items: Sequence[Item]) -> Iterator[Item]:
 
 
 class Page:
-    """The HTML of the sections, and the charts that the script is to draw in them."""
+    """The HTML of the sections, and their table of contents."""
 
     def __init__(self) -> None:
-        self.charts: list[dict[str, Any]] = []
+        self.figures = 0
         self.contents: list[str] = []
 
     def section(self, section: Section) -> str:
@@ -228,18 +221,22 @@ class Page:
         if isinstance(item, Table):
             return table(item)
         caption = f"<figcaption><b>{words(item.title)}</b> {words(item.caption)}</figcaption>"
-        if isinstance(item, Picture):
-            return f'<figure>{caption}<img alt="{words(item.title)}" src="{png(item.draw())}"></figure>'
-        number, chosen = len(self.charts), ""
         if isinstance(item, Switch):
-            self.charts.append({"choices": [{"keys": keys} | specification(one) for keys, one in item.charts.items()]})
-            chosen = switches(item, number)
-        else:
-            self.charts.append(specification(item))
-        square = " square" if isinstance(item, Grid) or (isinstance(item, Chart) and item.equal) else ""
-        label = words(f"{item.title}. {item.caption}")
-        place = f'<div class="chart{square}" id="chart-{number}" role="img" aria-label="{label}"></div>'
-        return f"<figure>{caption}{chosen}{place}</figure>"
+            choices = "\n".join(
+                self.drawing(chart, chart.title, keys, hidden=number > 0)
+                for number, (keys, chart) in enumerate(item.charts.items())
+            )
+            return f'<figure class="choices">{caption}{switches(item, self.figures)}{choices}</figure>'
+        return f"<figure>{caption}{self.drawing(item, f'{item.title}. {item.caption}')}</figure>"
+
+    def drawing(self, item: Chart | Grid | Picture, label: str, keys: Sequence[str] = (), hidden: bool = False) -> str:
+        """A figure as SVG; `keys` are the choices that show it, of a switch that hides the others."""
+        self.figures += 1
+        chosen = f' data-keys="{words(json.dumps(list(keys), separators=COMPACT))}"' if keys else ""
+        short = isinstance(item, Chart) and not (item.shade or item.y_ticks)
+        drawn = draw_svg(item.draw, f"figure {self.figures}", MARGINS if short else None)
+        state = " hidden" if hidden else ""
+        return f'<div class="chart" role="img" aria-label="{words(label)}"{chosen}{state}>{drawn}</div>'
 
 
 def switches(item: Switch, number: int) -> str:
@@ -281,25 +278,9 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"<dt>{words(name)}</dt><dd>{words(value)}</dd>" for name, value in pairs)
 
 
-def packed(script: str) -> str:
-    """A script, compressed, as text; the page's own script unpacks it. The same script gives the same text."""
-    return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
-
-
-def png(ax: Any) -> str:
-    """A figure as a data address, with words that can be read on light and on dark paper, which shows through."""
-    from matplotlib.text import Text
-
-    for text in ax.figure.findobj(Text):
-        text.set_color(BETWEEN)
-    buffer = io.BytesIO()
-    ax.figure.savefig(buffer, format="png", dpi=110, transparent=True)
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-
-
 def embedded(value: Any) -> str:
     """JSON in ASCII without angle brackets, so that its text cannot begin or end an element, a comment or a script."""
-    text = json.dumps(value, separators=(",", ":"))
+    text = json.dumps(value, separators=COMPACT)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
