@@ -23,7 +23,7 @@ from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.files import is_mapped
-from saddlesvm.rows.matrix import Rows, as_rows, check_norms, is_little
+from saddlesvm.rows.matrix import Rows, as_rows, check_norms, in_arrays, is_little
 from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.scores import linear_scores
@@ -79,7 +79,7 @@ class Design:
             self._norms = check_norms(self.X.norms())
         elif self._norms is None:
             X = self.rows
-            self._norms = check_norms(X.squared_norms() if X.is_small else squared_norms(X, threads), X)
+            self._norms = check_norms(X.squared_norms() if in_arrays(X) else squared_norms(X, threads), X)
         return self._norms
 
     def with_feature(self, value: float) -> Rows | Passes:

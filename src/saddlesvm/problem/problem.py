@@ -34,6 +34,7 @@ from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.matrix import in_arrays
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import STRENGTH, check
 
@@ -340,12 +341,12 @@ class Problem(Weighted):
     @in_memory_cached
     def pointwise(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
-        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights, self.is_small)
+        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights, self.in_arrays)
 
     @cached_property
     def of_members(self) -> Pointwise:
         """Loss, labels and weights with one place for each member."""
-        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.is_small)
+        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.in_arrays)
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """A copy of dual variables, which the solver goes on to change; where there is a room for those of the best
@@ -406,6 +407,13 @@ class Problem(Weighted):
     def is_small(self) -> bool:
         """Whether NumPy suffices for all of the problem: no compiled code pays then."""
         return self.X.is_small and has_array_methods(self.loss) and (self.place is None or not self.on_files)
+
+    @cached_property
+    def in_arrays(self) -> bool:
+        """Whether sums over the rows are left to NumPy."""
+        if self.place is not None:
+            return self.is_small
+        return in_arrays(self.X) and has_array_methods(self.loss)
 
     @cached_property
     def values_per_row(self) -> float:

@@ -112,12 +112,16 @@ class Margins:
     w : ndarray of shape (d + 1,)
     given_offset : bool, default=False
         Whether a free intercept is the one in w, instead of the best one.
+    z : ndarray of shape (n,), optional
+        The margins of the members but for the offset, where they are known.
     """
 
-    def __init__(self, problem: Problem, w: np.ndarray, given_offset: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, w: np.ndarray, given_offset: bool = False, z: np.ndarray | None = None
+    ) -> None:
         self.problem = problem
         self.w = w
-        self.z: np.ndarray | None = None
+        self.z = z
         self.scored, offset = problem.intercept.split(w)
         self.offset: float | None = None
         if problem.intercept.constrained:

@@ -101,7 +101,7 @@ def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
 def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """:func:`margin_sums` of the members, shape (5,): one pass over the rows."""
 
-    if problem.X.is_small:
+    if problem.in_arrays:
         return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
 
     def of_part(part: Part, sums: np.ndarray) -> None:
@@ -111,7 +111,9 @@ def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.nd
 
 
 def sums_and_pull(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`sums_of_margins` and :func:`dual_weights` in one pass over the rows."""
+    """:func:`sums_of_margins` and :func:`dual_weights` in one pass over the rows; in array code by two."""
+    if problem.in_arrays:
+        return sums_of_margins(problem, w, alpha), dual_weights(problem, alpha)
 
     def of_part(part: Part, found: np.ndarray) -> None:
         found[:SUMS] += margin_sums(problem.terms_of(part), part.rows, w, part.of(alpha), found[SUMS:])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.rows.matrix import CSR, Dense, Rows, as_rows, body_for, check_layout, silent  # noqa: F401 (for others)
+from saddlesvm.rows.matrix import CSR, Dense, Rows, as_rows, body_for, check_layout, in_arrays, silent  # noqa: F401 (for others)
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.compiled import kernel, number_in, operation
@@ -126,13 +126,24 @@ def squared_norm(X: Rows, i: int) -> float:
 
 
 def norms_of_few(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
-    """:func:`norms_of` in NumPy and SciPy, for few values."""
+    """:func:`norms_of` in NumPy and SciPy."""
     norms[:] = X.squared_norms()[members]
+
+
+def is_whole(X: Rows, chosen: np.ndarray) -> bool:
+    """Whether some rows are all rows, in their order."""
+    return chosen.size == X.n_rows and bool((chosen[1:] > chosen[:-1]).all())
 
 
 @silent
 def dot_few(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """:func:`dot_rows` in NumPy and SciPy, summed in float64 or better than in the precision of `w`."""
+    if isinstance(X, Dense):
+        weights = w[:-1].astype(np.float64, copy=False)
+        for rows, block in X.blocks(None if is_whole(X, members) else members):
+            out[rows] = block @ weights
+        out += X.bias * float(w[-1])
+        return
     z = X.float64_matrix() @ w[:-1].astype(np.float64, copy=False)
     z += X.bias * float(w[-1])
     out[:] = z[members]
@@ -141,6 +152,11 @@ def dot_few(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> Non
 @silent
 def combine_few(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]`` in NumPy and SciPy, each row chosen once at most."""
+    if isinstance(X, Dense):
+        for rows, block in X.blocks(None if is_whole(X, chosen) else chosen):
+            out[:-1] += factors[rows] @ block
+        out[-1] += X.bias * float(factors.sum())
+        return
     values = X.float64_matrix()
     spread = np.zeros(values.shape[0])
     spread[chosen] = factors
@@ -148,7 +164,7 @@ def combine_few(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarra
     out[-1] += X.bias * float(factors.sum())
 
 
-@beside(norms_of_few, is_small)
+@beside(norms_of_few, in_arrays)
 @kernel
 def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """``norms[k] = ||x_i||^2`` for the k-th member i."""
@@ -172,13 +188,13 @@ def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.n
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
-    if X.is_small:
+    if in_arrays(X):
         combine_few(X, members, coefficients[members], w)
     else:
         add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))
 
 
-@beside(dot_few, is_small)
+@beside(dot_few, in_arrays)
 @kernel
 def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = x_i . w`` for the k-th member i, summed in the precision of `w`."""

@@ -6,7 +6,7 @@ for rows with column indices alone, or for arrays alone, asks :attr:`sparse`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from saddlesvm.runtime.small import Most
 Body = Callable[..., Any]
 Kind = TypeVar("Kind")
 AT_ONCE = 2**13  # row pointers that are looked at together
+IN_CACHE = 2**18  # values of a block of rows; derived: 2 MB, the second cache of a core
+LEAST_ROWS = 256  # of a block; guessed: calls of NumPy take longer than the work on fewer rows
 DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
 silent = np.errstate(all="ignore")
 
@@ -27,6 +29,11 @@ def is_little(values: int, rows: int, columns: int) -> bool:
     """Whether work on so many stored values, in so many rows, is small."""
     step = float(rows) * columns * min(rows, columns)
     return values + Most.per_row * rows <= Most.values and step <= Most.step
+
+
+def in_arrays(X: Any) -> bool:
+    """Whether scores and sums over these rows are left to NumPy and SciPy, so that no code is compiled for them."""
+    return bool(getattr(X, "in_arrays", False) or X.is_small)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -88,6 +95,11 @@ class Dense(NamedTuple):
         return is_little(self.values.size, *self.values.shape)
 
     @property
+    def in_arrays(self) -> bool:
+        """Whether scores and sums over these rows are left to NumPy."""
+        return self.values.size <= Most.dense
+
+    @property
     def matrix(self) -> Any:
         """The rows as an array, without the virtual feature, and without a copy."""
         return self.values
@@ -105,9 +117,19 @@ class Dense(NamedTuple):
     def squared_norms(self) -> np.ndarray:
         """``||x_i||^2`` of all rows in NumPy, the virtual feature included; not finite where a value, or its square, is
         not."""
-        values = self.float64_matrix()
-        found: np.ndarray = np.einsum("ij,ij->i", values, values) + self.bias * self.bias
+        found = np.empty(self.n_rows)
+        for rows, block in self.blocks():
+            found[rows] = np.einsum("ij,ij->i", block, block)
+        found += self.bias * self.bias
         return found
+
+    def blocks(self, chosen: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """The rows, or some of them, in float64, as many at a time as the cache of a core holds."""
+        count = self.n_rows if chosen is None else chosen.size
+        size = max(LEAST_ROWS, IN_CACHE // max(1, self.n_features))
+        for first in range(0, count, size):
+            rows = slice(first, min(first + size, count))
+            yield rows, widened(self.values[rows if chosen is None else chosen[rows]], np.float64)
 
     def dense_row(self, i: int) -> np.ndarray:
         """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from saddlesvm.rows.class_rows import add_multiples
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, norms_of
+from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, in_arrays, norms_of
 from saddlesvm.runtime.threads import pieces_of, shared, worthwhile
 
 Answer = TypeVar("Answer")
@@ -285,7 +285,7 @@ class FromFiles(Passes):
 
 def squared_norms(X: Rows, threads: int = 1) -> np.ndarray:
     """``||x_i||^2`` of all rows, shape (n,). Not finite where a row holds NaN, infinity or an overflow."""
-    if X.is_small:
+    if in_arrays(X):
         return X.squared_norms()
     return InMemory(X, np.arange(X.n_rows), X.n_values / max(X.n_rows, 1), threads).norms()
 

@@ -126,6 +126,26 @@ def instruction(name: str, in_python: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+@functools.cache
+def is_at_hand(compiled: Any) -> bool:
+    """Return True if a kernel was compiled by an earlier process, or came with the wheel: it then loads in no time.
+
+    The answer is the same throughout a process. It says nothing of the argument types, which only Numba can read.
+    """
+    if not isinstance(compiled, Compiled):
+        return True
+    file = Path(compiled.py_func.__code__.co_filename)
+    base = f"{file.stem}.{compiled.py_func.__qualname__}-*.nbi"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    # Where Numba keeps kernels: a folder of the user's choice, beside the file, or in the user's cache.
+    places = [Path(chosen).glob(f"*/{base}")] if chosen else [(file.parent / "__pycache__").glob(base)]
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    places.append(Path(home, "numba").glob(f"*/{base}"))
+    shipped = Path(__file__).parents[1] / "_kernels" / compiled.py_func.__module__
+    places.append(shipped.glob(base))
+    return any(True for place in places for _ in place)
+
+
 def declare_waiting() -> None:
     """Let Numba know the operations that were declared since the last call; importing it counts as compiling."""
     with LOCK:

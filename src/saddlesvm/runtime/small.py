@@ -35,6 +35,8 @@ class Most:
     ----------
     values : int
         Stored values of the rows, and `per_row` for each row besides.
+    dense : int
+        Values of dense rows, of which the BLAS makes scores and sums as fast as compiled code does.
     step : float
         Operations that make and factor the matrix of Newton's equations, roughly.
     indices : int
@@ -42,6 +44,7 @@ class Most:
     """
 
     values = 2**17
+    dense = 10_000_000
     per_row = 10
     step = 2e7
     indices = 2**15

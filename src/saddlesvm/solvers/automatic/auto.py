@@ -24,6 +24,7 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import one_of
+from saddlesvm.runtime.compiled import is_at_hand
 from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.automatic.choosing import (
     BEND,
@@ -45,8 +46,16 @@ from saddlesvm.solvers.automatic.choosing import (
 from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, lead
+from saddlesvm.solvers.dcd import descend
+from saddlesvm.solvers.newton import BlockNewton, suits
 from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.first_point import bending, learns_from_steps, needs_no_proximity, sample_shares
+from saddlesvm.solvers.second_order.first_point import (
+    bending,
+    coordinate_curvature,
+    learns_from_steps,
+    needs_no_proximity,
+    sample_shares,
+)
 from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState
 from saddlesvm.solvers.small.newton import SMALL, small_phase
@@ -60,7 +69,12 @@ STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the
 # Epochs that coordinate descent must have left for the column solver to finish an elastic net, besides the work of its
 # models, whose number is rough: measured on rcv1-binary at C = 100, where descent takes a tenth of the time to 1e-4.
 FEATURES_LEFT, MODELS = 100.0, 100.0
+TALL = 20  # rows a feature from which Newton's method in array code begins; measured: 20,000 x 300, 4,000 x 150
+# Curvature C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs, and features
+# above which a pass in array code takes longer than an epoch of descent: measured, 20,000 x 10 ... 20,000 x 300.
+EASY, FEW_FOR_KINKS = 10.0, 64
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
+BLOCKS = "Newton by blocks"
 
 
 @dataclass
@@ -105,7 +119,7 @@ class Auto(Choosing):
     """
 
     name: ClassVar[str] = "auto"
-    phases: ClassVar[tuple[str, ...]] = (COORDINATES, FINISH, FEATURES, *SMALL)
+    phases: ClassVar[tuple[str, ...]] = (COORDINATES, FINISH, FEATURES, BLOCKS, *SMALL)
     any_penalty: ClassVar[bool] = True
     without_square: ClassVar[bool] = True
     memory: float = 1e9
@@ -143,6 +157,8 @@ class Auto(Choosing):
         """The solver that a run begins with, as far as the kind of the problem decides."""
         if (phase := small_phase(problem)) is not None:
             return phase
+        if problem.in_arrays and suits(problem) and is_cheap_by_blocks(problem):
+            return BLOCKS
         if not holds_square(problem.penalty):
             return FEATURES
         return COORDINATES if problem.holds_rows else FINISH
@@ -211,7 +227,7 @@ class Auto(Choosing):
 
     def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
         """Change to coordinate descent where rounding ends small steps early, or the finish has done too much work."""
-        if state.phase in SMALL and state.inner.stuck and state.estimate > target > 0.0:
+        if state.phase in (BLOCKS, *SMALL) and state.inner.stuck and state.estimate > target > 0.0:
             phase = COORDINATES if holds_square(problem.penalty) else FEATURES
             self.change(problem, state, phase, "nothing to gain in small steps: changing over")
         elif state.phase == FINISH:
@@ -325,9 +341,25 @@ class Auto(Choosing):
         """The solver at work."""
         if state.phase in SMALL:
             return SMALL[state.phase]
+        if state.phase == BLOCKS:
+            return BlockNewton()
         if state.phase == FEATURES:
             return Columns()
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
+
+
+def is_cheap_by_blocks(problem: Problem) -> bool:
+    """Whether Newton's method in array code is the cheapest way from the start: many rows for each feature.
+
+    A kinked loss takes it some twenty passes. Descent is quicker where it is easy, or where rows are long; but its
+    kernels may have to be compiled first, which takes seconds.
+    """
+    if problem.sparse or problem.members.size < TALL * problem.n_features:
+        return False
+    if is_smooth(problem.loss):
+        return True
+    is_easy = coordinate_curvature(problem) < EASY or problem.n_features > FEW_FOR_KINKS
+    return not (is_easy and is_at_hand(descend))
 
 
 def _until_now(state: AutoState) -> np.ndarray:

@@ -1,0 +1,131 @@
+"""Places: where rows lie, as blocks for array code.
+
+A place has four operations, whose arrays go with the place's own numbering of its rows, 0 to n - 1:
+
+    scores(block, W)   x_i . W of the rows of a block
+    pull(block, A)     sum_i a_i x_i over the rows of a block
+    gram(rows, bends)  sum_i bend_i x_i x_i' over some rows
+    take(rows)         a copy of some rows, a place in memory
+
+W has shape (d + 1,) or (d + 1, K); its last place is the intercept's, whose feature is constant. A block has some
+2^18 values, so that it is still in the cache at its second use, and numbers of one or two bytes become float32 block by
+block: no row is copied whole. Everything that leaves a place is float64. Blocks of float32 rows are float32 at first,
+and their sums have its rounding; :meth:`Memory.widen` makes them float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense, Rows
+from saddlesvm.rows.small_types import widened
+
+FLOAT64 = np.dtype(np.float64)
+
+
+class Memory:
+    """Rows in memory, dense or sparse.
+
+    Parameters
+    ----------
+    X : Dense or CSR
+    members : ndarray of shape (n,)
+        The rows that count, ascending.
+
+    Attributes
+    ----------
+    n, d : int
+        Number of rows and of features.
+    constant : float
+        Value of the intercept's feature; 0 without an intercept.
+    kind : dtype
+        Precision of the blocks.
+    """
+
+    def __init__(self, X: Rows, members: np.ndarray) -> None:
+        self.X = X
+        self.members = members
+        self.n = members.size
+        self.d = X.n_features
+        self.constant = X.bias
+        self.kind = X.dtype
+        self.piece = max(LEAST_ROWS, IN_CACHE // max(1, self.d))
+        # SciPy's products with sparse rows read them once; they gain nothing from blocks.
+        self.block = max(1, self.n) if X.sparse else self.piece
+        self.whole = self.n == X.n_rows
+        self.matrix: Any = None
+        self.squares: Any = None
+
+    def read(self, rows: Any) -> Any:
+        """Some rows in the place's precision: a slice, or an array of numbers."""
+        chosen = rows if self.whole else self.members[rows]
+        if isinstance(self.X, Dense):
+            return widened(self.X.values[chosen], self.kind)
+        if self.matrix is None:
+            self.matrix = self.X.matrix.astype(self.kind, copy=False)
+        every = self.whole and rows == slice(0, self.n)
+        return self.matrix if every else self.matrix[chosen]
+
+    def widen(self) -> bool:
+        """Read float64 blocks from now on; return whether that is new."""
+        is_new = self.kind != FLOAT64
+        self.kind = FLOAT64
+        self.matrix = None
+        self.squares = None
+        return is_new
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Visit all rows once, block by block."""
+        for first in range(0, self.n, self.block):
+            rows = slice(first, min(first + self.block, self.n))
+            yield rows, self.read(rows)
+
+    def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
+        """``x_i . W`` of the rows of a block, the intercept included."""
+        products = block @ W[:-1].astype(self.kind, copy=False)
+        found: np.ndarray = products.astype(np.float64, copy=False)
+        found += self.constant * W[-1]
+        return found
+
+    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
+        found = np.empty((self.d + 1, *A.shape[1:]))
+        found[:-1] = block.T @ A.astype(self.kind, copy=False)
+        found[-1] = self.constant * A.sum(axis=0)
+        return found
+
+    def gram(self, rows: np.ndarray, bends: np.ndarray, kind: Any) -> np.ndarray:
+        """``sum_i bend_i x_i x_i'`` over some rows, its products in a precision."""
+        found = np.zeros((self.d + 1, self.d + 1))
+        roots = np.sqrt(bends).astype(kind)
+        for first in range(0, rows.size, self.piece):
+            part = slice(first, first + self.piece)
+            root = roots[part]
+            block = self.read(rows[part])
+            block = block.toarray() if self.X.sparse else block
+            # Half of the weight on either side lets the BLAS compute one triangle only.
+            block = block.astype(kind, copy=False)
+            block *= root[:, None]
+            found[:-1, :-1] += block.T @ block
+            found[-1, :-1] += self.constant * (block.T @ root)
+        found[:-1, -1] = found[-1, :-1]
+        found[-1, -1] = self.constant**2 * bends.sum()
+        return found
+
+    def diagonal(self, bends: np.ndarray) -> np.ndarray:
+        """The diagonal of :meth:`gram` over all rows."""
+        found = np.zeros(self.d + 1)
+        for rows, block in self.blocks():
+            squares = block.multiply(block).tocsr() if self.X.sparse else block * block
+            found[:-1] += squares.T @ bends[rows].astype(self.kind, copy=False)
+        found[-1] = self.constant**2 * bends.sum()
+        return found
+
+    def take(self, rows: np.ndarray) -> Memory:
+        """A copy of some rows; their blocks keep the precision of this place."""
+        taken = Memory(self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size))
+        taken.kind = self.kind
+        return taken

@@ -1,0 +1,157 @@
+"""Newton's equations ``(R + C sum_i bend_i x_i x_i') D = -gradient``, solved as far as a step needs.
+
+Where there are few features, the matrix is formed and factored (Cholesky). A share of the rows tells it well enough: a
+step that is slightly wrong costs a pass, and the whole matrix costs many. The factor serves for several steps: a step
+s that changed the gradient by y asks the inverse to take y to s, which corrects it (L-BFGS, with the factor in the
+place of a scaled identity). For more features, conjugate gradients solve the equations by products, with the diagonal
+as preconditioner. For several classes the factor of the mean curvature preconditions conjugate gradients over all
+classes at once.
+
+Source: Byrd, Hansen, Nocedal and Singer (2016), "A stochastic quasi-Newton method for large-scale optimization";
+Nocedal and Wright (2006), "Numerical optimization", algorithm 7.4; Lin, Weng and Keerthi (2008), "Trust region Newton
+method for large-scale logistic regression".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from saddlesvm.runtime.clock import time_is_up
+from saddlesvm.solvers.task import Found, Task
+
+FEW_FEATURES = 1000  # for which the matrix is formed: 8 MB, and a third of a second to factor; guessed
+PER_FEATURE = 60  # rows a feature that tell the curvature; measured on 30,000 x 50 ... 100,000 x 100
+AT_EASE = 6.0  # n / d times so many rows form their matrix in the time of a pass; measured, 30,000 x 50
+FORCING = 0.1  # relative residual at which conjugate gradients stop; the next step makes up for the rest
+MOST_PRODUCTS = 200
+RAISED = (1e-15, 1e-7)  # share of the trace that is added to the diagonal: products in float64, in float32
+MOST_SECANTS = 8  # steps that correct a factor
+LEAST_BEND = 2.0**-52  # s.y, relative to the lengths of both, below which it is rounding
+
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+class Equations:
+    """Newton's equations at a point, with what later steps have told.
+
+    Parameters
+    ----------
+    task : Task
+    point : Found
+    centre, q
+        Of the proximal term.
+    fineness : float
+        1 at first; larger for a curvature of more rows, in double precision.
+
+    Attributes
+    ----------
+    bent : int
+        Number of rows that bend.
+    """
+
+    def __init__(self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
+        place = task.place
+        machine = task.machine
+        ridge = task.ridge
+        self.machine = machine
+        self.ridge = ridge.reshape(-1, *(1,) * len(machine.columns))
+        self.secants: list[tuple[np.ndarray, np.ndarray]] = []
+        bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
+        mean = machine.mean_bend(bends)
+        bent = np.flatnonzero(mean > 0.0)
+        self.bent = bent.size
+        # Every so manieth row that bends, with the weight of all.
+        enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
+        every = max(1, int(bent.size / enough))
+        rows = bent[every // 2 :: every]
+        self.C = task.C * bent.size / max(rows.size, 1)
+        self.factor: np.ndarray | None = None
+        if place.d <= FEW_FEATURES:
+            is_coarse = fineness == 1.0 and q == 0.0
+            matrix = place.gram(rows, mean[rows], np.float32 if is_coarse else np.float64)
+            matrix *= self.C
+            raised = RAISED[is_coarse] * float(np.trace(matrix))
+            matrix.flat[:: place.d + 2] += ridge + raised
+            self.factor = cholesky(matrix)
+        else:
+            spread = np.zeros(place.n)
+            spread[rows] = mean[rows]
+            diagonal = ridge + 1e-12 + self.C * place.diagonal(spread)
+            self.diagonal = diagonal.reshape(self.ridge.shape)
+        self.is_factored = self.factor is not None and not machine.columns
+        if not self.is_factored:
+            self.few = place if rows.size == place.n else place.take(rows)
+            self.bends = bends[rows]
+
+    def direction(self, gradient: np.ndarray) -> np.ndarray:
+        """The step at a gradient: the solution of the equations, corrected by the secants."""
+        if not self.is_factored:
+            return conjugate_gradients(self.multiply, self.precondition, -gradient)
+        rest = -gradient
+        shares = []
+        for s, y in reversed(self.secants):
+            share = float(s @ rest) / float(s @ y)
+            shares.append(share)
+            rest = rest - share * y
+        out = self.precondition(rest)
+        for (s, y), share in zip(self.secants, reversed(shares), strict=True):
+            out = out + (share - float(y @ out) / float(s @ y)) * s
+        return out
+
+    def learn(self, s: np.ndarray, y: np.ndarray) -> None:
+        """Learn from a step s that changed the gradient by y, unless the gradient did not rise along it."""
+        if float(s @ y) > LEAST_BEND * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            self.secants = [*self.secants[1 - MOST_SECANTS :], (s, y)]
+
+    def precondition(self, residual: np.ndarray) -> np.ndarray:
+        """Divide by the factored matrix, or by the diagonal."""
+        if self.factor is None:
+            return residual / self.diagonal
+        solved: np.ndarray = dpotrs(self.factor, residual, lower=1)[0]
+        return solved
+
+    def multiply(self, D: np.ndarray) -> np.ndarray:
+        """Multiply by the matrix, in a pass over the rows that tell it."""
+        curved = self.ridge * D
+        for part, block in self.few.blocks():
+            change = self.machine.curve(self.bends[part], self.few.scores(block, D))
+            curved += self.C * self.few.pull(block, change)
+        return curved
+
+
+def cholesky(matrix: np.ndarray) -> np.ndarray:
+    """The Cholesky factor of a matrix, whose diagonal is raised where rounding makes it singular."""
+    lift = 0.0
+    for _ in range(8):
+        factor, failed = dpotrf(matrix, lower=1)
+        if not failed:
+            break
+        lift = max(100.0 * lift, 1e-14 * float(matrix.diagonal().max()))
+        matrix.flat[:: matrix.shape[0] + 1] += lift
+    return factor
+
+
+def conjugate_gradients(multiply: Product, precondition: Product, target: np.ndarray) -> np.ndarray:
+    """Solve ``multiply(D) = target`` up to a share of the target."""
+    D = np.zeros_like(target)
+    residual = target.copy()
+    solved = precondition(residual)
+    ahead = solved
+    size = float(np.vdot(residual, solved))
+    first = size
+    for _ in range(MOST_PRODUCTS):
+        if size <= FORCING**2 * first or time_is_up():
+            break
+        curved = multiply(ahead)
+        length = size / float(np.vdot(ahead, curved))
+        D += length * ahead
+        residual -= length * curved
+        # The next direction is conjugate to the ones before.
+        solved = precondition(residual)
+        before = size
+        size = float(np.vdot(residual, solved))
+        ahead = solved + (size / before) * ahead
+    return D

@@ -1,0 +1,360 @@
+"""Newton's method on the primal, in array code over blocks of rows; the proximal point method around it for kinks.
+
+It minimises
+
+    F(W) = 1/2 W'RW + C sum_i e_i(x_i . W)
+
+where e_i is the loss itself if that is smooth, and else its smoothed self with a centre and a proximity q
+(:mod:`saddlesvm.solvers.machines`). A pass over the rows evaluates one point: scores, multipliers, their pull
+``V = C sum_i a_i x_i``, and with them the gradient ``RW - V`` and a gap, because the multipliers are dual feasible:
+
+    P(W) - D(A) = 1/2 ||W - V||^2 + C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i / s_i) + a_i z_i].
+
+Newton's steps bring the first term to zero. The second is zero for a smooth loss; for one with kinks, the centre moves
+to the multipliers and q shrinks when the first term is small beside it (Rockafellar 1976).
+
+A step is a direction and a pass that evaluates its end. Where the objective has a slope upwards there, a search along
+the line (:mod:`saddlesvm.solvers.search`) goes back; it needs scores only. Large problems begin at the solution of a
+share of the rows.
+
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs";
+Rockafellar (1976), "Augmented Lagrangians and applications of the proximal point algorithm in convex programming".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point, certified, relative
+from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth, methods_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import dual_of
+from saddlesvm.problem.responses import Margins
+from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows.places import IN_CACHE, Memory
+from saddlesvm.runtime.clock import clock, time_is_up
+from saddlesvm.runtime.durable import Workspace, growing
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.equations import Equations
+from saddlesvm.solvers.machines import Binary
+from saddlesvm.solvers.search import find_least
+from saddlesvm.solvers.task import Found, Task, evaluate, is_better_than_zero, pull_of_change
+
+NARROW_GAP = 3e-5  # relative gap down to which sums of float32 rows serve; measured: their error is 1e-6
+AT_START = 15  # rows of a first share for each unknown, at least
+SMALLER = 16  # how many times fewer rows the first share has, at most
+SHARE_GAP = 1e-3  # relative gap at which a share of the rows is left for all; or
+LEAST_FALL = 0.02  # share of its objective that a step on it has to gain; measured on 30,000 x 50 ... 100,000 x 20
+SLOW = 0.3  # share of the gap that a step leaves if its curvature was too coarse
+CLOSE = 0.3  # ratio of the first term of the gap to the second at which the centre moves
+GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
+RISE = 1e-10  # of an objective, relative to it, that rounding explains
+TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
+MOST_OF_SHARE = 30  # passes over it
+LONG = 8  # steps without a lower objective or a higher bound after which rounding leaves nothing to gain
+
+
+@dataclass
+class NewtonWork(Workspace):
+    """What a run can make anew by a pass.
+
+    Attributes
+    ----------
+    task : Task, optional
+    base : Found, optional
+        The point that the present step began at.
+    known : Found, optional
+        Scores and multipliers at or near the next point, which save a pass over the rows.
+    lowest, highest : Found, optional
+        The points with the best objectives.
+    equations : Equations, optional
+        Those of the last steps.
+    served : bool
+        Whether they served for more than one step.
+    """
+
+    task: Task | None = None
+    base: Found | None = None
+    known: Found | None = None
+    lowest: Found | None = None
+    highest: Found | None = None
+    equations: Equations | None = None
+    served: bool = False
+
+
+@dataclass
+class BlockState(State):
+    """The state of a run. One epoch is one pass over the rows.
+
+    Attributes
+    ----------
+    w : ndarray
+        The weights that the next pass evaluates.
+    centre : ndarray of shape (n,)
+        Of the proximal term; empty for smooth losses.
+    q : float
+        Proximity; 0 for smooth losses, and until a run has begun.
+    fineness : float
+        How many more rows tell the curvature than at first.
+    apart : float
+        The gap of the point that the last step began at.
+    inner, steps : int
+        Newton steps at this centre, and in total.
+    vain : int
+        Passes since an objective got better.
+    begun, stuck : bool
+        Whether a pass was made; whether rounding leaves nothing to gain.
+    best : Best
+        The best points so far.
+    """
+
+    proven: bool = True
+    centre: np.ndarray = growing()
+    q: float = 0.0
+    fineness: float = 1.0
+    apart: float = np.inf
+    inner: int = 0
+    steps: int = 0
+    vain: int = 0
+    begun: bool = False
+    stuck: bool = False
+    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
+    work: NewtonWork = field(default_factory=NewtonWork, repr=False)
+
+
+def advance(task: Task, state: BlockState, target: float) -> None:
+    """Evaluate the next point, and choose the one after it."""
+    place = task.place
+    work = state.work
+    if state.best.relative_gap < NARROW_GAP and place.widen():
+        # Sums of float32 rows end here, and nothing that rests on them may stay.
+        work.known = None
+        work.base = None
+        state.best.primal = np.inf
+        state.best.dual = -np.inf
+    if not state.begun:
+        begin(task, state)
+    point = evaluate(task, state.w, state.centre, state.q, work.known)
+    work.known = None
+    judge(task, state, point, target)
+    if state.estimate <= target and place.widen():
+        # What float32 sums say is confirmed in double precision, by a pass that then is the certificate.
+        state.w = state.best.w
+        state.best.primal = np.inf
+        state.best.dual = -np.inf
+        state.estimate = np.inf
+        work.base = None
+        return
+    if state.stuck or state.estimate <= target:
+        return
+    base = work.base
+    if base is not None:
+        # The pass has evaluated the end of a step: the search goes back where it lies too far.
+        D = point.W - base.W
+        first = float(np.vdot(base.gradient, D))
+        last = float(np.vdot(point.gradient, D))
+        is_higher = base.F + RISE * abs(base.F) < point.F
+        if last > 0.0 and (last > TOO_STEEP * abs(first) or is_higher):
+            go_back(task, state, base, point, first, last)
+            return
+    apart = point.primal - point.dual
+    if task.machine.kinked and apart - point.left <= CLOSE * point.left:
+        # The centre moves to the multipliers, and the proximity shrinks.
+        state.centre = point.A
+        state.q /= next(factor for steps, factor in GROWTH if state.inner <= steps)
+        state.inner = 0
+        work.known = point
+        work.base = None
+        return
+    take_step(task, state, point, apart)
+
+
+def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None:
+    """Go along the solution of Newton's equations at a point, whose gap is `apart`."""
+    work = state.work
+    # A factor serves again, corrected by the last step, while the gap falls; a coarse one has then done its work.
+    equations = work.equations if task.keeps_factor else None
+    is_slow = apart > SLOW * state.apart
+    if equations is not None and work.base is not None:
+        equations.learn(point.W - work.base.W, point.gradient - work.base.gradient)
+    if is_slow and work.served:
+        state.fineness *= 2.0
+    work.served = equations is not None and equations.is_factored and not is_slow
+    if equations is None or not work.served:
+        equations = Equations(task, point, state.centre, state.q, state.fineness)
+        state.active = equations.bent
+    work.equations = equations
+    work.base = point
+    state.apart = apart
+    state.w = point.W + equations.direction(point.gradient)
+    state.inner += 1
+    state.steps += 1
+    state.remark = f"Newton step {state.steps}: {state.active} rows bend"
+
+
+def begin(task: Task, state: BlockState) -> None:
+    """Begin at the solution of a share of the rows, and smooth a loss with kinks, where no point is given."""
+    state.begun = True
+    place = task.place
+    unknowns = state.w.size
+    every = min(SMALLER, place.n // (AT_START * unknowns))
+    given = bool(state.w.any())
+    if every >= 3 and place.n * place.d > IN_CACHE and not given:
+        share = BlockState(w=state.w)
+        few = task.take(every)
+        falls = True
+        while falls and share.epochs < MOST_OF_SHARE and share.estimate > SHARE_GAP:
+            before = share.best.primal
+            advance(few, share, SHARE_GAP)
+            share.epochs += 1.0
+            falls = share.best.primal < (1.0 - LEAST_FALL) * before
+        state.rows_touched += int(share.epochs) * few.place.n
+        state.w = share.best.w
+    if task.machine.kinked or given:
+        Z = np.empty((place.n, *task.machine.columns))
+        for rows, block in place.blocks():
+            Z[rows] = place.scores(block, state.w)
+        if given and not is_better_than_zero(task, state.w, Z):
+            state.w = np.zeros_like(state.w)
+            state.centre = nothing()
+            Z[:] = 0.0
+    if task.machine.kinked:
+        # As many rows bend as tell the curvature of all features.
+        share_of_rows = min(1.0, max(0.1, 10.0 * place.d / place.n))
+        centre, state.q = task.machine.first_proximity(Z, share_of_rows)
+        state.centre = state.centre if state.centre.size else centre
+
+
+def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
+    """Keep a point where it is the best so far, and estimate the gap."""
+    best = state.best
+    A = point.A
+    dual = point.dual
+    estimate = np.inf
+    if task.balance is not None:
+        estimate = relative(point.primal - dual, point.primal, dual)
+        if estimate <= target:
+            # Only now is it worth a pass to give the multipliers the sum that is asked for.
+            A = task.balance(A)
+            pulled = point.pulled + pull_of_change(task.place, A - point.A)
+            features = task.C * pulled[:-1]
+            conjugates = task.machine.conjugates(A)
+            dual = dual_of(task.C, conjugates, 0.5 * float(np.vdot(features, features)))
+            estimate = np.inf
+        else:
+            dual = -np.inf
+    state.vain += 1
+    if point.primal < best.primal:
+        best.primal = point.primal
+        best.w = point.W
+        state.work.lowest = point
+        state.vain = 0
+    if dual > best.dual:
+        best.dual = dual
+        best.alpha = A
+        state.work.highest = point
+        state.vain = 0
+    state.estimate = best.relative_gap if estimate == np.inf else estimate
+    state.stuck = state.vain >= LONG or not np.isfinite(point.F)
+
+
+def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float, last: float) -> None:
+    """Search along a step that went too far; the next pass visits only rows whose multipliers change."""
+    D = end.W - base.W
+    dZ = end.Z - base.Z
+    ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
+    every = slice(0, task.place.n)
+
+    def slope_at(share: float) -> float:
+        W = base.W + share * D
+        A = task.machine.multipliers(every, base.Z + share * dZ, state.centre, state.q)
+        return float(np.vdot(ridge * W, D) - task.C * np.vdot(A, dZ))
+
+    share = find_least(slope_at, first, last)
+    state.w = base.W + share * D
+    state.work.known = replace(end, Z=base.Z + share * dZ)
+    state.work.base = None
+
+
+@dataclass(frozen=True)
+class BlockNewton(SolverBase):
+    """Newton's method in array code."""
+
+    name: ClassVar[str] = "newton_by_blocks"
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlockState:
+        """Begin at zero, or at the given point; the first step looks at a share of the rows."""
+        alpha = start_alpha(problem, start)
+        w = np.zeros(problem.n_features + 1)
+        if start is not None and start.w is not None:
+            w = np.array(start.w, dtype=np.float64)
+        elif alpha.any():
+            w = dual_weights(problem, alpha)
+        state = BlockState(w=w, active=problem.members.size)
+        if alpha.any() and not is_smooth(problem.loss):
+            state.centre = problem.gathered(alpha).copy()
+        state.best.w = w
+        state.best.alpha = problem.gathered(alpha)
+        if problem.intercept.homogeneous and not alpha.any():
+            state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
+        return state
+
+    def step(self, problem: Problem, state: BlockState, budget: Budget) -> BlockState:
+        """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
+        began = clock()
+        n = problem.members.size
+        until = state.rows_touched + max(1, budget.rows)
+        task = self._task(problem, state)
+        with blas_for(0.0), np.errstate(all="ignore"):
+            while True:
+                advance(task, state, budget.relative_gap)
+                state.rows_touched += n
+                is_late = clock() - began > budget.seconds or time_is_up()
+                is_done = state.stuck or state.estimate <= budget.relative_gap
+                if is_done or is_late or state.rows_touched >= until:
+                    break
+        state.epochs = state.rows_touched / n
+        return state
+
+    @staticmethod
+    def _task(problem: Problem, state: BlockState) -> Task:
+        """The task of a problem, made once a run."""
+        if state.work.task is None:
+            place = Memory(problem.X, problem.members)
+            ridge = np.ones(place.d + 1)
+            balance = None
+            if problem.intercept.constrained:
+                ridge[-1] = 0.0
+
+                def balance(A: np.ndarray) -> np.ndarray:
+                    return problem.gathered(problem.balanced(problem.spread(A)))
+
+            state.work.task = Task(place, Binary.of(problem), ridge, problem.C, is_smooth(problem.loss), balance)
+        return state.work.task
+
+    def solution(self, problem: Problem, state: BlockState) -> Point:
+        """The best points so far, with their certificate if one pass has found both."""
+        alpha = problem.spread(state.best.alpha)
+        lowest = state.work.lowest
+        if lowest is None or lowest is not state.work.highest or not lowest.is_fresh:
+            return Point(state.best.w, alpha)
+        if problem.intercept.constrained:
+            return Point(state.best.w, alpha)  # the best free intercept is found anew, and multipliers balanced
+        at = Margins(problem, lowest.W, z=lowest.Z)
+        return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
+
+
+def suits(problem: Any) -> bool:
+    """Whether the method takes a problem: half a square, one score a row, a loss with methods on arrays."""
+    if type(problem) is not Problem or not problem.holds_rows or problem.on_files:
+        return False
+    if not (problem.penalty.identity() and problem.intercept.homogeneous) or problem.fixed.size:
+        return False
+    loss = problem.loss
+    if not has_array_methods(loss):
+        return False
+    return is_smooth(loss) or (has_bounded_slopes(loss) and methods_of(loss).dual_step is not None)

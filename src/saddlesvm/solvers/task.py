@@ -1,0 +1,149 @@
+"""A task of Newton's method, and its points, each evaluated by one pass over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from saddlesvm.problem.proven_sums import dual_of, primal_of
+from saddlesvm.rows.places import FLOAT64, Memory
+from saddlesvm.solvers.machines import Binary
+
+RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
+
+
+@dataclass
+class Task:
+    """What a run minimises: rows, loss, regulariser and strength.
+
+    Attributes
+    ----------
+    place : Memory
+    machine : Binary
+    ridge : ndarray of shape (d + 1,)
+        The diagonal of R: 1, but 0 for a free intercept.
+    C : float
+    keeps_factor : bool
+        Whether a factor may serve for several steps: where curvature changes smoothly.
+    balance : callable, optional
+        Gives multipliers the sum that a free intercept asks for.
+    """
+
+    place: Memory
+    machine: Binary
+    ridge: np.ndarray
+    C: float
+    keeps_factor: bool = False
+    balance: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def take(self, every: int) -> Task:
+        """The task of every so manieth run of 16 rows, whose losses weigh as much as those of all."""
+        rows = np.flatnonzero(np.arange(self.place.n) // RUN % every == 0)
+        C = self.C * self.place.n / rows.size
+        return Task(self.place.take(rows), self.machine.take(rows), self.ridge, C, self.keeps_factor)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of weights."""
+        return (self.place.d + 1, *self.machine.columns)
+
+
+@dataclass
+class Found:
+    """What a pass finds at the weights W.
+
+    Attributes
+    ----------
+    W, Z, A : ndarray
+        Weights, scores, and multipliers of the rows.
+    pulled : ndarray
+        ``sum_i a_i x_i``.
+    gradient : ndarray
+        Of the smoothed objective F.
+    F, primal, dual : float
+        The dual objective is an estimate where multipliers have yet to get the sum that a free intercept asks for.
+    left : float
+        The second term of the gap.
+    is_fresh : bool
+        Whether scores and pull come from the rows themselves, in double precision.
+    """
+
+    W: np.ndarray
+    Z: np.ndarray
+    A: np.ndarray
+    pulled: np.ndarray
+    gradient: np.ndarray
+    F: float
+    primal: float
+    dual: float
+    left: float
+    is_fresh: bool
+
+
+def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Found | None = None) -> Found:
+    """Scores, multipliers, gradient and both objectives at W, by one pass over the rows.
+
+    `known` has the scores at W already: then only rows whose multipliers change are visited.
+    """
+    place = task.place
+    machine = task.machine
+    if known is None:
+        Z = np.empty((place.n, *machine.columns))
+        A = np.empty_like(Z)
+        pulled = np.zeros(task.shape)
+        sums = np.zeros(3)
+        for rows, block in place.blocks():
+            Z[rows] = place.scores(block, W)
+            A[rows], found = machine.respond(rows, Z[rows], centre, q)
+            pulled += place.pull(block, A[rows])
+            sums += found
+    else:
+        Z = known.Z
+        A, found = machine.respond(slice(0, place.n), Z, centre, q)
+        sums = np.array(found)
+        pulled = known.pulled + pull_of_change(place, A - known.A)
+    paid, smoothed, conjugates = sums.tolist()
+    ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
+    half = 0.5 * float(np.vdot(W, ridge * W))
+    V = task.C * pulled
+    reached = 0.5 * float(np.vdot(V, ridge * V))
+    gradient = ridge * W - V
+    # A free intercept has no part in the norm: multipliers have to sum to zero instead. About what that will cost:
+    lacking = gradient * (1.0 - ridge)
+    reached += float(np.abs(lacking * W).sum()) + 0.5 * float(np.vdot(lacking, lacking))
+    return Found(
+        W=W,
+        Z=Z,
+        A=A,
+        pulled=pulled,
+        gradient=gradient,
+        F=half + task.C * smoothed,
+        primal=primal_of(task.C, paid, half),
+        dual=dual_of(task.C, conjugates, reached),
+        left=task.C * (paid + conjugates + float(np.vdot(A, Z))),
+        is_fresh=known is None and place.kind == FLOAT64,
+    )
+
+
+def pull_of_change(place: Memory, change: np.ndarray) -> np.ndarray:
+    """The pull of changes of multipliers; where half of them are zero, only the other rows are visited."""
+    rows = np.flatnonzero(change.reshape(place.n, -1).any(axis=1))
+    few = place
+    if 2 * rows.size < place.n:
+        few = place.take(rows)
+        change = change[rows]
+    pulled = np.zeros((place.d + 1, *change.shape[1:]))
+    for part, block in few.blocks():
+        pulled += few.pull(block, change[part])
+    return pulled
+
+
+def is_better_than_zero(task: Task, W: np.ndarray, Z: np.ndarray) -> bool:
+    """Whether weights with scores Z have a lower objective than zero: far out, a loss may have no curvature to use."""
+    every = slice(0, task.place.n)
+    ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
+    here = task.machine.respond(every, Z, Z, 0.0)[1].paid
+    at_zero = task.machine.respond(every, np.zeros_like(Z), Z, 0.0)[1].paid
+    return primal_of(task.C, here, 0.5 * float(np.vdot(W, ridge * W))) < primal_of(task.C, at_zero, 0.0)
