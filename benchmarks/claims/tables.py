@@ -27,9 +27,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC as TheirSVC
 
 from benchmarks.claims.out_of_core import MemoryWatch
-from saddlesvm.data.column_kinds import frame_of
 from saddlesvm.table import encoder
-from support.tables import adult_like, notes, titanic_like
+from support.tables import adult_like, frame_of, notes, titanic_like
 
 BATCH = 2_000  # rows of a step of SGD
 SGD_PASSES = 3
@@ -63,9 +62,9 @@ def mixed() -> None:
         for seed in range(5):
             order = np.random.default_rng(seed).permutation(12_000)
             train, test = order[:8_000], order[10_000:]
-            ours = make_pipeline(encoder(frame[train]), TheirSVC(random_state=0)).fit(frame[train], y[train])
+            ours = make_pipeline(encoder(frame.iloc[train]), TheirSVC(random_state=0)).fit(frame.iloc[train], y[train])
             theirs = TheirSVC(random_state=0).fit(by_hand[train], y[train])
-            apart.append(100.0 * (ours.score(frame[test], y[test]) - theirs.score(by_hand[test], y[test])))
+            apart.append(100.0 * (ours.score(frame.iloc[test], y[test]) - theirs.score(by_hand[test], y[test])))
         print(
             f"{made.__name__}: points above the pipeline by hand, mean {np.mean(apart):+.2f}, least {min(apart):+.2f}"
         )

@@ -1,6 +1,68 @@
-"""Tables and text: the public door to the readers of files with columns of any kind, and to their encoder."""
+"""Tables and text: read files with columns of any kind, and choose scikit-learn's transformers for them."""
 
-from saddlesvm.estimators.table import TableEncoder, encoder
-from saddlesvm.estimators.table_files import read
+from __future__ import annotations
 
-__all__ = ["TableEncoder", "encoder", "read"]
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from saddlesvm.data.frames import kinds_of, open_table, read_frame, taken_label
+from saddlesvm.data.table import Header, Label, Task, ready_labels
+from saddlesvm.estimators.columns import encoder
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+__all__ = ["encoder", "read"]
+
+
+def read(
+    source: str | os.PathLike[str],
+    *,
+    label: Label = None,
+    header: Header = "auto",
+    drop_columns: Sequence[str | int] = (),
+    columns: Mapping[str, str] | None = None,
+    task: Task | None = None,
+) -> tuple[pd.DataFrame, np.ndarray | None]:
+    r"""Read a table whose columns may be of any kind.
+
+    Parameters
+    ----------
+    source : str or path
+        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather, Arrow, or a folder with a folder of texts for each
+        class.
+    label, header, drop_columns, task
+        As in :func:`saddlesvm.data.read`.
+    columns : mapping of str to str, optional
+        Kinds of columns if the guess is wrong, as in :func:`encoder`; columns of the kind "drop" are left out.
+
+    Returns
+    -------
+    frame : DataFrame
+        The columns for :func:`encoder` and its pipelines: numbers as float64, dates as datetime64, texts and categories
+        as text, "" if one is missing. Amounts of money, percents and decimal commas are numbers.
+    y : ndarray of shape (n,) or None
+        The labels.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or has no such label.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from saddlesvm import table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("city,paid,bought\nUlm,$1.50,yes\nBonn,,no\nUlm,$2.00,no\n")
+    >>> frame, y = table.read(path)
+    >>> frame["paid"].tolist(), y.tolist()
+    ([1.5, nan, 2.0], ['yes', 'no', 'no'])
+    """
+    file = open_table(os.fspath(source), header=header, drop=drop_columns, label=label)
+    column = taken_label(file, label)
+    kinds = {name: one.kind for name, one in kinds_of(file, column, columns).items()}
+    frame, y = read_frame(file, kinds, column)
+    return frame, None if y is None else ready_labels(y, len(frame), file.name, task=task)

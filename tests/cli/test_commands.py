@@ -248,7 +248,7 @@ def test_an_interrupt_while_reading_is_one_line(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("saddlesvm.cli.reading.read", interrupted)
+    monkeypatch.setattr("saddlesvm.estimators.preparation.read", interrupted)
     assert run("train", "toy") == (130, "", "saddlesvm: interrupted\n")
 
 

@@ -103,7 +103,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    fails_on(tmp_path, "t.parquet", b"PAR1....PAR1", 'pip install "saddlesvm[parquet]"')
+    fails_on(tmp_path, "t.parquet", b"PAR1....PAR1", "pip install '.[files]'")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ MOST_ARGUMENTS, MOST_LINES = 8, 60
 # What may be imported inside a function: heavy or optional packages, and what only some systems have.
 LATE = {
     "contourpy", "cyanure", "dask", "distributed", "fcntl", "liblinear", "lightning", "matplotlib", "pandas",
-    "pyarrow", "rich", "scipy", "sklearn", "urllib",
+    "pyarrow", "rich", "scipy", "skops", "sklearn", "urllib",
 }  # fmt: skip
 # Files that import others of this package inside functions, so that what they do not need is not loaded.
 DOORS = {

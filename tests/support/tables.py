@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -15,6 +16,15 @@ LAST = ("Abel", "Braun", "Conrad", "Decker", "Engel", "Falk", "Graf", "Huber", "
 GOOD = ("great", "lovely", "fast", "friendly", "clean", "excellent")
 BAD = ("broken", "slow", "rude", "dirty", "late", "awful")
 PLAIN = ("the", "room", "train", "service", "was", "staff", "very", "and", "a", "bit", "food", "price", "we", "came")
+
+
+def frame_of(table: Table) -> pd.DataFrame:
+    """A table as :func:`saddlesvm.table.read` gives it: gaps in columns of words are empty texts."""
+    frame = pd.DataFrame(table)
+    for name, values in table.items():
+        if frame[name].dtype.kind not in "iufM" and not isinstance(values[0], list):
+            frame[name] = frame[name].astype(object).fillna("")
+    return frame
 
 
 def scaled(*columns: Any) -> np.ndarray:

@@ -20,7 +20,6 @@ from saddlesvm.cli.train import read_parts
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.blocks import dropped_positions, label_position
 from saddlesvm.data.errors import atomic_write
-from saddlesvm.data.missing_values import Filling
 from saddlesvm.data.streams import open_text
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certified_path import CertifiedPath
@@ -29,9 +28,8 @@ from saddlesvm.estimators.leave_one_out import leave_one_out
 from saddlesvm.estimators.linear import LinearEstimator
 from saddlesvm.estimators.path import RegularizationPath, ends_for, fit_path, grid_for, takes_features
 from saddlesvm.estimators.path_search import certified_path
-from saddlesvm.estimators.persistence import behind_scaler, parted
+from saddlesvm.estimators.preparation import Preparation, labels_of
 from saddlesvm.estimators.proofs import verified
-from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 
@@ -56,7 +54,7 @@ def prove(options: argparse.Namespace) -> int:
     model, table = linear_model(options)
     if options.scale != 1.0:
         raise DataError(f"{options.model}: prove takes no --scale, as the checker reads the file: scale its numbers")
-    y = reading.labels_of(table)
+    y = labels_of(table)
     difference = compare_with_fit(model, table.X, y)
     found = model.proof(table.X, y, table.sample_weight, read=how_read(options, table))
     text = json.dumps(found, indent=1)
@@ -72,31 +70,28 @@ def prove(options: argparse.Namespace) -> int:
 
 def linear_model(options: argparse.Namespace) -> tuple[Any, Table]:
     """A saved linear model, and the data."""
-    model, scaler = parted(persistence.load(options.model))
-    if not isinstance(model, LinearEstimator) or scaler is not None:
-        before, advice = "scaler", ": scale the data first, and train on the scaled numbers"
-        if isinstance(scaler, TableEncoder):
-            before, advice = "table's encoder", ": encode the table first (saddlesvm.table.encoder), and train on that"
-        kind, advice = (type(model).__name__, "") if scaler is None else (f"linear model behind a {before}", advice)
-        raise DataError(f"{options.model}: is a {kind}; a linear model on the numbers of the data is needed{advice}")
-    return model, training_table(options, model)
+    model, preparation = Preparation.of_saved(persistence.load(options.model), options.model)
+    if not isinstance(model, LinearEstimator) or preparation.before is not None:
+        what = type(model).__name__
+        advice = ""
+        if preparation.columns is not None:
+            what, advice = "linear model behind a table's encoder", ": encode the table first, and train on that"
+        elif preparation.before is not None:
+            what, advice = "linear model behind a scaler", ": scale the data first, and train on the scaled numbers"
+        raise DataError(f"{options.model}: is a {what}; a linear model on the numbers of the data is needed{advice}")
+    return model, training_table(options, model, preparation)
 
 
-def training_table(options: argparse.Namespace, model: Any) -> Table:
+def training_table(options: argparse.Namespace, model: Any, preparation: Preparation) -> Table:
     """The data that a model was trained on."""
     entry = register.entry_of(model)
     task = "regression" if entry is not None and entry.task == "regression" else None
-    filling = Filling.of_notes(model.notes_)
-    table = reading.read_table(
-        options, options.data, model.n_features_in_, task, model.notes_.get("zero_based"), filling.keeps
-    )
-    filling.applied(table)
-    if filling.count:
+    table = reading.read_prepared(options, preparation, options.data, task)
+    if preparation.filling.count:
         raise DataError(
-            f"{options.data}: has missing values, which --missing {filling.how} treated as the model was trained: "
-            "fill in the data first, and train on that"
+            f"{options.data}: has missing values, which --missing {preparation.filling.how} treated as the model was "
+            "trained: fill in the data first, and train on that"
         )
-    reading.check_features(model, options.model, table)
     return table
 
 
@@ -140,9 +135,9 @@ def verify(options: argparse.Namespace) -> int:
         based = bool(how["zero_based"]) if "zero_based" in how else None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DataError(f"{options.proof}: is not a proof of this package: {type(error).__name__}: {error}") from None
-    table = reading.read_table(options, options.data, width, task, based)
+    table = reading.read_table(options, options.data, n_features=width, task=task, zero_based=based)
     try:
-        said = verified(proof, table.X, reading.labels_of(table))
+        said = verified(proof, table.X, labels_of(table))
     except ValueError as error:
         show({"verified": {"refused": str(error)}}, options.json)
         return NOT_CERTIFIED
@@ -182,12 +177,12 @@ def traced(options: argparse.Namespace) -> int:
         )
     task = task_of(options)
     options.test, options.validation = options.validation, None
-    _, (table, _, held_out), filling, missing_values, encoder = read_parts(options, task, task or "classification")
-    y = reading.labels_of(table)
+    whole, (table, _, held_out), preparation = read_parts(options, task, task or "classification")
+    y = labels_of(table)
     path = path_asked_for(options, table, y)
     scores, chosen = errors_along(path, table, held_out, options.leave_one_out)
     facts: Facts = {
-        "read": described(table) | missing_values | {"columns": table.columns},
+        "read": described(table) | preparation.facts | {"columns": whole.column_facts},
         "path": facts_of_path(path),
         "proven": proven(path),
     }
@@ -195,9 +190,8 @@ def traced(options: argparse.Namespace) -> int:
         facts["chosen"] = {"C": chosen} | {f"{name} error there": value for name, value in at(scores, chosen).items()}
     if options.model:
         model = path.model(path.Cs[-1] if chosen is None else chosen)
-        notes = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
-        notes |= {} if encoder is None else {reading.LABEL: table.label_name}
-        persistence.save(behind_scaler(model, encoder), options.model, notes)
+        notes = {"trained on": str(table.source), "rows": table.n_rows}
+        persistence.save(preparation.behind(model), options.model, notes | preparation.notes)
         facts["path"]["model written to"] = options.model
     if options.report:
         write_report(options, table, path, scores, chosen)
@@ -237,10 +231,10 @@ def errors_along(
     scores: Scores = {}
     if held_out is not None:
         grid = path.grid()
-        scores["validation"] = (grid, 1.0 - path.score(held_out.X, reading.labels_of(held_out), grid))
+        scores["validation"] = (grid, 1.0 - path.score(held_out.X, labels_of(held_out), grid))
     if estimated:
         grid = path.grid(13)
-        found = [leave_one_out(path.model(C), table.X, reading.labels_of(table), table.sample_weight) for C in grid]
+        found = [leave_one_out(path.model(C), table.X, labels_of(table), table.sample_weight) for C in grid]
         errors = np.array([one.error if one.trusted else np.nan for one in found])
         if np.isfinite(errors).any():
             scores["leave-one-out (estimated)"] = (grid[np.isfinite(errors)], errors[np.isfinite(errors)])

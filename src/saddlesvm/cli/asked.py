@@ -159,18 +159,14 @@ def held_out(table: Table, part: float, seed: int, classes: bool, pairwise: bool
     stratify = table.y if classes and counts.min() >= 2 and counts.size <= min(size, n - size) else None
     kept, apart = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=stratify)
     kept = np.sort(kept)
-    parts = (_rows_of(table, rows) for rows in (kept, np.sort(apart)))
+    parts = (table.rows(rows) for rows in (kept, np.sort(apart)))
     one, other = (dataclasses.replace(half, X=half.X[:, kept]) if pairwise else half for half in parts)
     return one, other
 
 
-def _rows_of(table: Table, chosen: np.ndarray) -> Table:
-    weights = None if table.sample_weight is None else table.sample_weight[chosen]
-    y = None if table.y is None else table.y[chosen]
-    return dataclasses.replace(table, X=table.X[chosen], y=y, sample_weight=weights, known_nonzero=None)
-
-
-def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np.ndarray) -> tuple[Any, dict[str, Any]]:
+def cross_validated(
+    model: Any, options: argparse.Namespace, table: Table, y: np.ndarray, preparation: Any
+) -> tuple[Any, dict[str, Any]]:
     """Choose C, and gamma, among those of the options by cross-validation; the fitted model, and a row of facts each.
 
     Raises
@@ -196,8 +192,8 @@ def cross_validated(model: Any, options: argparse.Namespace, table: Table, y: np
         raise ValueError(f"--cv chooses C or gamma; {type(model).__name__} takes --gamma 0.1,1")
     step, searched, X = "", model, table.X
     if table.frame is not None:  # each fold then learns an encoding of its own
-        step, X = f"{type(model).__name__.lower()}__", table.encoder.cells(table.frame)
-        searched = make_pipeline(clone(table.encoder), model)
+        step, X = f"{type(model).__name__.lower()}__", table.frame
+        searched = make_pipeline(clone(preparation.before), model)
     search = GridSearchCV(searched, {f"{step}{name}": values for name, values in grid.items()}, cv=folds)
     search.fit(X, y, **({} if table.sample_weight is None else {"sample_weight": table.sample_weight}))
     results = search.cv_results_

@@ -10,9 +10,9 @@ from saddlesvm import lab
 from saddlesvm.cli import INTERRUPTED
 from saddlesvm.cli.arguments import loss_text
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.reading import labels_of
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import check_names
+from saddlesvm.estimators.preparation import labels_of
 from saddlesvm.problem.losses import make_loss, traits_of
 from saddlesvm.runtime.allowed import names_in
 from saddlesvm.runtime.shown import shown

@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data import Table
-from saddlesvm.data.column_kinds import Frame
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -127,11 +126,11 @@ def described(table: Table) -> dict[str, Any]:
         "format": table.format,
         "rows": table.n_rows,
         "features": table.n_features,
-        "non-zeros": None if isinstance(table.X, Frame) else table.n_nonzero,
-        "precision": None if isinstance(table.X, Frame) else type_name(table.X.dtype),
+        "non-zeros": None if table.kinds is not None else table.n_nonzero,
+        "precision": None if table.kinds is not None else type_name(table.X.dtype),
         "bytes": table.n_bytes or None,
     }
-    if isinstance(table.X, Frame):
+    if table.kinds is not None:
         facts["features"] = None
     if table.y is not None:
         values, counts = np.unique(table.y, return_counts=True)

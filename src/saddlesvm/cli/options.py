@@ -57,8 +57,9 @@ OPTIONS: dict[str, Option] = kinds.known_command("train:train").options | {
         type=kinds.index_base, default="auto", metavar="{auto,0,1}",
     ),
     "missing": option(
-        "missing values: an error (default), drop their rows, or fill in the column's mean or median",
-        choices=names.MISSING_VALUES, default="error",
+        "missing values: an error, drop their rows, or fill in the column's mean or median; by default an error, and "
+        "the mean in tables with words",
+        choices=names.MISSING_VALUES,
     ),
     "loss": option(
         f"{', '.join(USUAL_FIRST)}; for targets: {OF_TARGETS} (pinball:tau=0.9); or MODULE:CLASS",

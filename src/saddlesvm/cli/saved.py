@@ -16,10 +16,9 @@ from sklearn.base import clone
 from saddlesvm.cli import INTERRUPTED, NOT_CERTIFIED, OK, reading
 from saddlesvm.cli.console import print_error, safe_label, write_output
 from saddlesvm.cli.display import Facts, described, line_of, model_facts, progress_bar, show, worth, worth_of
-from saddlesvm.data import DataError, Store, atomic_write, convert as convert_files
+from saddlesvm.data import DataError, Store, atomic_write
 from saddlesvm.data.archives import is_model
 from saddlesvm.data.door import Design
-from saddlesvm.data.frame_files import taken_label
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.store import is_store
@@ -27,16 +26,12 @@ from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding, kernel_certificates
 from saddlesvm.estimators.diagnosis import diagnose
-from saddlesvm.estimators.persistence import parted
+from saddlesvm.estimators.preparation import Preparation, columns_of_store, labels_of, make_store, strongest_words
 from saddlesvm.estimators.proven import ProvesLabels
-from saddlesvm.estimators.table import TableEncoder
-from saddlesvm.estimators.table_files import ENCODER, as_store, kinds_of
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.rows.small_types import type_name
 
 CLASSES_SHOWN = 1_000
-OF_CONVERT = "label header n_features dtype scale overwrite missing drop_columns"  # parameters of the same name
 
 
 def convert(options: argparse.Namespace) -> int:
@@ -66,11 +61,8 @@ def convert(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     try:
         with progress_bar(f"converting to {options.store}", options.json) as advance:
-            memory, index_base = memory_bytes(options.memory), options.index_base
-            given = {name: getattr(options, name) for name in OF_CONVERT.split()}
-            store = converted_table(options, advance) or convert_files(
-                options.data, options.store, zero_based=index_base, memory=memory, advance=advance, **given
-            )
+            given = {name: getattr(options, name) for name in ("n_features", "dtype", "overwrite")}
+            store = make_store(options.data, options.store, advance=advance, **given, **reading.options_of(options))
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted; nothing was written")
         return INTERRUPTED
@@ -79,28 +71,6 @@ def convert(options: argparse.Namespace) -> int:
     done = {"seconds converting": spent, "megabytes a second": read / 1e6 / spent}
     show(store_facts(store, options.store) | {"done": done}, options.json)
     return OK
-
-
-def converted_table(options: argparse.Namespace, advance: Any) -> Store | None:
-    """The store of a table with columns of words, encoded; None for other data.
-
-    Raises
-    ------
-    DataError
-        Several such files, which would each have an encoding of their own.
-    """
-    if not any(reading.needs_encoder(options, source) for source in options.data):
-        return None
-    if len(options.data) > 1:
-        raise DataError(f"{options.data[0]}: has columns of words; such files become a store one by one")
-    reading.refuse(options, options.data[0], ("n_features",))
-    file = reading.opened(options, options.data[0])
-    label = taken_label(file, options.label)
-    found = kinds_of(file, label, dict(options.columns))
-    return as_store(
-        file, options.store, label, found,
-        memory=memory_bytes(options.memory), overwrite=options.overwrite, dtype=options.dtype, advance=advance,
-    )  # fmt: skip
 
 
 def store_info(options: argparse.Namespace) -> int:
@@ -134,8 +104,7 @@ def store_facts(store: Store, path: str | os.PathLike[str]) -> Facts:
     if noted is not None:
         what = "rows left out" if noted["how"] == "drop" else f"filled in with the {noted['how']}"
         facts[NOTE] = f"{noted['count']:,} {what}"
-    if ENCODER in header:
-        facts["columns"] = [f"{name}: {kind}" for name, kind in header[ENCODER]["state"]["columns"].items()]
+    facts["columns"] = columns_of_store(store)
     facts["written by"] = header.get("written by")
     facts["made from"] = [
         f"{one['path']} ({one['format']}, {one['rows']:,} rows, {one['bytes']:,} bytes)"
@@ -169,15 +138,15 @@ def certify(options: argparse.Namespace) -> int:
     saddlesvm certify data.model data.csv
     saddlesvm certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3
     """
-    model, before = parted(persistence.load(options.model))
+    model, preparation = Preparation.of_saved(persistence.load(options.model), options.model)
     entry = register.entry_of(model)
     assert entry is not None
     strength = {"C": options.C, "lam": options.lam}
     if not entry.linear and (options.refine or any(one is not None for one in strength.values())):
         raise DataError(f"{options.model}: --refine, --C and --lambda are for linear models")
     task = "regression" if entry.task == "regression" else None
-    table = reading.read_prepared(options, model, before, options.data, task)
-    y = reading.labels_of(table) if entry.task != "novelty" else None
+    table = reading.read_prepared(options, preparation, options.data, task)
+    y = labels_of(table) if entry.task != "novelty" else None
     certificates = (
         certify_model(model, table.X, y, sample_weight=table.sample_weight, refine=options.refine, **strength)
         if entry.linear
@@ -223,12 +192,12 @@ def info(options: argparse.Namespace) -> int:
     saddlesvm info data.model
     """
     if os.path.isfile(options.source) and looks_like_model(options.source):
-        model, before = parted(persistence.load(options.source))
+        model, preparation = Preparation.of_saved(persistence.load(options.source), options.source)
         of_model = model_facts(model, options.source)
-        if isinstance(before, TableEncoder):
-            of_model["columns"] = {"columns": reading.encoder_columns(before)}
-            of_model["strongest"] = reading.strongest_words(model, before)
-        elif before is not None:
+        if preparation.columns is not None:
+            of_model["columns"] = {"columns": preparation.columns}
+            of_model["strongest"] = strongest_words(model, preparation)
+        elif preparation.before is not None:
             of_model["model"]["features"] = f"{model.n_features_in_}, standardized first"
         show(of_model, options.json)
         return OK
@@ -236,8 +205,8 @@ def info(options: argparse.Namespace) -> int:
         return store_info(options)
     table = reading.read_table(options, options.source, missing="keep")
     facts: Facts = {"read": described(table)}
-    if table.encoder is not None:
-        facts["read"]["columns"] = table.columns
+    if table.column_facts is not None:
+        facts["read"]["columns"] = table.column_facts
         show(facts, options.json)
         return OK
     filling = Filling("drop")
@@ -290,18 +259,18 @@ def predict(options: argparse.Namespace) -> int:
     saddlesvm predict data.model new.csv
     saddlesvm predict data.model new.csv --scores --output scores.txt
     """
-    model, before = parted(persistence.load(options.model))
+    model, preparation = Preparation.of_saved(persistence.load(options.model), options.model)
     if options.probabilities and not hasattr(model, "predict_proba"):
         raise DataError(
             f"{options.model}: the model has no probabilities: train it with --probability yes, or with --loss logistic"
         )
     if options.proven and not isinstance(model, ProvesLabels):
         raise DataError(f"{options.model}: --proven is for linear classifiers; this is a {type(model).__name__}")
-    table = reading.read_prepared(options, model, before, options.data, every_row=True)
+    table = reading.read_prepared(options, preparation, options.data, every_row=True)
     kept = []
     if options.proven:
-        taught = reading.read_prepared(options, model, before, options.proven)
-        model.prove(taught.X, reading.labels_of(taught), taught.sample_weight)
+        taught = reading.read_prepared(options, preparation, options.proven)
+        model.prove(taught.X, labels_of(taught), taught.sample_weight)
     with atomic_write(options.output) if options.output else contextlib.nullcontext() as file:
         for start in range(0, table.n_rows, PREDICTED_ROWS):
             X = table.X[start : start + PREDICTED_ROWS]

@@ -8,22 +8,19 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.cli import NOT_CERTIFIED, OK, asked, reading
+from saddlesvm.cli.arguments import flag
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.display import Facts, described, done, in_words, quality, show, support, worth
-from saddlesvm.data import Store, Table
-from saddlesvm.data.blocks import check_names
-from saddlesvm.data.missing_values import Filling
+from saddlesvm.data import DataError, Table
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence
 from saddlesvm.estimators.diagnosis import diagnose, separability
-from saddlesvm.estimators.persistence import behind_scaler
+from saddlesvm.estimators.preparation import Preparation, check_classes, label_words, labels_of
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
-from saddlesvm.estimators.table import TableEncoder
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Record, Trace
 from saddlesvm.solvers.automatic.auto import FINISH
 
@@ -130,13 +127,13 @@ def train(options: argparse.Namespace) -> int:
     check_scaling(options)
     if options.dask and isinstance(options.data, list):
         return train_where_stores_are(options, task)
-    whole, (table, apart, test), filling, missing_values, scaler = read_parts(options, task, entry.task)
-    y = reading.labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
+    whole, (table, apart, test), preparation = read_parts(options, task, entry.task)
+    y = labels_of(table) if entry.task != "novelty" or table.y is not None else np.zeros(table.n_rows)
     model: Any = asked.make_estimator(options, y)
     check_formats(options, model, None if entry.task != "classification" else np.unique(y))
-    facts: Facts = {"read": described(whole) | missing_values | {"labels": reading.label_taken(table, options.label)}}
-    if whole.columns is not None:
-        facts["read"] |= {"features": table.n_features, "columns": whole.columns}
+    facts: Facts = {"read": described(whole) | preparation.facts | {"labels": label_words(table, options.label)}}
+    if whole.column_facts is not None:
+        facts["read"] |= {"features": table.n_features, "columns": whole.column_facts}
     if apart is not None:
         facts["read"]["rows held out for validation"] = apart.n_rows
     if test is not None:
@@ -146,7 +143,7 @@ def train(options: argparse.Namespace) -> int:
         facts |= done_there
     else:
         if options.cv is not None:
-            model, facts["cross-validation"] = asked.cross_validated(model, options, table, y)
+            model, facts["cross-validation"] = asked.cross_validated(model, options, table, y, preparation)
         else:
             model.fit(table.X, y, table.sample_weight)
         facts["done"] = done(model, table)
@@ -170,21 +167,14 @@ def train(options: argparse.Namespace) -> int:
             facts["what made it hard"] = {"found": found}
     if table.feature_names:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows} | filling.notes
-    if table.encoder is not None:
-        notes[reading.LABEL] = table.label_name
-    return kept_and_shown(options, model, facts, notes | numbering(table), scaler, trace)
+    notes: dict[str, Any] = {"trained on": str(table.source), "rows": table.n_rows}
+    return kept_and_shown(options, model, facts, notes | preparation.notes, preparation, trace)
 
 
 def check_formats(options: argparse.Namespace, model: Any, classes: np.ndarray | None) -> None:
     """Raise ValueError, before the fit, for a model that a text format which is asked for cannot hold."""
     if options.liblinear:
         persistence.liblinear_kind(model, options.liblinear, classes)
-
-
-def numbering(table: Table | Store) -> dict[str, Any]:
-    """The note of a model on how the features of its data were numbered, where that is known."""
-    return {} if table.zero_based is None else {"zero_based": table.zero_based}
 
 
 def check_scaling(options: argparse.Namespace) -> None:
@@ -201,9 +191,8 @@ def check_scaling(options: argparse.Namespace) -> None:
 Parts = tuple[Table, Table | None, Table | None]
 
 
-def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tuple[Table, Parts, Filling, Facts, Any]:
-    """The data as read; the rows to train on, those held out, and the test data, without missing values and scaled; and
-    what was done to them: the filling, how much it filled, and the scaler.
+def read_parts(options: argparse.Namespace, task: Any, kind: str) -> tuple[Table, Parts, Preparation]:
+    """The data as read; the rows to train on, those held out, and the test data, prepared; and their preparation.
 
     Parameters
     ----------
@@ -212,47 +201,33 @@ def read_parts(options: argparse.Namespace, task: str | None, kind: str) -> tupl
     kind : {"classification", "regression", "novelty"}
         What the estimator learns.
     """
-    filling, pairwise = Filling(options.missing), options.kernel == "precomputed"
-    table = reading.read_table(options, options.data, task=task, missing=filling.keeps)
-    table = reading.of_store(table) if table.format == "store" else table
-    table = reading.kernel_values(table) if pairwise and table.encoder is None else table
+    pairwise = options.kernel == "precomputed"
+    table = reading.read_table(options, options.data, task=task, pairwise=pairwise)
     if kind == "classification":
-        reading.check_classes(table)
+        check_classes(table)
+    if table.kinds is not None:
+        refuse_words(options, table)
     whole, apart = table, None
     if options.validation is not None:
-        reading.labels_of(table)
+        labels_of(table)
         table, apart = asked.held_out(table, options.validation, options.seed, kind == "classification", pairwise)
-    if table.encoder is not None:
-        return encoded_parts(options, whole, table, apart, task)
-    filling = Filling.of_table(options.missing, table)
-    table = filling.applied(table)
-    missing_values = {} if table.format == "store" or sparse.issparse(table.X) else filling.facts
-    test = read_test(options, table, filling, kind) if options.test else None
-    scaler = reading.scaler_of(table) if options.standardize else None
-    parts = (one and reading.scaled(scaler, one) for one in (table, apart and filling.applied(apart), test))
-    return whole, tuple(parts), filling, missing_values, scaler  # type: ignore[return-value]
+    standardize = getattr(options, "standardize", False)
+    preparation = Preparation.learn(table, missing=options.missing, standardize=standardize, pairwise=pairwise)
+    table = preparation.apply(table)
+    test = None
+    if options.test:
+        of_loss = "regression" if kind == "regression" else None
+        test = reading.read_prepared(options, preparation, options.test, of_loss)
+        if kind != "novelty":
+            labels_of(test)
+    return whole, (table, apart and preparation.apply(apart), test), preparation
 
 
-def encoded_parts(
-    options: argparse.Namespace, whole: Table, table: Table, apart: Table | None, task: str | None
-) -> tuple[Table, Parts, Filling, Facts, Any]:
-    """As :func:`read_parts`, of a table with columns of words: encoded as the rows to train on teach."""
-    encoder = reading.fitted_to(table)
-    test = reading.read_encoded(encoder, options, options.test, table.label_name, task) if options.test else None
-    parts = (reading.encoded(encoder, table), apart and reading.encoded(encoder, apart), test)
-    return whole, parts, Filling(), {}, encoder
-
-
-def read_test(options: argparse.Namespace, table: Table, filling: Filling, task: str) -> Table:
-    """The test data, with the features of the training data."""
-    of_loss, pairwise = "regression" if task == "regression" else None, options.kernel == "precomputed"
-    width = table.n_features + (pairwise and table.zero_based is True)
-    test = reading.read_table(options, options.test, width, of_loss, table.zero_based, filling.keeps)
-    test = reading.kernel_values(test, table.n_features) if pairwise else test
-    if task != "novelty":
-        reading.labels_of(test)
-    check_names(test.source, test.feature_names, table.source, table.feature_names)
-    return filling.applied(test)
+def refuse_words(options: argparse.Namespace, table: Table) -> None:
+    """Raise DataError for options that do not fit a table with words."""
+    for name in ("dask", "liblinear"):
+        if getattr(options, name, None):
+            raise DataError(f"{table.source}: {flag(name)} does not work with columns of words, texts or dates")
 
 
 def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int:
@@ -260,7 +235,8 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     stores = asked.stores_to_learn_from(options.data)
     first, n = stores[0], sum(len(store) for store in stores)
     y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
-    test = reading.read_table(options, options.test, first.shape[1], task, first.zero_based) if options.test else None
+    preparation = Preparation.of_stores(stores)
+    test = reading.read_prepared(options, preparation, options.test, task) if options.test else None
     model: Any = asked.make_estimator(options, y)
     check_formats(options, model, None if task == "regression" else np.unique(y))
     facts: Facts = {"read": {"stores": len(stores), "rows": n, "features": first.shape[1]}}
@@ -272,9 +248,9 @@ def train_where_stores_are(options: argparse.Namespace, task: str | None) -> int
     facts |= done_there
     facts["quality"] = worth(model, model.certificate_) | support(model)
     if test is not None:
-        facts["quality"] |= quality(model, test.X, reading.labels_of(test), "test")
-    notes: dict[str, Any] = {"trained on": shorten(options.data), "rows": n} | Filling.of_stores(stores).notes
-    return kept_and_shown(options, model, facts, notes | numbering(first))
+        facts["quality"] |= quality(model, test.X, labels_of(test), "test")
+    notes: dict[str, Any] = {"trained on": shorten(options.data), "rows": n} | preparation.notes
+    return kept_and_shown(options, model, facts, notes, preparation)
 
 
 def kept_and_shown(
@@ -282,28 +258,30 @@ def kept_and_shown(
     model: Any,
     facts: Facts,
     notes: dict[str, Any],
-    scaler: Any = None,
+    preparation: Preparation,
     trace: Trace | None = None,
 ) -> int:
     """Write the model where the options ask for it, show the facts, and return the exit code."""
     if options.model:
-        persistence.save(behind_scaler(model, scaler), options.model, notes)
+        persistence.save(preparation.behind(model), options.model, notes)
         facts["done"]["model written to"] = options.model
     if options.liblinear:
         persistence.save_liblinear(model, options.liblinear)
         facts["done"]["LIBLINEAR model written to"] = options.liblinear
     if options.report:
         facts["done"]["report written to"] = options.report
-        write_report(options, model, facts, scaler, trace)
+        write_report(options, model, facts, preparation, trace)
     show(facts, options.json)
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
-def write_report(options: argparse.Namespace, model: Any, facts: Facts, scaler: Any, trace: Trace | None) -> None:
+def write_report(
+    options: argparse.Namespace, model: Any, facts: Facts, preparation: Preparation, trace: Trace | None
+) -> None:
     """Write the facts that the command prints, with pictures, as one HTML file."""
     from saddlesvm.lab.reports import model_report
 
-    names = scaler.get_feature_names_out() if isinstance(scaler, TableEncoder) else None
+    names = preparation.feature_names()
     groups = {
         title: [(name, in_words(name, value)) for name, value in lines.items() if value is not None]
         for title, lines in facts.items()

@@ -15,6 +15,7 @@ from saddlesvm.data.streams import format_of
 from saddlesvm.data.table import Label, Missing, Task, shorten
 
 WHOLE = 1 << 62  # bytes of a block that holds all rows
+LABEL_NAMES = ("label", "target", "class", "y")  # that are taken for the labels before the last column is
 COLUMNS = ("csv", "parquet", "arrow")  # formats whose columns can be left out
 
 
@@ -172,6 +173,7 @@ def located(name: str) -> str:
 
 
 _POSITION = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBERED = re.compile(r"column ([0-9]{1,9})")  # as a column of a file without names is called, from 1
 
 
 def dropped_positions(
@@ -201,8 +203,8 @@ def label_position(
     ----------
     label : str, int, False or None
         A name (or the digits of a position, when no column has that name), a position (negative ones count from the
-        end), False for no label. None means the last column that is not dropped, or no label if there are just
-        `n_features` of those.
+        end), False for no label. None means a column named as one of `LABEL_NAMES`, else the last column that is not
+        dropped, or no label if there are just `n_features` of those.
     names : list of str, or None
         The column names, where the table has any.
     n_columns : int
@@ -222,7 +224,7 @@ def label_position(
     if label is False:
         position = None
     elif label is None:
-        position = kept[-1] if kept and len(kept) != n_features else None
+        position = _default_label(names, kept) if kept and len(kept) != n_features else None
     else:
         position = position_of(label, names, n_columns, source)
         if position in dropped:
@@ -237,6 +239,12 @@ def label_position(
         beside = "no label column" if position is None else "one label column"
         raise DataError(f"{source}: has {width} feature columns and {beside}; {n_features} features are expected")
     return position
+
+
+def _default_label(names: list[str] | None, kept: list[int]) -> int:
+    """Position of the column that is taken for the labels if none is named: by its name, else the last one."""
+    called = {} if names is None else {names[place].lower(): place for place in reversed(kept)}
+    return next((called[name] for name in LABEL_NAMES if name in called), kept[-1])
 
 
 def check_names(source: str, names: Sequence[str] | None, other: str, expected: Sequence[str] | None) -> None:
@@ -267,12 +275,13 @@ def position_of(
         if names.count(label) > 1:
             raise DataError(f"{source}: {names.count(label)} columns are named {label!r}; give the position")
         return names.index(label)
-    if isinstance(label, str) and not _POSITION.fullmatch(label):
-        found = "it has no header, so that this must be a position"
+    numbered = _NUMBERED.fullmatch(label) if isinstance(label, str) and names is None else None
+    if isinstance(label, str) and numbered is None and not _POSITION.fullmatch(label):
+        found = "it has no header, so that this must be a position from 0, or 'column 1' for the first"
         if names is not None:
             found = f"its columns are {shorten(names)}"
         raise DataError(f"{source}: has no {what} {label!r}; {found}")
-    position = int(label)
+    position = int(label) if numbered is None else int(numbered[1]) - 1
     if not -n_columns <= position < n_columns:
         allowed = f"0 to {n_columns - 1}, or -{n_columns} to -1 counted from the end"
         raise DataError(f"{source}: has no column {position}; positions are {allowed}")

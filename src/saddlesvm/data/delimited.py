@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
-from saddlesvm.data.column_kinds import MISSING_WORDS
 from saddlesvm.data.errors import WAYS_WITH_MISSING, DataError
+from saddlesvm.data.kinds import MISSING_WORDS
 from saddlesvm.data.streams import open_counted, open_text, reading
-from saddlesvm.data.table import Cells, Label, Task, is_number
+from saddlesvm.data.table import Cells, Header, Label, Task, bounded_classes, is_number
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
-_ENCODE = "(text columns need encoding first)"
+_ENCODE = "(--columns NAME=category reads words)"
+_FIRST_ROWS = 200  # rows in which a cell of the first line is searched for
+_LONG_NAME = 60  # signs; longer cells of a first line are no names of columns
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
 
 
@@ -53,8 +55,10 @@ class Layout:
 
     @property
     def label_name(self) -> str | None:
-        """Name of the label column."""
-        return None if self.names is None or self.label is None else self.names[self.label]
+        """Name of the label column; "column 3" in a file without names."""
+        if self.label is None:
+            return None
+        return f"column {self.label + 1}" if self.names is None else self.names[self.label]
 
     def converters(self, note_label: Callable[[str], float]) -> Any:
         """The converters of cells that are not plain numbers, for ``np.loadtxt``."""
@@ -136,6 +140,8 @@ def _cells(
     except ValueError as error:
         _find_fault(path, layout, dtype, task)
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
+    if not all(map(is_number, texts)):
+        bounded_classes(list(texts), f"{path}: {layout.label_name!r}")
     bad_label = any(_fault_of_label(text, task) for text in texts)
     if bad_label or cells.shape[1] != layout.n_columns or not _allowed(cells, layout).all():
         _find_fault(path, layout, dtype, task)
@@ -164,11 +170,11 @@ def _allowed(cells: np.ndarray[Any, Any], layout: Layout) -> np.ndarray[Any, Any
 def layout_of(
     path: Path,
     label: Label,
-    header: bool | Literal["auto"],
+    header: Header,
     n_features: int | None,
     drop: Sequence[str | int] = (),
 ) -> Layout:
-    """The layout of a file's lines, from the first two.
+    """The layout of a file's lines, from the first ones.
 
     Raises
     ------
@@ -176,20 +182,23 @@ def layout_of(
         The file is empty, or there is no such label or dropped column.
     """
     with open_text(path) as file:
-        start = next((line for line in file if line.strip()), "")
+        start = _first_line(file)
     delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
     with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         rows = ((row, reader.line_num) for row in reader if row)
         try:
-            (first, n_lines), second = next(rows, ([], 0)), next(rows, None)
+            first, n_lines = next(rows, ([], 0))
+            others = [[cell.strip() for cell in row] for row, _ in islice(rows, _FIRST_ROWS)]
         except csv.Error as error:
             raise DataError(f"{path}: line {reader.line_num}: {error}") from None
     if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
     first = [cell.strip() for cell in first]
-    has_header = header if header != "auto" else _looks_like_header(first, second and second[0], label, path, drop)
-    if has_header and second is None:
+    has_header = header
+    if header == "auto":
+        has_header = _looks_like_header(first, others, label, path, drop)
+    if has_header and not others:
         raise DataError(f"{path}: holds a header line and no rows; at least one row is needed")
     names = first if has_header else None
     dropped = dropped_positions(drop, names, len(first), str(path))
@@ -200,13 +209,32 @@ def layout_of(
     return Layout(delimiter, names, len(first), n_lines if has_header else 0, position, dropped=dropped)
 
 
+def _first_line(file: Iterator[str]) -> str:
+    """The first line with anything in it, without what stands between quotes, which may hold line breaks."""
+    start = ""
+    for line in file:
+        start += line
+        if start.strip() and start.count('"') % 2 == 0:
+            break
+    return "".join(start.split('"')[::2]) or start
+
+
 def _looks_like_header(
-    first: list[str], second: Sequence[str] | None, label: Label, path: Path, drop: Sequence[str | int]
+    first: list[str], others: list[list[str]], label: Label, path: Path, drop: Sequence[str | int]
 ) -> bool:
     """Whether the first line holds names: none of its cells is a number (those of the label, and of columns that are
-    left out, do not count)."""
+    left out, do not count), nor occurs again in its column.
+
+    Raises
+    ------
+    DataError
+        It mixes numbers and text, or a cell is too long for a name.
+    """
     if any(isinstance(one, str) and one in first and not is_number(one) for one in (label, *drop)):
         return True
+    second = others[0] if others else None
+    if _is_a_row(first, others):
+        return False
     if drop:
         kept = [k for k in range(len(first)) if k not in dropped_positions(drop, None, len(first), str(path))]
         if isinstance(label, int) and not isinstance(label, bool):
@@ -226,9 +254,66 @@ def _looks_like_header(
     if 0 < numbers < len(features):
         odd = next(cell for cell in features if not is_number(cell))
         raise DataError(
-            f"{path}: line 1: mixes numbers and text ({odd!r}); say whether it is a header (header=True/False)"
+            f"{path}: line 1: mixes numbers and text ({odd!r}); say whether it is a header (--header yes or no, in "
+            "Python header=True or False)"
+        )
+    longest = max(first, key=len)
+    if numbers == 0 and len(longest) > _LONG_NAME:
+        raise DataError(
+            f"{path}: line 1 holds no numbers, so that its cells are names of columns; one is {longest[:40]!r} ...: "
+            "say whether it is a header (--header yes or no, in Python header=True or False)"
         )
     return numbers == 0 and len(features) > 0
+
+
+def _is_a_row(first: list[str], others: list[list[str]]) -> bool:
+    """Whether a word of the first line occurs again in its column, as categories and labels do, and names do not."""
+    for column, cell in enumerate(first):
+        if cell.lower() in MISSING_WORDS or is_number(cell):
+            continue
+        if any(len(row) > column and row[column] == cell for row in others):
+            return True
+    return False
+
+
+def rows_of_cells(path: Path, layout: Layout) -> Iterator[list[str]]:
+    """The rows of a file as lists of cells, without the line of names.
+
+    Raises
+    ------
+    DataError
+        A line cannot be taken apart.
+    """
+    with open_text(path) as file:
+        reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
+        try:
+            yield from filter(None, reader)
+        except csv.Error as error:
+            raise DataError(f"{path}: line {layout.skip + reader.line_num}: {error}") from None
+
+
+def line_of_row(path: Path, layout: Layout, row: int) -> int:
+    """The line, from 1, on which a row, from 0, begins."""
+    with open_text(path) as file:
+        reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
+        line = layout.skip + 1
+        for cells in reader:
+            if cells and row == 0:
+                break
+            row -= bool(cells)
+            line = layout.skip + reader.line_num + 1
+    return line
+
+
+def refuse_ragged(path: Path, layout: Layout) -> None:
+    """Raise a `DataError` for the first line that has more or fewer columns than the others."""
+    with reading(path):
+        for row, cells in enumerate(rows_of_cells(path, layout)):
+            if len(cells) != layout.n_columns:
+                line = line_of_row(path, layout, row)
+                raise DataError(
+                    f"{path}: line {line}: has {len(cells)} columns; the lines before have {layout.n_columns}"
+                )
 
 
 def _find_fault(path: Path, layout: Layout, dtype: np.dtype[Any], task: Task | None) -> None:

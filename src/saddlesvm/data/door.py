@@ -19,8 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from saddlesvm.data.blocks import check_names
-from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
+from saddlesvm.data.table import is_missing
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.matrix import Rows, as_rows, check_norms, in_arrays, is_little

@@ -19,10 +19,10 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
 from saddlesvm.data.blocks import Block, Reading, Source, check_names
-from saddlesvm.data.column_kinds import is_missing
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.parquet import arrow_matrix, is_arrow
 from saddlesvm.data.store import Store, is_store, joined
+from saddlesvm.data.table import is_missing
 from saddlesvm.rows.files import mapping_of
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 

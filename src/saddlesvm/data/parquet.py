@@ -16,9 +16,10 @@ import numpy as np
 from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
 from saddlesvm.data.errors import WAYS_WITH_MISSING, DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Missing, float_type
+from saddlesvm.data.table import Missing, bounded_classes, float_type, unique_names
+from saddlesvm.runtime.extras import how_to_install
 
-NEEDED = 'needs pyarrow: pip install "saddlesvm[parquet]"'
+NEEDED = f"needs pyarrow: {how_to_install('files')}"
 
 
 def is_arrow(data: Any) -> bool:
@@ -157,30 +158,32 @@ _VALUE_BYTES = 8
 _SLACK_BYTES = 1 << 26  # bytes that any file may take in memory
 _EXPANSION = 1000  # memory per byte of a file, at most, beyond these
 _PACKED = 4  # memory over bytes of a Parquet file, of usual numbers and words
+_STREAM = b"\xff\xff\xff\xff"  # begins an Arrow stream
 _ROW_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class ArrowFile(NamedTuple):
-    """A Parquet, Feather or Arrow IPC file, ready to be read.
+    """A Parquet, Feather or Arrow file, ready to be read.
 
     Attributes
     ----------
     path : Path
     format : {"parquet", "arrow"}
-    schema : pyarrow.Schema
     n_rows : int
     names : list of str
-        Of its columns, but those that pandas wrote for its row index.
+        Of its columns, but those that pandas wrote for its row index; the second of two equal names ends with ".1".
+    types : list of pyarrow.DataType
+        Theirs; decimals are read as float64.
     tables : callable
-        Takes the approximate bytes of a table; yields ``pyarrow.Table`` objects, of all columns. One of
-        :data:`~saddlesvm.data.blocks.WHOLE` bytes is the whole file, mapped where it is a Feather file.
+        Takes the approximate bytes of a table; yields ``pyarrow.Table`` objects of these columns. One of
+        :data:`~saddlesvm.data.blocks.WHOLE` bytes is the whole file, mapped if it is a Feather file.
     """
 
     path: Path
     format: str
-    schema: Any
     n_rows: int
     names: list[str]
+    types: list[Any]
     tables: Callable[[int], Generator[Any, None, None]]
 
 
@@ -195,14 +198,49 @@ def arrow_file(path: Path, found: str) -> ArrowFile:
     if found == "parquet":
         tables = _tables_of_parquet
         with _opened(path) as file:
-            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+            schema = file.schema_arrow
+            n_rows = file.metadata.num_rows
     else:
         tables = _tables_of_ipc
         with opened_ipc(path) as file:
             schema = file.schema
-            n_rows = sum(file.get_batch(k).num_rows for k in range(file.num_record_batches))
-    names = [name for name in schema.names if not _ROW_INDEX.fullmatch(name)]
-    return ArrowFile(path, found, schema, n_rows, names, lambda n_bytes: tables(path, n_bytes))
+            n_rows = sum(batch.num_rows for batch in file.batches())
+    kept = [place for place, name in enumerate(schema.names) if name not in _index_names(schema)]
+    names = unique_names([schema.names[place] for place in kept])
+
+    def narrowed(n_bytes: int) -> Generator[Any, None, None]:
+        for table in tables(path, n_bytes):
+            columns = [_without_decimals(table.column(place)) for place in kept]
+            yield _table(columns, names)
+
+    return ArrowFile(path, found, n_rows, names, [_read_as(schema.types[place]) for place in kept], narrowed)
+
+
+def _index_names(schema: Any) -> set[str]:
+    """The columns that pandas wrote for its row index, named or not."""
+    found = {name for name in schema.names if _ROW_INDEX.fullmatch(name)}
+    noted = schema.pandas_metadata or {}
+    return found | {one for one in noted.get("index_columns", []) if isinstance(one, str)}
+
+
+def _table(columns: list[Any], names: list[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(columns, names=names)
+
+
+def _read_as(kind: Any) -> Any:
+    """The type in which a column is read."""
+    import pyarrow as pa
+
+    return pa.float64() if pa.types.is_decimal(kind) else kind
+
+
+def _without_decimals(column: Any) -> Any:
+    """Decimals as float64; other columns as they are."""
+    import pyarrow as pa
+
+    return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
 
 
 def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
@@ -220,8 +258,7 @@ def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[Any, None, None]:
         if n_bytes == WHOLE:
             yield file.read_all()
             return
-        for k in range(file.num_record_batches):
-            batch = file.get_batch(k)
+        for batch in file.batches():
             step = rows_in(n_bytes, batch.nbytes / max(1, batch.num_rows))
             yield from (table_of(batch.slice(start, step)) for start in range(0, batch.num_rows, step))
 
@@ -273,16 +310,16 @@ class _Columns(NamedTuple):
 
 
 def _columns(file: ArrowFile, how: Reading) -> _Columns:
-    names, source = file.names, str(file.path)
-    kept = [k for k, name in enumerate(file.schema.names) if not _ROW_INDEX.fullmatch(name)]
+    names = file.names
+    source = str(file.path)
     dropped = dropped_positions(how.drop_columns, names, len(names), source)
-    lists = [k for k, one in enumerate(kept) if is_list(file.schema.field(one).type)]
+    lists = [place for place in range(len(names)) if is_list(file.types[place])]
     # lists are features, the last column too
     label = False if lists and how.label is None and len(names) - 1 in lists else how.label
     position = label_position(label, names, len(names), None if lists else how.n_features, source, dropped)
-    features = [k for k in range(len(names)) if k != position and k not in dropped]
-    y, name = (None, None) if position is None else (kept[position], names[position])
-    return _Columns([kept[k] for k in features], y, [names[k] for k in features], name)
+    features = [place for place in range(len(names)) if place != position and place not in dropped]
+    name = None if position is None else names[position]
+    return _Columns(features, position, [names[place] for place in features], name)
 
 
 def _named(columns: _Columns, width: int) -> list[str] | None:
@@ -296,19 +333,19 @@ def _named(columns: _Columns, width: int) -> list[str] | None:
 
 def _type_and_width(file: ArrowFile, columns: _Columns) -> tuple[np.dtype[Any], int]:
     """The float type that holds the features, and how many there are; the first row tells the length of its lists."""
-    fields = [file.schema.field(k) for k in columns.X]
+    kinds = [file.types[place] for place in columns.X]
     first = None
-    if any(is_list(field.type) for field in fields):
+    if any(map(is_list, kinds)):
         with closing(file.tables(1)) as tables:
             first = next(tables)
     types, width = [], 0
-    for place, field in zip(columns.X, fields, strict=True):
-        if first is not None and is_list(field.type):
-            part = flat_column(first.column(place), field.name, str(file.path))
+    for place, kind in zip(columns.X, kinds, strict=True):
+        if first is not None and is_list(kind):
+            part = flat_column(first.column(place), file.names[place], str(file.path))
             types.append(part.dtype)
             width += part.shape[1]
         else:
-            types.append(_type_of(field, file.path))
+            types.append(_type_of(kind, file.names[place], file.path))
             width += 1
     return float_type(np.result_type(np.float16, *types)), width
 
@@ -340,7 +377,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def opened_ipc(path: Path) -> Iterator[Any]:
-    """The record batches of a Feather or Arrow IPC file: an object with ``schema`` and batches by number."""
+    """The record batches of a Feather file, an Arrow file or an Arrow stream: ``schema``, ``batches``, ``read_all``."""
     try:
         import pyarrow as pa
         from pyarrow import ipc
@@ -348,8 +385,24 @@ def opened_ipc(path: Path) -> Iterator[Any]:
         raise DataError(f"{path}: reading Feather and Arrow files {NEEDED}") from None
     if is_compressed(path):
         raise DataError(f"{path}: is a compressed Arrow file; decompress it first (Arrow files compress inside)")
-    with _damage(path, "Feather or Arrow IPC"), pa.memory_map(str(path)) as file, ipc.open_file(file) as opened:
-        yield opened
+    with _damage(path, "Feather or Arrow IPC"), pa.memory_map(str(path)) as file:
+        if file.read(4) == _STREAM:
+            file.seek(0)
+            with ipc.open_stream(file) as opened:
+                yield _Ipc(opened.schema, lambda: iter(opened), opened.read_all)
+            return
+        file.seek(0)
+        with ipc.open_file(file) as opened:
+            count = opened.num_record_batches
+            yield _Ipc(opened.schema, lambda: map(opened.get_batch, range(count)), opened.read_all)
+
+
+class _Ipc(NamedTuple):
+    """An Arrow file or stream; a stream is read once."""
+
+    schema: Any
+    batches: Callable[[], Iterator[Any]]
+    read_all: Callable[[], Any]
 
 
 @contextmanager
@@ -378,14 +431,14 @@ def _rows(table: Any, columns: _Columns, path: Path, before: int, dtype: Any, mi
     return X, y
 
 
-def _type_of(field: Any, path: Path) -> np.dtype[Any]:
-    if str(field.type) == "null":  # a column without any value
+def _type_of(kind: Any, name: str, path: Path) -> np.dtype[Any]:
+    if str(kind) == "null":  # a column without any value
         return np.dtype(np.float64)
     try:
-        dtype = np.dtype(field.type.to_pandas_dtype())
+        dtype = np.dtype(kind.to_pandas_dtype())
     except (NotImplementedError, TypeError):
         dtype = np.dtype(object)
-    return _refuse_type(dtype, field.name, field.type, path)
+    return _refuse_type(dtype, name, kind, path)
 
 
 def _refuse_type(dtype: np.dtype[Any], name: str, type_: Any, path: Path) -> np.dtype[Any]:
@@ -417,7 +470,10 @@ def _labels(column: Any, name: str, path: Path, before: int) -> np.ndarray[Any, 
     _refuse_missing(column, name, path, before)
     values: np.ndarray[Any, Any] = column.to_numpy()
     if values.dtype == object and all(isinstance(value, str) for value in values):
+        bounded_classes(list(dict.fromkeys(values.tolist())), f"{path}: {name!r}")
         return values.astype(str)
+    if values.dtype.kind == "b":
+        return np.where(values, "True", "False")  # as a text file spells them
     if values.dtype.kind not in "biuf":
         raise DataError(f"{path}: the label column {name!r} is of type {column.type}; it must be numbers or text")
     return values

@@ -168,6 +168,7 @@ _BY_ENDING = {
     ".ndjson": "jsonl",
     ".feather": "arrow",
     ".arrow": "arrow",
+    ".arrows": "arrow",
     ".ipc": "arrow",
 }
 _SAMPLE = 1 << 16
@@ -318,7 +319,7 @@ def format_of(path: Path) -> str:
 def _sniff(sample: bytes) -> str | None:
     if sample.startswith(b"PAR1"):
         return "parquet"
-    if sample.startswith((b"ARROW1", b"FEA1")):
+    if sample.startswith((b"ARROW1", b"FEA1", b"\xff\xff\xff\xff")):
         return "arrow"
     if sample.startswith(b"\x93NUMPY"):
         return "npy"

@@ -6,7 +6,7 @@ Labels may arrive in pieces: their type and the number of classes are known only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from saddlesvm.rows.small_types import kept_type, widened
 
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
+Header: TypeAlias = bool | Literal["auto"]
 Missing: TypeAlias = Literal["error", "keep"]
 Matrix: TypeAlias = "np.ndarray[Any, Any] | sp.csr_matrix | sp.csr_array"
 
@@ -54,12 +55,15 @@ class Table:
         Weights of the rows, where the source (a store) has any.
     zero_based : bool or None
         Whether the indices of LIBSVM text count from 0, for reading further files alike; None for other formats.
-    encoder : TableEncoder or None
-        The encoder of columns of words. Before it is applied, `X` is a :class:`~saddlesvm.data.column_kinds.Frame`.
-    frame : Frame or None
-        The columns before the encoding.
-    columns : list of str, or None
+    kinds : dict of str to str, or None
+        Of a table with columns of words, dates or gaps: the kind of each column that is learnt from. `X` is a data
+        frame then, until it is encoded.
+    column_facts : list of str, or None
         The kind of each column, in words.
+    before : ColumnTransformer or None
+        What encoded the rows of a store that was made of such a table.
+    frame : DataFrame or None
+        The columns before they were encoded.
     stores : tuple of Store
         The stores of the rows.
 
@@ -82,9 +86,10 @@ class Table:
     known_nonzero: int | None = None
     sample_weight: np.ndarray[Any, Any] | None = None
     zero_based: bool | None = None
-    encoder: Any = None
+    kinds: dict[str, str] | None = None
+    column_facts: list[str] | None = None
+    before: Any = None
     frame: Any = None
-    columns: list[str] | None = None
     stores: tuple[Any, ...] = ()
 
     @property
@@ -104,6 +109,18 @@ class Table:
             return self.known_nonzero
         return int(self.X.count_nonzero() if sp.issparse(self.X) else np.count_nonzero(self.X))
 
+    def rows(self, chosen: np.ndarray[Any, Any]) -> Table:
+        """The table of some rows, by their numbers; in memory."""
+        by_place = hasattr(self.X, "iloc")
+        return replace(
+            self,
+            X=self.X.iloc[chosen].reset_index(drop=True) if by_place else self.X[chosen],
+            y=None if self.y is None else self.y[chosen],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[chosen],
+            frame=None if self.frame is None else self.frame.iloc[chosen].reset_index(drop=True),
+            known_nonzero=None,
+        )
+
     @property
     def classes(self) -> np.ndarray[Any, Any] | None:
         """The distinct labels in ascending order; None for data without labels."""
@@ -116,6 +133,17 @@ def shorten(names: Sequence[object], limit: int = 12) -> str:
     if len(shown) > limit:
         shown = [*shown[: limit - 2], f"... ({len(shown) - limit + 1} more)", shown[-1]]
     return ", ".join(shown)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Names without repetition: the second "a" becomes "a.1", as pandas names it."""
+    seen: dict[str, int] = {}
+    made = []
+    for name in names:
+        count = seen.get(name, 0)
+        seen[name] = count + 1
+        made.append(f"{name}.{count}" if count else name)
+    return made
 
 
 def stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -230,6 +258,30 @@ def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.n
     return y.astype(np.int64 if whole else np.float64)
 
 
+MOST_CLASSES = 1_000  # different texts of a column of labels; more are texts to learn from (guessed)
+LONGEST_LABEL = 200  # signs
+
+
+def bounded_classes(texts: Sequence[str], where: str) -> list[str]:
+    """The texts of labels, before they become an array as wide as the longest; truth values are "True" and "False".
+
+    Raises
+    ------
+    DataError
+        There are too many, or they are too long, to be classes; `where` names the file and the column.
+    """
+    longest = max(texts, key=len, default="")
+    if len(texts) > MOST_CLASSES or len(longest) > LONGEST_LABEL:
+        found = f"{len(texts):,} different texts" if len(texts) > MOST_CLASSES else f"a text of {len(longest):,} signs"
+        raise DataError(
+            f"{where} holds {found}, such as {longest[:60]!r}: is it the column of the labels? Name another with "
+            f"--label (allowed are {MOST_CLASSES:,} classes, of up to {LONGEST_LABEL} signs)"
+        )
+    if {text.lower() for text in texts} <= {"true", "false"}:
+        return [text.title() for text in texts]
+    return list(texts)
+
+
 class Cells(NamedTuple):
     """Labels as a text file spells them: numbers if all labels of the column are, text otherwise.
 
@@ -255,10 +307,14 @@ class Cells(NamedTuple):
 
     def values(self) -> np.ndarray[Any, Any]:
         """The numbers, if all of them are, or else the texts."""
-        numbers = all(map(is_number, self.texts))
-        return (np.array([float(one) for one in self.texts]) if numbers else np.array(self.texts, dtype=str))[
-            self.codes
-        ]
+        if all(map(is_number, self.texts)):
+            return np.array([float(one) for one in self.texts])[self.codes]
+        return np.array(bounded_classes(self.texts, "the column of the labels"))[self.codes]
+
+
+def is_missing(one: Any) -> bool:
+    """Whether a value stands for a missing one: None, NaN, or pandas' marks."""
+    return one is None or (isinstance(one, float) and one != one) or type(one).__name__ in ("NAType", "NaTType")
 
 
 def is_number(text: str) -> bool:

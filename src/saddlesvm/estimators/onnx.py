@@ -22,9 +22,9 @@ from sklearn.preprocessing import LabelBinarizer
 
 from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
+from saddlesvm.estimators.onnx_columns import inputs_of, options_of_texts
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
-from saddlesvm.estimators.table_onnx import inputs_of
 from saddlesvm.problem.loss import loss_name
 
 __all__ = ["to_onnx"]
@@ -45,8 +45,8 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
         One row or more, for the number of features; the graph takes float32 rows. For a pipeline with a
         ``ColumnTransformer``, a data frame: each column becomes an input, of float32 where it is of float64; or None,
         with ``initial_types`` of skl2onnx among the options. For a pipeline with a
-        :func:`saddlesvm.table.encoder`, None: the inputs are numbers, days since 1970 for dates (float64, NaN where
-        missing), and texts ("" where missing), each of shape (n, 1).
+        :func:`saddlesvm.table.encoder`, None: the inputs are numbers (float32, NaN if one is missing), and categories
+        and texts ("" if one is missing), each of shape (n, 1).
     raw_scores : bool, default=False
         Scores instead of the probabilities of a logistic model.
     **options
@@ -88,7 +88,7 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
         X = np.asarray(X, dtype=np.float32)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     made = scikit_learn_of(last, raw_scores)
-    wanted = dict(options.pop("options", None) or {})
+    wanted = options_of_texts(model) | dict(options.pop("options", None) or {})
     own: dict[str, Any] = {}
     if isinstance(made, svm.SVC | svm.NuSVC):
         own = {"zipmap": False, "raw_scores": True}

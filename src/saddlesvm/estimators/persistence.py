@@ -1,6 +1,6 @@
 """Saving and loading estimators: plain arrays and JSON, no pickle; loading executes no code from the file.
 
-Before an estimator a file may hold a StandardScaler, or the encoder of a table.
+Before an estimator a file may hold a StandardScaler, as arrays, or the transformers of a table, as skops writes them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.estimators import kernel, register, svc, svm  # noqa: F401 (they register their estimators)
+from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.model_files import CSR_PARTS, check_stored, load_libsvm
-from saddlesvm.estimators.table import IDF, TableEncoder, encoder_of, state_of, taken_state
 from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.certificate import Certificate
@@ -37,19 +37,21 @@ from saddlesvm.solvers.base import SolverBase
 SCALER = ("scaler_mean", "scaler_scale", "scaler_var", "scaler_seen")
 
 
-def parted(model: Any) -> tuple[Any, StandardScaler | TableEncoder | None]:
-    """The estimator at the end of a pipeline that has a StandardScaler or a table's encoder before it alone, and that
-    step; any other model as it is."""
-    if isinstance(model, Pipeline) and len(model.steps) == 2 and type(model[0]) in (StandardScaler, TableEncoder):
-        return model[-1], model[0]
+COLUMNS = "columns"  # the array of a model file with the transformers before the model, as skops writes them
+
+
+def parted(model: Any) -> tuple[Any, Any]:
+    """The estimator at the end of a pipeline, and what stands before it; any other model as it is, and None."""
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        return model[-1], step_before(model)
     return model, None
 
 
-def behind_scaler(model: Any, scaler: StandardScaler | TableEncoder | None) -> Any:
-    """The model as it is to be used: a pipeline where rows are scaled, or encoded, first."""
-    if scaler is None:
+def behind(before: Any, model: Any) -> Any:
+    """The model as it is to be used: a pipeline if rows go through a transformer first."""
+    if before is None:
         return model
-    made = make_pipeline(scaler, model)
+    made = make_pipeline(before, model)
     if hasattr(model, "notes_"):
         made.notes_ = model.notes_
     return made
@@ -114,8 +116,7 @@ def scaler_of(arrays: dict[str, np.ndarray], width: int, names: np.ndarray | Non
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
     "to_local": ": save what its to_local() returns",
-    "steps": ": save its last step, alone or behind a StandardScaler or a saddlesvm.table.encoder, or the whole with "
-    "joblib or skops",
+    "steps": ": save its last step, or the whole with joblib or skops",
 }
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 
@@ -126,7 +127,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Parameters
     ----------
     model : LinearSVC, LinearSVR, KernelSVC, or one registered with :func:`saddlesvm.register_estimator`
-        Or a pipeline of a ``StandardScaler``, or of a :func:`saddlesvm.table.encoder`, and one of these.
+        Or a pipeline of transformers of scikit-learn, or of a :func:`saddlesvm.table.encoder`, and one of these. Other
+        transformers than a ``StandardScaler`` need skops.
     path : path-like
     notes : dict, optional
         Plain facts to store with the model, such as the source of the data.
@@ -165,12 +167,10 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     saved = entry.saved
-    state = None
-    if isinstance(before, TableEncoder):
-        state, idf = state_of(before)
-        arrays = {IDF: idf}
-    else:
+    if before is None or type(before) is StandardScaler:
         arrays = arrays_of(before)
+    else:
+        arrays = {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
     arrays |= {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
     for name in saved.matrices:
         if hasattr(model, name):
@@ -191,8 +191,6 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         "trace": list(getattr(model, "trace_", [])),
         "notes": notes or {},
     }
-    if state is not None:
-        meta["encoder"] = state
     save_model(path, entry.name, arrays, meta)
 
 
@@ -204,7 +202,7 @@ def names_known() -> str:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
 
-    A model with a ``StandardScaler`` or the encoder of a table is returned as a pipeline.
+    A model behind a ``StandardScaler``, or behind the transformers of a table, is returned as a pipeline.
 
     Raises
     ------
@@ -237,31 +235,34 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     try:
         arrays = dict(arrays)
-        of_scaler, of_encoder = taken(arrays), taken_state(arrays, meta)
+        of_scaler = taken(arrays)
+        of_columns = arrays.pop(COLUMNS, None)
         model = _made(entry, arrays, meta)
-        if of_encoder is not None:
-            return behind_scaler(model, _encoder_before(model, *of_encoder))
+        if of_columns is not None:
+            return behind(_columns_before(model, of_columns), model)
         names = getattr(model, "feature_names_in_", None)
-        return behind_scaler(model, scaler_of(of_scaler, model.n_features_in_, names))
+        return behind(scaler_of(of_scaler, model.n_features_in_, names), model)
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
 
 
-def _encoder_before(model: Any, state: Any, idf: np.ndarray) -> TableEncoder:
-    """The encoder of a model's tables, which makes as many features as the model takes.
+def _columns_before(model: Any, stored: np.ndarray) -> Any:
+    """The transformers before a model, which make as many features as it takes.
 
     Raises
     ------
     ValueError
-        It makes others, or is none.
+        They make others, or are damaged.
     """
-    encoder = encoder_of(state, idf)
-    width = len(encoder.get_feature_names_out())
+    if stored.dtype != np.uint8 or stored.ndim != 1:
+        raise ValueError("its columns are no bytes")
+    before = columns_from_bytes(stored.tobytes())
+    width = len(before.get_feature_names_out())
     if width != model.n_features_in_:
-        raise ValueError(f"its encoder makes {width} features; its weights are of {model.n_features_in_}")
-    return encoder
+        raise ValueError(f"its columns make {width} features; its weights are of {model.n_features_in_}")
+    return before
 
 
 def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:

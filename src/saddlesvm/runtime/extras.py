@@ -1,0 +1,26 @@
+"""Packages that come with an extra, and what to do if one is missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def needed(module: str, extra: str, what: str) -> Any:
+    """Import a module that comes with an extra.
+
+    Raises
+    ------
+    ImportError
+        It is not installed; the message says what needs it, and how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = (error.name or module).partition(".")[0]
+        raise ImportError(f"{what} needs {package}: {how_to_install(extra)}", name=error.name) from None
+
+
+def how_to_install(extra: str) -> str:
+    """How to install an extra, in words."""
+    return f"install it, or the extra from the source folder: pip install '.[{extra}]'"
