@@ -1,7 +1,8 @@
 """The losses, and what a loss of your own is made of: see ``docs/losses.md``.
 
 Decorate a NamedTuple class with :func:`register_loss`; its methods are those of :class:`Loss`. Where a method calls a
-function of yours, decorate that with :func:`inlined`.
+function of yours, decorate that with
+:func:`arithmetic`. Write :func:`select` for a conditional, so that a method takes numbers and arrays.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from saddlesvm.problem.losses import (
     make_loss,
 )
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, SHARE, Allowed
-from saddlesvm.runtime.compiled import inlined
+from saddlesvm.runtime.compiled import arithmetic, select
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 
 __all__ = [
     "EDGE", "FINITE", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Absolute", "Allowed", "EpsilonInsensitive", "Hinge",
     "Huber", "Logistic", "Loss", "Pinball", "Shape", "SmoothHinge", "Squared", "SquaredEpsilonInsensitive",
-    "SquaredHinge", "absolute_slopes", "box_slopes", "clip", "exp_of_negative", "inlined", "interval_slopes", "log_of",
-    "log_one_plus", "logit", "logit_step", "make_loss", "register_loss", "sigmoid", "soft_threshold",
+    "SquaredHinge", "absolute_slopes", "arithmetic", "box_slopes", "clip", "exp_of_negative", "interval_slopes",
+    "log_of", "log_one_plus", "logit", "logit_step", "make_loss", "register_loss", "select", "sigmoid",
+    "soft_threshold",
 ]  # fmt: skip

@@ -12,15 +12,19 @@ from hypothesis import assume, example, given, strategies as st
 from saddlesvm.problem.arithmetic import logit
 from saddlesvm.problem.loss import (
     ALIASES,
+    ARGUMENTS,
     Loss,
     bounds,
     conjugate,
     curvature,
     dual_step,
+    has_array_methods,
     has_bounded_slopes,
     is_cornerless,
     is_smooth,
     loss_name,
+    methods_of,
+    register as register_loss,
     slopes,
     subgradient,
     traits_of,
@@ -339,3 +343,57 @@ def test_make_loss_says_what_is_wrong(loss: object, options: dict[str, object], 
     with pytest.raises(ValueError) as error:
         make_loss(loss, **options)  # type: ignore[arg-type]
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@every_loss
+@given(t=st.lists(real, min_size=1, max_size=6), s=weights, q=curvatures, part=share)
+def test_methods_compute_on_arrays_what_they_compute_on_numbers(
+    loss: Loss, t: list[float], s: float, q: float, part: float
+) -> None:
+    y = np.array([target(loss, one) for one in t])
+    z = np.array(t[::-1])
+    a = np.array([inside(loss, one, s, part) for one in y])
+    weight = np.full(len(t), s)
+    given = {"z": z, "y": y, "a": a, "s": weight}
+    methods = methods_of(loss)
+    for name, arguments in ARGUMENTS.items():
+        method = getattr(methods, name, None)
+        if method is None or (name == "dual_step" and q == 0.0):
+            continue
+        names = arguments.split(", ")
+        with np.errstate(all="ignore"):
+            result = method(loss, *(given.get(one, q) for one in names))
+        found = [np.broadcast_to(one, len(t)) for one in (result if isinstance(result, tuple) else (result,))]
+        each = [
+            np.atleast_1d(getattr(loss, name)(*(float(given[one][k]) if one in given else q for one in names)))
+            for k in range(len(t))
+        ]
+        np.testing.assert_allclose(found, np.transpose(each), rtol=1e-12, atol=1e-12)
+
+
+def test_a_loss_with_conditionals_on_numbers_works_and_says_so_once() -> None:
+    @register_loss("stepwise", task="regression", shape="kinked", parabolic=True, exponentials=False)
+    class Stepwise(NamedTuple):
+        conjugate, dual_step, slopes = Absolute.conjugate, Absolute.dual_step, Absolute.slopes
+        curvature, bounds, largest_curvature = Absolute.curvature, Absolute.bounds, Absolute.largest_curvature
+
+        def value(self, z: float, y: float) -> float:
+            return z - y if z > y else y - z
+
+        def subgradient(self, z: float, y: float) -> float:
+            if z == y:
+                return 0.0
+            return math.copysign(1.0, z - y)
+
+    loss: Loss = Stepwise()  # type: ignore[assignment]
+    z = np.array([0.5, 2.0, -1.0])
+    y = np.array([1.0, 1.0, -1.0])
+    try:
+        assert not has_array_methods(loss) and has_array_methods(Absolute())
+        with pytest.warns(UserWarning, match=r"'stepwise' computes value, subgradient one number after the other"):
+            methods = methods_of(loss)
+        assert methods.value(loss, z, y).tolist() == Absolute().value(z, y).tolist()  # type: ignore[arg-type, attr-defined]
+        assert methods.subgradient(loss, z, y).tolist() == [-1.0, 1.0, 0.0]
+        assert methods_of(loss) is methods  # no second warning, which would be an error here
+    finally:
+        LOSSES.pop("stepwise")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.terms import box_of
 from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
-from saddlesvm.runtime.small import NotOnArrays, on_arrays
 from saddlesvm.solvers.second_order import array_kernels, kernels
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms
 from support import LOSSES_BY_KIND, csr, matrix, named, shuffled, small_problem
@@ -202,19 +201,3 @@ def test_checks_of_indices(indices: list[int], indptr: list[int]) -> None:
     assert mine == other
     mine, other = both(csr_checks.first_repeat, *given, np.full(3, -1, dtype=np.int32))
     assert mine == other
-
-
-class Looped(NamedTuple):
-    """Something that cannot be turned."""
-
-    def value(self, z: float, y: float) -> float:
-        for _ in range(3):
-            z += y
-        return z
-
-
-def test_what_is_more_than_arithmetic_is_refused() -> None:
-    with pytest.raises(NotOnArrays, match="For"):
-        on_arrays(Looped.value)
-    with pytest.raises(NotOnArrays, match="not a Python function"):
-        on_arrays(np.vectorize(float))

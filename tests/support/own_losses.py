@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from saddlesvm import register_loss
-from saddlesvm.losses import EDGE, POSITIVE, SHARE, exp_of_negative, log_of, log_one_plus, logit, logit_step, sigmoid
+from saddlesvm.losses import (
+    EDGE,
+    POSITIVE,
+    SHARE,
+    exp_of_negative,
+    log_of,
+    log_one_plus,
+    logit,
+    logit_step,
+    select,
+    sigmoid,
+)
 
 INF = float("inf")
 
@@ -19,24 +32,24 @@ class Expectile(NamedTuple):
     tau: float = 0.5
 
     def value(self, z: float, y: float) -> float:
-        return (self.tau if z < y else 1.0 - self.tau) * (z - y) ** 2
+        return select(z < y, self.tau, 1.0 - self.tau) * (z - y) ** 2
 
     def subgradient(self, z: float, y: float) -> float:
-        return 2.0 * (self.tau if z < y else 1.0 - self.tau) * (z - y)
+        return 2.0 * select(z < y, self.tau, 1.0 - self.tau) * (z - y)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return a * a / (4.0 * s * (self.tau if a > 0.0 else 1.0 - self.tau)) - a * y
+        return a * a / (4.0 * s * select(a > 0.0, self.tau, 1.0 - self.tau)) - a * y
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         t = q * a + y - z
-        return t / (q + 1.0 / (2.0 * s * (self.tau if t > 0.0 else 1.0 - self.tau))) - a
+        return t / (q + 1.0 / (2.0 * s * select(t > 0.0, self.tau, 1.0 - self.tau))) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
-        g = z - y + a / (2.0 * s * (self.tau if a > 0.0 else 1.0 - self.tau))
+        g = z - y + a / (2.0 * s * select(a > 0.0, self.tau, 1.0 - self.tau))
         return g, g
 
     def curvature(self, z: float, y: float) -> float:
-        return 2.0 * (self.tau if z < y else 1.0 - self.tau)
+        return 2.0 * select(z < y, self.tau, 1.0 - self.tau)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
         return -INF, INF
@@ -63,16 +76,16 @@ class SteepLogistic(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         m = self.k * y * z
-        return (log_one_plus(exp_of_negative(-abs(m))) + max(0.0, -m)) / self.k
+        return (log_one_plus(exp_of_negative(-abs(m))) + np.maximum(0.0, -m)) / self.k
 
     def subgradient(self, z: float, y: float) -> float:
         return -y * sigmoid(-self.k * y * z)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         p = a * y / s
-        less = min(p, 1.0 - p)
+        less = np.minimum(p, 1.0 - p)
         entropy = less * log_of(less) + (1.0 - less) * log_one_plus(-less)
-        return s * entropy / self.k if 0.0 <= p <= EDGE else INF
+        return select((p >= 0.0) & (p <= EDGE), s * entropy / self.k, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         return y * (logit_step(a * y, self.k * y * z, self.k * q, s) - a * y)
@@ -80,7 +93,7 @@ class SteepLogistic(NamedTuple):
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         b = a * y
         g = logit(b / s) / self.k + y * z
-        g = -INF if b <= 0.0 else INF if b >= s else g
+        g = select(b <= 0.0, -INF, select(b >= s, INF, g))
         return g, g
 
     def curvature(self, z: float, y: float) -> float:
@@ -88,7 +101,7 @@ class SteepLogistic(NamedTuple):
         return self.k * p * (1.0 - p)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
-        return min(0.0, y * s), max(0.0, y * s)
+        return np.minimum(0.0, y * s), np.maximum(0.0, y * s)
 
     def largest_curvature(self) -> float:
         return 0.25 * self.k

@@ -12,7 +12,7 @@ methods are compiled. The example has expectiles: the squared loss with differen
 from typing import NamedTuple
 
 from saddlesvm import LinearSVR, register_loss
-from saddlesvm.losses import SHARE
+from saddlesvm.losses import SHARE, select
 
 INF = float("inf")
 
@@ -29,24 +29,24 @@ class Expectile(NamedTuple):
     tau: float = 0.5
 
     def value(self, z, y):
-        return (self.tau if z < y else 1.0 - self.tau) * (z - y) ** 2
+        return select(z < y, self.tau, 1.0 - self.tau) * (z - y) ** 2
 
     def subgradient(self, z, y):
-        return 2.0 * (self.tau if z < y else 1.0 - self.tau) * (z - y)
+        return 2.0 * select(z < y, self.tau, 1.0 - self.tau) * (z - y)
 
     def conjugate(self, a, y, s):
-        return a * a / (4.0 * s * (self.tau if a > 0.0 else 1.0 - self.tau)) - a * y
+        return a * a / (4.0 * s * select(a > 0.0, self.tau, 1.0 - self.tau)) - a * y
 
     def dual_step(self, a, z, y, q, s):
         t = q * a + y - z
-        return t / (q + 1.0 / (2.0 * s * (self.tau if t > 0.0 else 1.0 - self.tau))) - a
+        return t / (q + 1.0 / (2.0 * s * select(t > 0.0, self.tau, 1.0 - self.tau))) - a
 
     def slopes(self, a, z, y, s):
-        slope = z - y + a / (2.0 * s * (self.tau if a > 0.0 else 1.0 - self.tau))
+        slope = z - y + a / (2.0 * s * select(a > 0.0, self.tau, 1.0 - self.tau))
         return slope, slope
 
     def curvature(self, z, y):
-        return 2.0 * (self.tau if z < y else 1.0 - self.tau)
+        return 2.0 * select(z < y, self.tau, 1.0 - self.tau)
 
     def bounds(self, y, s):
         return -INF, INF

@@ -36,7 +36,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
-from saddlesvm.problem.loss import Loss, has_array_methods, is_cornerless, methods_of
+from saddlesvm.problem.loss import Loss, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
@@ -129,14 +129,12 @@ class LossArrays(NamedTuple):
 
 
 def loss_arrays(loss: Loss) -> LossArrays:
-    """The methods of a loss on arrays; number by number where its text is more than arithmetic."""
-    if has_array_methods(loss):
-        methods = methods_of(loss)
-        return LossArrays(
-            lambda z, y: np.asarray(methods.subgradient(loss, z, y) + 0.0 * z),
-            lambda z, y: np.asarray(methods.curvature(loss, z, y) + 0.0 * z),
-        )
-    return LossArrays(np.vectorize(loss.subgradient, otypes=[float]), np.vectorize(loss.curvature, otypes=[float]))
+    """The derivatives of a loss as arrays of the shape of the margins."""
+    methods = methods_of(loss)
+    return LossArrays(
+        lambda z, y: np.asarray(methods.subgradient(loss, z, y) + 0.0 * z),
+        lambda z, y: np.asarray(methods.curvature(loss, z, y) + 0.0 * z),
+    )
 
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:

@@ -1,80 +1,83 @@
 """Arithmetic that losses share: clipping, the proximal step of the absolute value, one-sided slopes at bounds; and that
 of the logistic loss: the sigmoid, its inverse, and the step of a dual coordinate.
 
-The logistic part is written so that a visit to a row takes few logarithms and exponentials, and the compiler sees which
-of them the value, the slopes and the step of a row share.
+Each function is written once, for numbers in kernels and for arrays in Python. The logistic part is written so that a
+visit to a row takes few logarithms and exponentials, and the compiler sees which of them the value, the slopes and the
+step of a row share.
 """
 
 from __future__ import annotations
 
 import math
 
-from saddlesvm.runtime.compiled import inlined
+import numpy as np
+
+from saddlesvm.runtime.compiled import arithmetic, select
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of
 
 INF = math.inf
 EDGE = 1.0 + 1e-15  # relative slack at a bound: a + (s - a) may miss s by a rounding error
 
 
-@inlined
+@arithmetic
 def clip(value: float, low: float, high: float) -> float:
     """`value`, or the nearer end of [low, high]."""
-    return min(max(value, low), high)
+    return np.minimum(np.maximum(value, low), high)
 
 
-@inlined
+@arithmetic
 def soft_threshold(value: float, width: float) -> float:
     """`value` brought towards zero by `width`: the proximal step of the absolute value."""
-    return math.copysign(max(abs(value) - width, 0.0), value)
+    return np.copysign(np.maximum(abs(value) - width, 0.0), value)
 
 
-@inlined
+@arithmetic
 def box_slopes(b: float, g: float, upper: float) -> tuple[float, float]:
     """One-sided slopes of the negated dual with slope `g` inside [0, upper]."""
-    return (-INF if b <= 0.0 else g), (INF if b >= upper else g)
+    return select(b <= 0.0, -INF, g), select(b >= upper, INF, g)
 
 
-@inlined
+@arithmetic
 def absolute_slopes(a: float, g: float, eps: float, upper: float) -> tuple[float, float]:
     """One-sided slopes of the negated dual with slope ``g`` and ``eps abs(a)`` added, inside [-upper, upper]."""
-    left = g + eps if a > 0.0 else g - eps
-    right = g - eps if a < 0.0 else g + eps
-    return (-INF if a <= -upper else left), (INF if a >= upper else right)
+    left = select(a > 0.0, g + eps, g - eps)
+    right = select(a < 0.0, g - eps, g + eps)
+    return select(a <= -upper, -INF, left), select(a >= upper, INF, right)
 
 
-@inlined
+@arithmetic
 def interval_slopes(a: float, g: float, low: float, high: float) -> tuple[float, float]:
     """One-sided slopes of the negated dual with slope `g` inside [low, high]."""
-    return (-INF if a <= low else g), (INF if a >= high else g)
+    return select(a <= low, -INF, g), select(a >= high, INF, g)
 
 
-LEAST = 5e-324  # Python, unlike compiled code, does not divide by zero
+LEAST = 1e-307  # keeps a quotient finite whose divisor may be zero
 LOGIT_STEPS = 100
 LOGIT_ROUNDING = 1e-11
 LOGIT_TOLERANCE = 0.3  # size of Halley's last step; its error is of the order of its cube
 
 
-@inlined
+@arithmetic
 def logit(p: float) -> float:
     """``log(p / (1 - p))``, finite at zero and one."""
-    return log_of(p / max(1.0 - p, LEAST))
+    return log_of(p / np.maximum(1.0 - p, LEAST))
 
 
-@inlined
+@arithmetic
 def sigmoid(t: float) -> float:
     """``1 / (1 + exp(-t))`` without overflow."""
     e = exp_of_negative(-abs(t))
-    return (1.0 if t >= 0.0 else e) / (1.0 + e)
+    return select(t >= 0.0, 1.0, e) / (1.0 + e)
 
 
-@inlined
+@arithmetic
 def moved_sigmoid(p: float, move: float) -> float:
     """``sigmoid(t + move)`` from ``p = sigmoid(t)``, to the third power of a small move."""
     v = p * (1.0 - p)
     return p + v * move * (1.0 + move * ((0.5 - p) + move * (1.0 / 6.0 - v)))
 
 
-@inlined
+@arithmetic
 def halley_step(residual: float, p: float, qs: float) -> float:
     """Halley's step for ``t + m + qs sigmoid(t)`` where ``p = sigmoid(t)``: Newton's, corrected by the curvature."""
     bend = qs * p * (1.0 - p)
@@ -82,7 +85,7 @@ def halley_step(residual: float, p: float, qs: float) -> float:
     return -residual * slope / (slope * slope - residual * bend * (0.5 - p))
 
 
-@inlined
+@arithmetic
 def logit_step(b: float, m: float, q: float, s: float) -> float:
     """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``.
 
@@ -99,7 +102,7 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
     return guarded_logit_step(b, t if 0.0 < b < s else -m, m, q, s)
 
 
-@inlined
+@arithmetic
 def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
     """Solve the same equation from farther away: Halley's method guarded by a bracket, and by bisection wherever a step
     is not half as long as the one before (for large q it may cycle)."""

@@ -6,23 +6,26 @@ methods (:class:`Loss`), and traits that it declares as it is registered (:class
 certificates, model files and the command line ask for these alone, so that a user's own loss works like any other.
 
 Three properties are part of the contract: the smallest value of phi is 0; a classification loss depends on ``y z``
-alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that Numba can compile.
+alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that Numba can compile. Kernels call them
+with numbers, array code with arrays: ``select(condition, a, b)``, ``np.minimum`` and ``np.maximum`` serve both.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 from saddlesvm.runtime.allowed import Allowed, check, options_in
 from saddlesvm.runtime.compiled import mark_source, operation, python_class
 from saddlesvm.runtime.lazy import origin_of
 from saddlesvm.runtime.option_names import LOSS_ALIASES
-from saddlesvm.runtime.small import NotOnArrays, on_arrays
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -78,12 +81,13 @@ class Loss(Protocol):
 
     Examples
     --------
-    The methods of one that comes with the package, at margin 0.5 of a row with label 1:
+    The methods of one that comes with the package, at margins 0.5 and 2 of rows with label 1:
 
+    >>> import numpy as np
     >>> from saddlesvm.losses import SquaredHinge
-    >>> loss = SquaredHinge()
-    >>> loss.value(0.5, 1.0), loss.subgradient(0.5, 1.0), loss.curvature(0.5, 1.0)
-    (0.25, -1.0, 2.0)
+    >>> loss, z = SquaredHinge(), np.array([0.5, 2.0])
+    >>> loss.value(z, 1.0), loss.curvature(z, 1.0)
+    (array([0.25, 0.  ]), array([2., 0.]))
     """
 
     def value(self, z: float, y: float) -> float:
@@ -356,17 +360,15 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
 
 
 Method = Callable[..., Any]
-MAY_LACK = ("dual_step",)  # a method that only a proximal term asks for
 
 
 class ArrayMethods(NamedTuple):
-    """The methods of a class of losses on arrays; each takes the loss first. What does not depend on a row may be a
-    number.
+    """The methods of a loss on arrays; each takes the loss first. What does not depend on a row may be a number.
 
     Attributes
     ----------
     value, subgradient, conjugate, dual_step, slopes, curvature, bounds : callable
-        `dual_step` is None where its text is more than arithmetic.
+        `dual_step` is None if it takes numbers only, as that of the logistic loss, which iterates.
     """
 
     value: Method
@@ -378,32 +380,68 @@ class ArrayMethods(NamedTuple):
     bounds: Method
 
 
-@functools.cache
-def array_methods(kind: Hashable) -> ArrayMethods | None:
-    """The methods of a class of losses on arrays; None where they cannot be made of its text."""
-    made: dict[str, Method | None] = {}
-    for name in (name for name in ARGUMENTS if name in ArrayMethods._fields):
-        try:
-            made[name] = on_arrays(getattr(kind, name))
-        except NotOnArrays:
-            if name not in MAY_LACK:
-                return None
-            made[name] = None
-    return ArrayMethods(**made)  # type: ignore[arg-type]
+PAIRS = ("slopes", "bounds")  # methods with two results
+# Two rows, on which a method shows whether it takes arrays.
+PROBE = {
+    "a": np.array([0.25, -0.25]),
+    "z": np.array([0.5, -2.0]),
+    "y": np.array([1.0, -1.0]),
+    "q": 1.0,
+    "s": np.array([1.0, 2.0]),
+}
 
 
+@functools.lru_cache(typed=True)  # losses without options are equal tuples of different types
 def methods_of(loss: Any) -> ArrayMethods:
-    """The methods on arrays of a loss that has them."""
+    """Return the methods of a loss on arrays: its own, or, if these take numbers only, one number after the other."""
     kind: Any = type(loss)
-    methods = array_methods(kind)
-    assert methods is not None
-    return methods
+    found: dict[str, Method | None] = {}
+    slow = []
+    for name in ArrayMethods._fields:
+        method = getattr(kind, name)
+        if _takes_arrays(loss, name):
+            found[name] = method
+        elif name == "dual_step":
+            found[name] = None
+        else:
+            slow.append(name)
+            found[name] = _one_by_one(method, 2 if name in PAIRS else 1)
+    if slow:
+        warnings.warn(
+            f"the loss {loss_name(loss)!r} computes {', '.join(slow)} one number after the other on small data, since "
+            "they take no arrays: write select(condition, a, b) of saddlesvm.losses for a conditional, numpy.maximum "
+            "and numpy.minimum for max and min, and NumPy's functions for those of math",
+            stacklevel=2,
+        )
+    return ArrayMethods(**found)  # type: ignore[arg-type]
 
 
+@functools.lru_cache(typed=True)  # losses without options are equal tuples of different types
 def has_array_methods(loss: Any) -> bool:
-    """Whether a loss has methods on arrays."""
-    kind: Any = type(loss)
-    return array_methods(kind) is not None
+    """Return True if all methods of a loss but `dual_step` take arrays."""
+    return all(_takes_arrays(loss, name) for name in ArrayMethods._fields if name != "dual_step")
+
+
+def _takes_arrays(loss: Any, name: str) -> bool:
+    """Return True if a method of a loss computes arrays from arrays."""
+    given = [PROBE[one] for one in ARGUMENTS[name].split(", ")]
+    try:
+        with np.errstate(all="ignore"):
+            result = getattr(loss, name)(*given)
+            # A method may return a number if its result is the same for all rows.
+            return all(np.shape(one) in ((), (2,)) for one in (result if name in PAIRS else (result,)))
+    except (TypeError, ValueError):
+        # The condition of an `if` is an array, or a function of `math` got one.
+        return False
+
+
+def _one_by_one(method: Method, results: int) -> Method:
+    """Let a method of numbers take arrays."""
+
+    def on_arrays(loss: Any, *given: Any) -> Any:
+        return np.vectorize(functools.partial(method, loss), otypes=results * [float])(*given)
+
+    return on_arrays
 
 
 def _of_loss(name: str) -> Callable[..., Any]:

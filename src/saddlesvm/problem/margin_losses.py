@@ -10,6 +10,7 @@ from scipy.special import expit
 from saddlesvm.problem.arithmetic import EDGE, INF, box_slopes, clip, logit, logit_step, sigmoid
 from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import POSITIVE
+from saddlesvm.runtime.compiled import select
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 
 # The names of the losses below, and their other names, for editors and type checkers.
@@ -21,19 +22,20 @@ class Hinge(NamedTuple):
     """max(0, 1 - yz): the support vector machine's loss ("L1-loss" in the coordinate descent literature)."""
 
     def value(self, z: float, y: float) -> float:
-        return max(0.0, 1.0 - y * z)
+        return np.maximum(0.0, 1.0 - y * z)
 
     def subgradient(self, z: float, y: float) -> float:
-        return -y if y * z < 1.0 else 0.0
+        return select(y * z < 1.0, -y, 0.0)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
-        return -b if 0.0 <= b <= s * EDGE else INF
+        return select((b >= 0.0) & (b <= s * EDGE), -b, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
+        # Without a quadratic term the step ends at a bound, by the sign of the slope; at a slope of zero it stays.
         if q <= 0.0:
-            return y * ((s if y * z < 1.0 else 0.0 if y * z > 1.0 else b) - b)
+            return y * (select(y * z < 1.0, s, select(y * z > 1.0, 0.0, b)) - b)
         return y * (clip(b + (1.0 - y * z) / q, 0.0, s) - b)
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -43,7 +45,7 @@ class Hinge(NamedTuple):
         return 0.0
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
-        return min(0.0, y * s), max(0.0, y * s)
+        return np.minimum(0.0, y * s), np.maximum(0.0, y * s)
 
     def largest_curvature(self) -> float:
         return INF
@@ -57,28 +59,29 @@ class SquaredHinge(NamedTuple):
     """max(0, 1 - yz)^2: scikit-learn's and LIBLINEAR's default ("L2-loss")."""
 
     def value(self, z: float, y: float) -> float:
-        return max(0.0, 1.0 - y * z) ** 2
+        return np.maximum(0.0, 1.0 - y * z) ** 2
 
     def subgradient(self, z: float, y: float) -> float:
-        return -2.0 * y * max(0.0, 1.0 - y * z)
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
-        return b * b / (4.0 * s) - b if b >= 0.0 else INF
+        return select(b >= 0.0, b * b / (4.0 * s) - b, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
-        return y * (max(0.0, b + (1.0 - y * z - b / (2.0 * s)) / (q + 1.0 / (2.0 * s))) - b)
+        moved = b + (1.0 - y * z - b / (2.0 * s)) / (q + 1.0 / (2.0 * s))
+        return y * (np.maximum(0.0, moved) - b)
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         b = a * y
         return box_slopes(b, y * z - 1.0 + b / (2.0 * s), INF)
 
     def curvature(self, z: float, y: float) -> float:
-        return 2.0 if y * z < 1.0 else 0.0
+        return select(y * z < 1.0, 2.0, 0.0)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
-        return min(0.0, y * INF), max(0.0, y * INF)
+        return np.minimum(0.0, y * INF), np.maximum(0.0, y * INF)
 
     def largest_curvature(self) -> float:
         return 2.0
@@ -105,16 +108,15 @@ class SmoothHinge(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         r = 1.0 - y * z
-        if r >= self.width:
-            return r - 0.5 * self.width
-        return 0.5 * max(0.0, r) ** 2 / self.width
+        rounded = 0.5 * np.maximum(0.0, r) ** 2 / self.width
+        return select(r >= self.width, r - 0.5 * self.width, rounded)
 
     def subgradient(self, z: float, y: float) -> float:
         return -y * clip((1.0 - y * z) / self.width, 0.0, 1.0)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
-        return 0.5 * self.width * b * b / s - b if 0.0 <= b <= s * EDGE else INF
+        return select((b >= 0.0) & (b <= s * EDGE), 0.5 * self.width * b * b / s - b, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
@@ -126,10 +128,11 @@ class SmoothHinge(NamedTuple):
         return box_slopes(b, y * z - 1.0 + self.width * b / s, s)
 
     def curvature(self, z: float, y: float) -> float:
-        return 1.0 / self.width if 0.0 < 1.0 - y * z < self.width else 0.0
+        r = 1.0 - y * z
+        return select((r > 0.0) & (r < self.width), 1.0 / self.width, 0.0)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
-        return min(0.0, y * s), max(0.0, y * s)
+        return np.minimum(0.0, y * s), np.maximum(0.0, y * s)
 
     def largest_curvature(self) -> float:
         return 1.0 / self.width
@@ -147,16 +150,16 @@ class Logistic(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         m = y * z
-        return log_one_plus(exp_of_negative(-abs(m))) + max(0.0, -m)
+        return log_one_plus(exp_of_negative(-abs(m))) + np.maximum(0.0, -m)
 
     def subgradient(self, z: float, y: float) -> float:
         return -y * sigmoid(-y * z)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         p = a * y / s
-        less = min(p, 1.0 - p)
+        less = np.minimum(p, 1.0 - p)
         entropy = less * log_of(less) + (1.0 - less) * log_one_plus(-less)
-        return s * entropy if 0.0 <= p <= EDGE else INF
+        return select((p >= 0.0) & (p <= EDGE), s * entropy, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
@@ -165,7 +168,7 @@ class Logistic(NamedTuple):
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         b = a * y
         g = logit(b / s) + y * z
-        g = -INF if b <= 0.0 else INF if b >= s else g
+        g = select(b <= 0.0, -INF, select(b >= s, INF, g))
         return g, g
 
     def curvature(self, z: float, y: float) -> float:
@@ -173,7 +176,7 @@ class Logistic(NamedTuple):
         return p * (1.0 - p)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
-        return min(0.0, y * s), max(0.0, y * s)
+        return np.minimum(0.0, y * s), np.maximum(0.0, y * s)
 
     def largest_curvature(self) -> float:
         return 0.25

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from saddlesvm.problem.arithmetic import EDGE, INF, absolute_slopes, clip, interval_slopes, soft_threshold
 from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import NOT_NEGATIVE, POSITIVE, SHARE
+from saddlesvm.runtime.compiled import select
 
 # The names of the losses below, and their other names, for editors and type checkers.
 RegressionLoss: TypeAlias = Literal[
@@ -60,14 +62,14 @@ class Absolute(NamedTuple):
         return abs(z - y)
 
     def subgradient(self, z: float, y: float) -> float:
-        return math.copysign(1.0, z - y) if z != y else 0.0
+        return np.sign(z - y)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return -a * y if abs(a) <= s * EDGE else INF
+        return select(abs(a) <= s * EDGE, -a * y, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         if q <= 0.0:
-            return clip(math.copysign(INF, y - z), -s, s) - a if y != z else 0.0
+            return select(y != z, np.copysign(s, y - z) - a, 0.0)
         return clip(a + (y - z) / q, -s, s) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -100,17 +102,17 @@ class EpsilonInsensitive(NamedTuple):
     epsilon: float = 0.0
 
     def value(self, z: float, y: float) -> float:
-        return max(0.0, abs(z - y) - self.epsilon)
+        return np.maximum(0.0, abs(z - y) - self.epsilon)
 
     def subgradient(self, z: float, y: float) -> float:
-        return math.copysign(1.0, z - y) if abs(z - y) > self.epsilon else 0.0
+        return select(abs(z - y) > self.epsilon, np.sign(z - y), 0.0)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return self.epsilon * abs(a) - a * y if abs(a) <= s * EDGE else INF
+        return select(abs(a) <= s * EDGE, self.epsilon * abs(a) - a * y, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         if q <= 0.0:
-            return (math.copysign(s, y - z) if abs(y - z) > self.epsilon else 0.0) - a
+            return select(abs(y - z) > self.epsilon, np.copysign(s, y - z), 0.0) - a
         return clip(soft_threshold(a + (y - z) / q, self.epsilon / q), -s, s) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -146,7 +148,7 @@ class SquaredEpsilonInsensitive(NamedTuple):
     epsilon: float = 0.0
 
     def value(self, z: float, y: float) -> float:
-        return max(0.0, abs(z - y) - self.epsilon) ** 2
+        return np.maximum(0.0, abs(z - y) - self.epsilon) ** 2
 
     def subgradient(self, z: float, y: float) -> float:
         return 2.0 * soft_threshold(z - y, self.epsilon)
@@ -162,7 +164,7 @@ class SquaredEpsilonInsensitive(NamedTuple):
         return absolute_slopes(a, z - y + a / (2.0 * s), self.epsilon, INF)
 
     def curvature(self, z: float, y: float) -> float:
-        return 2.0 if abs(z - y) > self.epsilon else 0.0
+        return select(abs(z - y) > self.epsilon, 2.0, 0.0)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
         return -INF, INF
@@ -193,13 +195,13 @@ class Huber(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         r = abs(z - y)
-        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+        return select(r <= self.delta, 0.5 * r * r, self.delta * (r - 0.5 * self.delta))
 
     def subgradient(self, z: float, y: float) -> float:
         return clip(z - y, -self.delta, self.delta)
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return 0.5 * a * a / s - a * y if abs(a) <= self.delta * s * EDGE else INF
+        return select(abs(a) <= self.delta * s * EDGE, 0.5 * a * a / s - a * y, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         reach = self.delta * s
@@ -209,7 +211,7 @@ class Huber(NamedTuple):
         return interval_slopes(a, z - y + a / s, -self.delta * s, self.delta * s)
 
     def curvature(self, z: float, y: float) -> float:
-        return 1.0 if abs(z - y) < self.delta else 0.0
+        return select(abs(z - y) < self.delta, 1.0, 0.0)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
         return -self.delta * s, self.delta * s
@@ -234,18 +236,21 @@ class Pinball(NamedTuple):
     tau: float = 0.5
 
     def value(self, z: float, y: float) -> float:
-        return max(self.tau * (y - z), (1.0 - self.tau) * (z - y))
+        return np.maximum(self.tau * (y - z), (1.0 - self.tau) * (z - y))
 
     def subgradient(self, z: float, y: float) -> float:
-        return -self.tau if z < y else 1.0 - self.tau if z > y else 0.0
+        return select(z < y, -self.tau, select(z > y, 1.0 - self.tau, 0.0))
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        return -a * y if (self.tau - 1.0) * s * EDGE <= a <= self.tau * s * EDGE else INF
+        low = (self.tau - 1.0) * s * EDGE
+        high = self.tau * s * EDGE
+        return select((a >= low) & (a <= high), -a * y, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
-        low, high = (self.tau - 1.0) * s, self.tau * s
+        low = (self.tau - 1.0) * s
+        high = self.tau * s
         if q <= 0.0:
-            return (high if z < y else low if z > y else a) - a
+            return select(z < y, high, select(z > y, low, a)) - a
         return clip(a + (y - z) / q, low, high) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:

@@ -235,6 +235,30 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
     return declare
 
 
+def arithmetic(function: Function) -> Function:
+    """Let compiled code inline a function of numbers that Python calls with numbers or arrays: one text for both.
+
+    The text uses what both know: operators, ``np.minimum``, :func:`select`, other functions of this kind.
+    """
+    return operation(lambda *types: function)(function)
+
+
+def _choose(condition: bool, a: Any, b: Any) -> Any:
+    """The body of :func:`select` in compiled code."""
+    return a if condition else b
+
+
+@operation(lambda *types: _choose)
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """Return `a` if the condition holds and `b` otherwise; of arrays, element by element (:func:`numpy.where`).
+
+    In a kernel it is a conditional. Both sides are computed: each must be harmless if the other is chosen.
+    """
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, a, b)
+    return a if condition else b
+
+
 def record_of(*names: str, kind: Any = np.float64) -> np.dtype:
     """The type of a record of numbers with these names, all of one kind, for arrays of one or more records.
 

@@ -1,4 +1,4 @@
-"""The exponential and the logarithm without a branch, a table or a call.
+"""The exponential and the logarithm without a branch, a table or a call, for compiled code; Python takes NumPy's.
 
 The functions of the C library take one number at a time. The compiler turns loops over the functions here into vector
 instructions, some fifteen times as fast: the logistic loss of all rows then costs less than their margins. Both
@@ -13,8 +13,7 @@ import math
 
 import numpy as np
 
-from saddlesvm.runtime.compiled import inlined, instruction
-from saddlesvm.runtime.small import declare_on_arrays
+from saddlesvm.runtime.compiled import inlined, instruction, operation
 
 FRACTION = 52  # bits of a double below its exponent
 LEAST = -707.0  # the least exponent; below it, exponentials hardly have full precision
@@ -30,9 +29,8 @@ bits_of = instruction("bits_of", lambda x: np.float64(x).view(np.int64))
 double_of = instruction("double_of", lambda x: np.int64(x).view(np.float64))
 
 
-@inlined
-def exp_of_negative(t: float) -> float:
-    """``exp(t)`` for t <= 0, to a relative accuracy of ``(4 - t) 1e-16``; zero where it is below 1e-307."""
+def _exp_of_negative(t: float) -> float:
+    """Compute ``exp(t)`` for t <= 0 by a polynomial; zero if it is below 1e-307."""
     near = LEAST if t < LEAST else t
     k = np.int32(near / LOG_2 - 0.5)  # the nearest whole number: the conversion cuts off the fraction
     r = near - k * LOG_2
@@ -54,24 +52,35 @@ def log_of_quotient(above: float, below: float) -> float:
     return 2.0 * s * p
 
 
-@inlined
-def log_of(p: float) -> float:
-    """``log p`` for p >= 0, finite at zero, to a few units of the last place."""
+def _log_of(p: float) -> float:
+    """Compute ``log p`` for p >= 0 by a series; finite at zero."""
     bits = bits_of(max(p, TINY))
     k = (bits - ROOT_HALF) >> FRACTION
     m = double_of(bits - (k << FRACTION))  # between the roots of a half and of two
     return k * LOG_2 + log_of_quotient(m - 1.0, m + 1.0)
 
 
-@inlined
-def log_one_plus(u: float) -> float:
-    """``log(1 + u)`` for u in [-1/2, 1], to a few units of the last place, however small u is."""
+def _log_one_plus(u: float) -> float:
+    """Compute ``log(1 + u)`` for u in [-1/2, 1] by a series, however small u is."""
     halved, doubled = u > ROOT_2 - 1.0, u < 0.5 * ROOT_2 - 1.0
     above = u - 1.0 if halved else 1.0 + 2.0 * u if doubled else u
     below = u + 3.0 if halved else 3.0 + 2.0 * u if doubled else u + 2.0
     return log_of_quotient(above, below) + (LOG_2 if halved else -LOG_2 if doubled else 0.0)
 
 
-declare_on_arrays(exp_of_negative, np.exp)
-declare_on_arrays(log_of, lambda p: np.log(np.maximum(p, TINY)))
-declare_on_arrays(log_one_plus, np.log1p)
+@operation(lambda *types: _exp_of_negative)
+def exp_of_negative(t: float) -> float:
+    """Return ``exp(t)`` for t <= 0, of a number or an array, to a relative accuracy of ``(4 - t) 1e-16``."""
+    return np.exp(t)
+
+
+@operation(lambda *types: _log_of)
+def log_of(p: float) -> float:
+    """Return ``log p`` for p >= 0, of a number or an array; finite at zero, to a few units of the last place."""
+    return np.log(np.maximum(p, TINY))
+
+
+@operation(lambda *types: _log_one_plus)
+def log_one_plus(u: float) -> float:
+    """Return ``log(1 + u)`` for u in [-1/2, 1], of a number or an array, to a few units of the last place."""
+    return np.log1p(u)
