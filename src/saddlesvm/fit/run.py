@@ -17,6 +17,7 @@ from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Record, 
 from saddlesvm.fit.points import Points, proof
 from saddlesvm.fit.restored import POINTS
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
+from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, working_for
@@ -33,6 +34,7 @@ FIRST_SHARE = 0.25  # share of a time limit after which there must have been a c
 ENDING_CERTIFICATES = 6.0  # that take as long as the end of a fit
 EAGERNESS = 0.9  # share of the gap asked for at which the solver's estimate triggers a certificate
 SMALLEST_ESTIMATE = 1e-300
+FALLING = 0.5  # share of the objective of the certificate before, above which an objective does not fall
 RATIOS = (0.1, 1e12)  # least and largest believable quotient of gap and estimate
 
 
@@ -108,6 +110,7 @@ class Fit:
         self.phases: dict[str, float] = {}
         self.passes = self.certified_at = 0.0  # certified_at: epochs
         self.ratio = 1.0
+        self.primal_before = np.inf  # the lowest objective at the certificate before the last one
         self.certificate_seconds = 0.0  # of the last one, by the state's own measure of how heavy it is
         # As the end does, so that a run stopped later never returns a worse model; over files, where that is asked for.
         self.tries_multiples = limits.certify_every is not None and problem.stored_points == "checked later"
@@ -351,6 +354,14 @@ class Fit:
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
         if self.points.last is not None and self.points.last.exact and chosen.limited(self.points.aim, noise):
             return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
+        before, self.primal_before = self.primal_before, certificate.primal
+        falls = certificate.primal < FALLING * before
+        if (
+            self.points.aim > 0.0
+            and not falls
+            and every_bound_drowns(self.problem, certificate.primal / self.problem.unit)
+        ):
+            return Outcome.LIMITED_BY_ROUNDING, "the rounding of every bound is more than the objective"
         if self.stall.stalled(self.state.effort, certificate, phase_of(self.state)) and self.points.aim > 0.0:
             return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
         return None
