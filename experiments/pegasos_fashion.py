@@ -22,7 +22,7 @@ from sklearn import svm
 
 from experiments.datasets import images
 from experiments.experiment import Experiment, Step, fit_timed, percent
-from saddlesvm import KernelSVC, LinearSVC, Pegasos
+from saddlesvm import SVC, LinearSVC, Pegasos
 from saddlesvm.lab import Chart, Prose, Series, Table, iterates, make_dataset, usable_cores, warm_up
 from saddlesvm.lab.figures import confusion_grid
 from saddlesvm.losses import Hinge
@@ -361,9 +361,8 @@ class PegasosFashion(Experiment):
             "random_state": 0,
         }
         models = {
-            "kernel Pegasos, rbf": KernelSVC(multi_class="ovo", solver="kernel-pegasos", lam=WEAK, **limits),
-            "kernel SDCA, rbf": KernelSVC(multi_class="ovo", solver="kernel-sdca", lam=WEAK, **limits),
-            "block decomposition, rbf": KernelSVC(multi_class="ovo", lam=WEAK, **limits),
+            "kernel Pegasos, rbf": SVC(solver="kernel-pegasos", lam=WEAK, **limits),
+            "block decomposition, rbf": SVC(lam=WEAK, **limits),
             "linear Pegasos": LinearSVC(multi_class="ovo", loss="hinge", solver="pegasos", lam=WEAK,
                                         fit_intercept=False, **limits),
         }  # fmt: skip

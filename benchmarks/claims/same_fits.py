@@ -156,7 +156,7 @@ def model_of(cell: Cell) -> Any:
     if cell.machine in KERNELS:
         loss = cell.machine.removeprefix("kernel ")
         if loss in CLASSIFICATION:
-            return saddlesvm.KernelSVC(loss=loss, tol=LIMITS["tol"], **given)
+            return saddlesvm.SVC(loss=loss, tol=LIMITS["tol"], **given)
         return saddlesvm.SVR(loss=loss, tol=LIMITS["tol"], C=C)  # its intercept is free
     given |= LIMITS | {"penalty": cell.penalty} | ({"max_iter": SWEEPS} if cell.data == "made" else {})
     if cell.penalty == "elasticnet":

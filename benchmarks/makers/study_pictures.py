@@ -24,7 +24,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
 LAM, ROWS, DELTA = 0.02, 400, 0.05
@@ -75,7 +75,7 @@ def kernel_pegasos() -> Chart:
     given = (np.empty(0), Hinge(), 1.0 / (LAM * ROWS), ROWS, Absent())
     problem = KernelProblem(K, Kernel("precomputed"), y, *given, uses_lambda=True)
     solver, marks = KernelPegasos(), np.unique(np.geomspace(10, 20_000, 20).round()).astype(int)
-    found, best = [], fit(problem, KernelDecomposition(), Limits(tol=1e-8)).certificate.dual
+    found, best = [], fit(problem, Decomposition(), Limits(tol=1e-8)).certificate.dual
     for seed in range(50):
         state, values = solver.init(problem, seed), []
         for mark in marks:

@@ -15,7 +15,7 @@ import time
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer
-from saddlesvm import KernelSVC, LinearSVC, LinearSVR
+from saddlesvm import SVC, LinearSVC, LinearSVR
 X, y = load_breast_cancer(return_X_y=True)
 thirds = np.digitize(X[:, 0], np.quantile(X[:, 0], [1 / 3, 2 / 3]))
 S = sparse.csr_matrix(X)
@@ -40,7 +40,7 @@ FITS = {
     "LinearSVR()": "LinearSVR().fit(X, y)",
     "elastic net": "LinearSVC(penalty='elasticnet').fit(X, y)",
     "solver='dcd'": "LinearSVC(solver='dcd', max_time=1.0, tol=1e-2).fit(X, y)",
-    "kernel": "KernelSVC().fit(X, y)",
+    "kernel": "SVC().fit(X, y)",
     "l1 norm": "LinearSVC(penalty='l1').fit(X, y)",
     "multinomial": "LinearSVC(multi_class='multinomial').fit(X, thirds)",
     "11,380 x 30": "LinearSVC().fit(large, np.tile(y, 20))",

@@ -1,4 +1,4 @@
-"""KernelSVC against scikit-learn's SVC, and against approximate kernels with LinearSVC.
+"""SVC against scikit-learn's SVC, and against approximate kernels with LinearSVC.
 
 First table: RBF kernel, gamma="scale", free intercept, the same cache size, on MNIST ones against sevens and
 Fashion-MNIST 2 against 0. Both objectives are recomputed in float64 from the dual coefficients and the intercept of the
@@ -21,16 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn import svm as theirs
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import interleaved, seconds
-from saddlesvm import LinearSVC
-from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm import SVC, LinearSVC
 
 PAIRS = {"mnist 1 against 7": ("mnist", [1], [7]), "fashion-mnist 2 against 0": ("fashion-mnist", [2], [0])}
 LARGER = {
@@ -70,14 +69,14 @@ def against_svc(data: Path, strengths: list[float], repeats: int, tol: float) ->
     print(f"{'our objective':>16}{'gap':>10}{'SVC objective':>16}{'excess':>10}")
     for name, (folder, positive, negative) in PAIRS.items():
         X, y = two_classes(data / folder, positive, negative, "train")
-        KernelSVC(tol=0.1).fit(X[:2000], y[:2000])  # compiles, or loads what was compiled before
+        SVC(tol=0.1).fit(X[:2000], y[:2000])  # compiles, or loads what was compiled before
         for C in strengths:
-            models = {"ours": KernelSVC(C=C, tol=tol, random_state=0), "SVC": SVC(C=C, cache_size=200)}
+            models = {"ours": SVC(C=C, tol=tol, random_state=0), "SVC": theirs.SVC(C=C, cache_size=200)}
             works = {key: partial(model.fit, X, y) for key, model in models.items()}
             table = interleaved(works, repeats)
-            (ours_s, ours), (their_s, theirs) = table["ours"], table["SVC"]
+            (ours_s, ours), (their_s, other) = table["ours"], table["SVC"]
             gamma = ours.kernel_.gamma
-            value, peer = (objective(model, gamma, C, X, y) for model in (ours, theirs))
+            value, peer = (objective(model, gamma, C, X, y) for model in (ours, other))
             print(f"{name:28}{C:6g}{len(X):8,}{ours.support_.size:7,}{ours_s:9.2f}{their_s:9.2f}", end="")
             print(f"{their_s / ours_s:7.1f}{value:16.6g}{ours.certificate_.relative_gap:10.1e}", end="")
             print(f"{peer:16.6g}{peer / value - 1.0:10.1e}", flush=True)
@@ -90,7 +89,7 @@ def approximations(data: Path, C: float, repeats: int) -> None:
         X, y = two_classes(data / folder, positive, negative, "train")
         test_X, test_y = two_classes(data / folder, positive, negative, "t10k")
         gamma = 1.0 / (X.shape[1] * X.var(dtype=np.float64))
-        models: dict[str, Any] = {"KernelSVC": KernelSVC(C=C, gamma=gamma, tol=1e-2, random_state=0)}
+        models: dict[str, Any] = {"SVC": SVC(C=C, gamma=gamma, tol=1e-2, random_state=0)}
         for k in (300, 1000):
             linear = LinearSVC(C=C, loss="hinge", tol=1e-2, random_state=0)
             for kind in (Nystroem, RBFSampler):

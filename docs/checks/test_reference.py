@@ -66,7 +66,6 @@ FITTED = (
     "SVR",
     "NuSVR",
     "OneClassSVM",
-    "KernelSVC",
 )
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC
     from saddlesvm.estimators.certify import certify as certify, certify_kernel as certify_kernel
     from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
-    from saddlesvm.estimators.kernel import KernelSVC as KernelSVC
     from saddlesvm.estimators.leave_one_out import leave_one_out as leave_one_out
     from saddlesvm.estimators.linear import LinearSVC as LinearSVC, LinearSVR as LinearSVR
     from saddlesvm.estimators.persistence import load as load, save as save, save_liblinear as save_liblinear
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
         Pegasos as Pegasos,
         register_solver as register_solver,
     )
-    from saddlesvm.solvers.kernel.decomposition import KernelDecomposition as KernelDecomposition
     from saddlesvm.solvers.kernel.pegasos import KernelPegasos as KernelPegasos
-    from saddlesvm.solvers.kernel.stochastic import KernelSDCA as KernelSDCA
 
 __version__ = "0.1.0"
 
@@ -41,7 +38,6 @@ NAMES = {
     "saddlesvm.estimators.automatic_C": "AutomaticC",
     "saddlesvm.estimators.certify": "certify certify_kernel",
     "saddlesvm.estimators.cross_validation": "LinearSVCCV",
-    "saddlesvm.estimators.kernel": "KernelSVC",
     "saddlesvm.estimators.leave_one_out": "leave_one_out",
     "saddlesvm.estimators.linear": "LinearSVC LinearSVR",
     "saddlesvm.estimators.persistence": "load save save_liblinear",
@@ -52,9 +48,7 @@ NAMES = {
     "saddlesvm.losses": "register_loss",
     "saddlesvm.problem.certificate": "Certificate",
     "saddlesvm.solvers": "Auto DCD Newton Pegasos SDCA register_solver",
-    "saddlesvm.solvers.kernel.decomposition": "KernelDecomposition",
     "saddlesvm.solvers.kernel.pegasos": "KernelPegasos",
-    "saddlesvm.solvers.kernel.stochastic": "KernelSDCA",
 }
 HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
 __all__ = sorted(HOMES)

@@ -43,7 +43,7 @@ HOSTILE_WORDS = (
 HOSTILE_VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**40, 1e308, -1e308, float("nan"), float("inf"), "", "a",
     "os:system", "\x1b[31m", "\u202e", "../x", "A" * 2000, [], {}, [[]], [1], {"a": 1}, [None], "hinge",
-    "kernel-sdca", "nan",
+    "kernel-pegasos", "nan",
     0.5, {"solver": "dcd"},
     {"loss": "hinge"}, {"pairs": [[[], 1]]}, {"solver": "auto", "options": {}, "kernel": False},
 )  # fmt: skip

@@ -29,7 +29,7 @@ LINEAR_SOLVERS = {
     "elasticnet": ("auto", "auto", "dcd", "columns", "pegasos"),
 }
 LAYOUTS = tuple((name, dtype) for name in ("C", "csr32", "F", "csr64") for dtype in (np.float64, np.float32))
-KERNEL_SOLVERS = ("auto", "auto", "kernel-decomposition", "kernel-sdca", "kernel-pegasos")
+KERNEL_SOLVERS = ("auto", "auto", "auto", "kernel-pegasos")
 KERNELS = ("linear", "rbf", "rbf", "laplacian", "poly", "cosine", "chi2", "sigmoid", "precomputed", "callable")
 EPOCHS, SECONDS = 100, 0.5  # a fit's limits, where it has no others
 KERNEL_ROWS = 24
@@ -269,9 +269,9 @@ def kernel_ways(random: np.random.Generator, folder: Path, model: Callable[..., 
 
 
 def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Posed:
-    """KernelSVC, SVC, SVR, NuSVC, NuSVR or OneClassSVM."""
+    """SVC, SVR, NuSVC, NuSVR or OneClassSVM."""
     kind = getattr(saddlesvm, name)
-    classify, K = name in ("KernelSVC", "SVC", "NuSVC"), int(one_of(random, [2, 2, 3, 4]))
+    classify, K = name in ("SVC", "NuSVC"), int(one_of(random, [2, 2, 3, 4]))
     many = name == "OneClassSVM" and chance(random, 0.15)
     X = rows_with(random, 2 * K, KERNEL_ROWS)
     X, options = kernel_options(random, X)
@@ -281,7 +281,7 @@ def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Pose
         options = {"kernel": "linear"}
     y = labels(random, X, K) if classify else hostile_targets(random, X, classify=False)
     weights = weights_for(random, y if classify else None, len(X))
-    if name in ("SVC", "KernelSVC"):
+    if name == "SVC":
         options |= {"loss": one_of(random, ["hinge", "hinge", "squared_hinge", "smooth_hinge:width=0.5"])}
     elif name == "SVR":
         options |= {"loss": one_of(random, REGRESSORS), "epsilon": one_of(random, [0.0, 0.1, 2.0])}
@@ -289,8 +289,8 @@ def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Pose
         options["nu"] = float(one_of(random, [0.05, 0.2, 0.5, random.uniform(0.01, 1.0)]))
         if name == "NuSVC" and chance(random, 0.8):
             options["nu"] *= largest_nu(y, weights)
-    if name == "KernelSVC":
-        options |= form(random) | intercepts(random) | {"multi_class": one_of(random, ["ovr", "ovo"])}
+    if name == "SVC" and chance(random, 0.5):
+        options |= form(random) | {"intercept": one_of(random, ["free", "regularized", "none"])}
     elif name in ("SVC", "SVR", "NuSVR"):
         options["C"] = strength(random, 6.0)
     if classify:
@@ -314,7 +314,7 @@ def of_kernels(name: str) -> Callable[[np.random.Generator, Path], Posed]:
 MAKERS: dict[str, Callable[[np.random.Generator, Path], Posed]] = {
     "LinearSVC": linear_classifier,
     "LinearSVR": linear_regression,
-    **{name: of_kernels(name) for name in ("KernelSVC", "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")},
+    **{name: of_kernels(name) for name in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")},
 }
 SHARES = {"LinearSVC": 6, "LinearSVR": 3}  # of the cases; 1 for the others
 FAMILIES = [name for name in MAKERS for _ in range(SHARES.get(name, 1))]

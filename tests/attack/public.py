@@ -248,7 +248,7 @@ def expansions(model: Any) -> Iterator[Expansion]:
     """The functions of a kernel machine's sub-problems, with a coefficient of each support vector."""
     duals, intercepts = dense(model.dual_coef_), np.ravel(model.intercept_)
     K = model.classes_.size if hasattr(model, "classes_") else 0
-    if K <= 2 or hasattr(model, "multi_class"):  # KernelSVC has a row of each sub-problem
+    if K <= 2:
         yield from (Expansion(row, b) for row, b in zip(duals, intercepts, strict=True))
         return
     own = np.repeat(np.arange(K), model.n_support_)
@@ -272,9 +272,9 @@ def definite(kernel: Any) -> bool:
 
 
 def kernel(model: Any, data: Data) -> Iterator[Claim]:
-    """The claims of KernelSVC, SVC and SVR."""
+    """The claims of SVC and SVR."""
     support = np.asarray(model.support_)
-    parts = parts_of(model, data, getattr(model, "multi_class", "ovo"))
+    parts = parts_of(model, data, "ovo")
     for k, (part, one) in enumerate(zip(parts, expansions(model), strict=True)):
         rows, y, weights = in_force(part)
         C, unit = strength_of(model, part.members.size)
@@ -305,7 +305,6 @@ def with_nu(model: Any, data: Data) -> Iterator[Claim]:
 READERS: dict[str, Callable[[Any, Data], Iterator[Claim]]] = {
     "LinearSVC": linear,
     "LinearSVR": linear,
-    "KernelSVC": kernel,
     "SVC": kernel,
     "SVR": kernel,
     "NuSVC": with_nu,

@@ -115,8 +115,8 @@ def test_an_early_stop_exits_with_3(run):
         (["train", "toy", "--loss", "absolute", "--class-weight", "balanced"], "does not work with the loss absolute"),
         (["train", "toy", "--kernel", "rbf", "--memory", "1G"], "--memory does not work with --kernel rbf"),
         (
-            ["train", "toy", "--nu", "0.1", "--exact-tol", "1"],
-            "; it is an option of KernelSVC, OneClassSVM, SVC",
+            ["train", "toy", "--nu", "0.1", "--penalty", "l1"],
+            "; it is an option of LinearSVC, LinearSVR",
         ),
         (["train", "toy", "--degree", "2"], "--degree does not work with the loss squared_hinge"),
         (["train", "toy", "--model", "/nonexistent/folder/model"], "folder does not exist"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from saddlesvm import DCD, KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm import DCD, SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from support.estimating import two_blobs
 
 
@@ -15,7 +15,7 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
     return two_blobs()
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(), LinearSVC(solver=DCD())])
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), SVC(), LinearSVC(solver=DCD())])
 def test_a_fit_without_any_end_is_refused(blobs, model):
     X, y = blobs
     with pytest.raises(ValueError, match="tol=0 never ends a fit: give gap, max_iter or max_time too"):
@@ -53,7 +53,7 @@ def test_an_early_stop_warns_with_the_gap(blobs):
     assert model.certificate_.relative_gap > 1e-12
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC(solver="kernel-pegasos")])
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), SVC(solver="kernel-pegasos")])
 def test_the_warning_of_an_early_stop_names_the_line_that_called(blobs, model):
     X, y = blobs
     with pytest.warns(NotCertifiedWarning) as caught:

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 
-from saddlesvm import KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.persistence import load, save
 from support import matrix
@@ -28,7 +28,7 @@ def test_an_outcome_is_its_name_alone_when_it_is_written(outcome: Outcome) -> No
     assert pickle.loads(pickle.dumps(outcome)) is outcome
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), KernelSVC()], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), SVC()], ids=lambda model: type(model).__name__)
 def test_skops_writes_and_reads(model: Any) -> None:
     skops = pytest.importorskip("skops.io")
     model.set_params(random_state=0).fit(X, y)
@@ -73,14 +73,13 @@ def test_what_features_cannot_be_is_said(options: dict[str, Any], said: str) -> 
         model.top_features(**options)
 
 
-@pytest.mark.parametrize("kind", [LinearSVC, LinearSVR, KernelSVC])
+@pytest.mark.parametrize("kind", [LinearSVC, LinearSVR])
 def test_no_intercept_means_the_same_in_both_ways_to_say_it(kind: Any) -> None:
     named = kind(intercept="none", random_state=0).fit(ROWS, SIGNS.astype(int))
     told = kind(fit_intercept=False, random_state=0).fit(ROWS, SIGNS.astype(int))
     assert named.certificates_ == told.certificates_ and not np.any(named.intercept_)
-    if kind is not KernelSVC:
-        np.testing.assert_array_equal(named.coef_, told.coef_)
-        assert certify_model(named, ROWS, SIGNS.astype(int)) == certify_model(told, ROWS, SIGNS.astype(int))
+    np.testing.assert_array_equal(named.coef_, told.coef_)
+    assert certify_model(named, ROWS, SIGNS.astype(int)) == certify_model(told, ROWS, SIGNS.astype(int))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, Pegasos, Stor
 from saddlesvm.cli.parser import main
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.base import seed_of
-from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
@@ -157,12 +156,12 @@ def test_a_checkpoint_over_files_continues_it_bit_by_bit(tmp_path: Path) -> None
         assert resumed.certificate_ == whole.certificate_
 
 
-@pytest.mark.parametrize("solver", ["kernel-decomposition", "kernel-sdca", "kernel-pegasos:output=last"])
+@pytest.mark.parametrize("solver", ["auto", "kernel-pegasos:output=last"])
 def test_kernel_machines(solver: str) -> None:
     """The coefficients are those of the last record, whose certificate is the model's."""
     seen: list[Any] = []
     lam = {"lam": 1e-3} if "pegasos" in solver else {"C": 10.0}
-    model = KernelSVC(
+    model = SVC(
         solver=solver, max_iter=3, tol=0.0, random_state=0, keep="last", intercept="none", **lam,
         callbacks=[Every(1, seen.append)],
     )  # fmt: skip

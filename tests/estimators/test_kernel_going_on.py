@@ -13,19 +13,18 @@ from sklearn.preprocessing import scale
 
 import saddlesvm as ours
 from saddlesvm import NotCertifiedWarning, Outcome
-from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.path import kernel_path
 from saddlesvm.problem import kernel as kernel_module
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 MACHINES = {
     "SVC": {"C": 2.0}, "NuSVC": {"nu": 0.2}, "SVR": {"C": 2.0}, "NuSVR": {"nu": 0.4}, "OneClassSVM": {"nu": 0.2},
-    "KernelSVC": {"C": 2.0},
 }  # fmt: skip
 
 
 def machine(name: str, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """A machine and its data: three classes, or targets."""
-    kind = KernelSVC if name == "KernelSVC" else getattr(ours, name)
+    kind = getattr(ours, name)
     model = kind(**{**MACHINES[name], "gamma": 0.05, **options})
     if name.endswith("SVC"):
         X, y = load_wine(return_X_y=True)
@@ -96,7 +95,7 @@ def test_grids_that_are_none_are_refused():
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(name, tmp_path):
-    model, X, y = machine(name, tol=1e-9, checkpoint=tmp_path / "run", solver=ours.KernelDecomposition(working_set=8))
+    model, X, y = machine(name, tol=1e-9, checkpoint=tmp_path / "run", solver=Decomposition(working_set=8))
     X, y = np.vstack([X, X + 0.1, X - 0.1, X + 0.2, X - 0.2]), np.tile(y, 5)  # more rows than are solved at once
     model.set_params(cache_size=1)
     with warnings.catch_warnings():
@@ -123,4 +122,4 @@ def test_a_checkpoint_of_another_fit_is_refused_and_damage_is_told(tmp_path):
     with pytest.raises(ValueError, match="not a readable checkpoint"):
         clone(model).fit(X, y)
     with pytest.raises(ValueError, match="kernel Pegasos has no checkpoints"):
-        machine("KernelSVC", checkpoint=tmp_path / "p", solver="kernel-pegasos")[0].fit(X, y > 0)
+        machine("SVC", checkpoint=tmp_path / "p", solver="kernel-pegasos")[0].fit(X, y > 0)

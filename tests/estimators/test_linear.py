@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC as TheirSVC, LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from saddlesvm import DCD, SDCA, KernelSVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos
+from saddlesvm import DCD, SDCA, SVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos
 from saddlesvm.data.door import check_design
 from support.estimating import two_blobs
 
@@ -144,8 +144,8 @@ def test_unsorted_indices_are_used_in_place():
         ours, plain = model.fit(X, y), clone(model).fit(X.sorted_indices(), y)
         np.testing.assert_allclose(ours.coef_, plain.coef_, atol=1e-7)
         np.testing.assert_allclose(ours.decision_function(X), plain.decision_function(X), atol=1e-6)
-    laplacian = KernelSVC(kernel="laplacian", random_state=0).fit(X, y)
-    plain = KernelSVC(kernel="laplacian", random_state=0).fit(X.sorted_indices(), y)
+    laplacian = SVC(kernel="laplacian", random_state=0).fit(X, y)
+    plain = SVC(kernel="laplacian", random_state=0).fit(X.sorted_indices(), y)
     np.testing.assert_allclose(laplacian.decision_function(X), plain.decision_function(X), atol=1e-6)
     assert np.array_equal(X.indices, before)
 
@@ -214,7 +214,7 @@ def test_lambda_is_c(blobs):
 
 
 @pytest.mark.parametrize("strength", [{"C": 0.5}, {"lam": 0.01}])
-@pytest.mark.parametrize("model", [LinearSVC, KernelSVC])
+@pytest.mark.parametrize("model", [LinearSVC, SVC])
 def test_records_have_the_certificates_form(blobs, model, strength):
     told = []
     fitted = model(callbacks=[told.append], **strength).fit(*blobs)

@@ -9,6 +9,7 @@ from scipy import sparse
 from saddlesvm import OneClassSVM, certify_kernel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows.kernels import expand
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 N = 525  # more than the rows whose kernel matrix is held whole
 
@@ -33,7 +34,7 @@ def fitted(X: object, nu: float = 0.2, sample_weight: np.ndarray | None = None, 
 @pytest.mark.parametrize("kind", ["shifted", "heavy tails", "unscaled", "wide", "repeated"])
 def test_its_optimum_is_that_of_the_kernel_solver(kind: str, nu: float) -> None:
     X = rows(kind)
-    own, other = fitted(X, nu, tol=1e-6), fitted(X, nu, tol=1e-3, solver="kernel-decomposition")
+    own, other = fitted(X, nu, tol=1e-6), fitted(X, nu, tol=1e-3, solver=Decomposition())
     assert own.outcome_ is other.outcome_ is Outcome.CERTIFIED
     assert own.certificate_.primal >= other.certificate_.dual
     assert other.certificate_.primal >= own.certificate_.dual

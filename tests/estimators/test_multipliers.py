@@ -12,6 +12,7 @@ from sklearn.preprocessing import scale
 
 import saddlesvm as ours
 from saddlesvm.rows.kernels import gram
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 STRENGTHS = (1e-3, 0.3, 10.0, 1e3, 1e4)
 ROUNDED = 1e-12  # of a sum of multipliers, or of a bound
@@ -118,7 +119,7 @@ def test_a_fit_that_ends_early_has_feasible_ones_too(name: str) -> None:
     y = X[:, 0] + random.normal(size=700)
     y = np.where(y > 0.5, 1.0, -1.0) if name in ("SVC", "NuSVC") else y
     options: dict[str, Any] = {"nu": 0.4} if name in ("NuSVC", "OneClassSVM") else {"C": 20.0}
-    solver = ours.KernelDecomposition(block=8, working_set=16)
+    solver = Decomposition(block=8, working_set=16)
     with pytest.warns(ours.NotCertifiedWarning):
         model = getattr(ours, name)(solver=solver, max_iter=0.2, tol=1e-12, **options).fit(X, y)
     beta = spread(model, 700)
@@ -185,7 +186,7 @@ def test_the_certificate_of_nusvc_is_that_of_its_multipliers_however_it_ends(
     X = random.normal(size=(120, 3)) * 10.0 ** random.uniform(-2.0, 2.0)
     y = np.where(X[:, 0] + X[:, 0].std() * random.normal(size=120) > 0.0, 1, -1)
     model = ours.NuSVC(nu=random.uniform(0.1, 0.7), kernel=kernel, gamma=0.3, coef0=1.0, degree=2, tol=1e-9)
-    solver = ours.KernelDecomposition(block=4, working_set=8)
+    solver = Decomposition(block=4, working_set=8)
     model.set_params(max_iter=max_iter, solver=solver).fit(X, y)
     own, again = model.certificate_, ours.certify_kernel(model, X, y)
     allowed = 2.0 * (own.rounding + again.rounding)

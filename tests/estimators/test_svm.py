@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import saddlesvm as ours
 from saddlesvm import Certificate, NotCertifiedWarning, NuSVR, Outcome, certify_kernel
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 NAMES = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"]
 LABELLED, WITH_TARGETS = ["SVC", "NuSVC"], ["SVR", "NuSVR"]
@@ -253,7 +254,7 @@ def test_a_limit_ends_a_fit_with_a_true_bound(name):
     options = {"nu": 0.3} if "Nu" in name or "One" in name else {"C": 50.0}
     make = getattr(ours, name)
     with pytest.warns(NotCertifiedWarning):
-        early = make(**options, max_iter=0.05, tol=1e-9, solver=ours.KernelDecomposition(working_set=512)).fit(X, y)
+        early = make(**options, max_iter=0.05, tol=1e-9, solver=Decomposition(working_set=512)).fit(X, y)
     assert early.outcome_ is Outcome.EPOCH_LIMIT
     assert early.fit_status_ == 1
     best = make(**options, tol=1e-6).fit(X, y)

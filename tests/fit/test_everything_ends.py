@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm import SVC, KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 
 random = np.random.default_rng(0)
 ROWS, CLASSES = random.normal(size=(120, 20)), random.integers(0, 3, 120)
@@ -43,7 +43,7 @@ NAMED = {
     "linear kernel, C = 1e8, tol = 0.1": (SVC(kernel="linear", C=1e8, tol=0.1), PLANE, SIDES),
     "linear kernel, C = 1e12": (SVC(kernel="linear", C=1e12), PLANE, SIDES),
     "polynomial kernel, C = 1e10": (SVC(kernel="poly", C=1e10), PLANE, SIDES),
-    "identical rows, kernel": (KernelSVC(C=1e8), np.ones((60, 2)), SIDES),
+    "identical rows, kernel": (SVC(C=1e8, intercept="regularized"), np.ones((60, 2)), SIDES),
 }
 
 

@@ -23,7 +23,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
 FACTORS = (0.0, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0, 1e3)
@@ -87,7 +87,7 @@ def test_neither_are_joint_machines(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["none", "regularized", "free"])
-@pytest.mark.parametrize("solver", [KernelDecomposition(), KernelPegasos()], ids=repr)
+@pytest.mark.parametrize("solver", [Decomposition(), KernelPegasos()], ids=repr)
 def test_neither_are_kernels(solver: Any, kind: Any) -> None:
     X, y = hostile(60)
     problem, _ = make_kernel_problem(
@@ -99,7 +99,7 @@ def test_neither_are_kernels(solver: Any, kind: Any) -> None:
     assert result.certificate.primal <= zero.primal * SLACK
     offset = result.intercept if kind == "free" else 0.0
     f, nothing, (low, high) = problem.margins(result.coef), np.zeros(60), problem.box()
-    dual = isinstance(solver, KernelDecomposition)
+    dual = isinstance(solver, Decomposition)
     assert not dual or ((result.coef >= low) & (result.coef <= high)).all()
     for factor in FACTORS:
         if dual and (factor * result.coef > high * SLACK).any():

@@ -12,7 +12,7 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
 import saddlesvm.lab.runs as running  # noqa: E402
-from saddlesvm import SDCA, KernelSVC, Pegasos, certify  # noqa: E402
+from saddlesvm import SDCA, SVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.outcome import Limits  # noqa: E402
 from saddlesvm.lab import dataset, tidy  # noqa: E402
@@ -326,7 +326,7 @@ def test_the_verdict_blames_the_clock_only_where_it_stopped_a_run(toy):
 
 
 def test_kernel_solvers_are_compared_by_one_objective(tmp_path):
-    """All three against the best bound, errors as KernelSVC's, kernel values counted; another kernel is other data."""
+    """Both against the best bound, errors as SVC's, kernel values counted; another kernel is other data."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(600, 2)), random.integers(0, 2, 600)
     X[y == 1] *= 2.5
@@ -334,11 +334,11 @@ def test_kernel_solvers_are_compared_by_one_objective(tmp_path):
     options = {"C": 1.0, "tol": 1e-2, "test": test, "kernel": "rbf", "gamma": 0.5, "intercept": "free", "budget": 20.0}
     found = compare(X[:400], y[:400], trace=path, **options)
     ends = found.trace.groupby("solver").last()
-    assert list(ends.index) == ["kernel-decomposition", "kernel-pegasos", "kernel-sdca"]
+    assert list(ends.index) == ["decomposition", "kernel-pegasos"]
     assert (ends["kernel_evaluations"] > 0).all()
-    assert ends.loc["kernel-sdca", "outcome"] == ends.loc["kernel-decomposition", "outcome"] == "certified"
-    solver = "kernel-decomposition"
-    model = KernelSVC(gamma=0.5, tol=1e-2, random_state=0, solver=solver).fit(X[:400], y[:400])
+    assert ends.loc["decomposition", "outcome"] == "certified"
+    solver = "decomposition"
+    model = SVC(gamma=0.5, tol=1e-2, random_state=0).fit(X[:400], y[:400])
     assert ends.loc[solver, "primal"] >= model.certificate_.dual * (1 - 1e-12)
     assert abs(ends.loc[solver, "test_error"] - (1 - model.score(*test))) <= 0.03
     html = found.report(tmp_path / "report.html").read_text()
@@ -347,7 +347,7 @@ def test_kernel_solvers_are_compared_by_one_objective(tmp_path):
         compare(X[:400], y[:400], trace=path, **(options | {"gamma": 1.0}))
     with pytest.raises(ValueError, match="no kernel solver"):
         compare(X, y, kernel="rbf", losses="logistic")
-    with pytest.raises(ValueError, match="unknown solver 'dcd': use one of auto, kernel-decomposition"):
+    with pytest.raises(ValueError, match="unknown solver 'dcd': use one of auto, kernel-pegasos"):
         compare(X, y, kernel="rbf", solvers="dcd")
     with pytest.raises(ValueError, match="kernel must be one of"):
         compare(X, y, kernel="precomputed")

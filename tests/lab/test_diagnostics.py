@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddlesvm import DCD, KernelPegasos, KernelSVC, LinearSVC, LinearSVR
+from saddlesvm import DCD, SVC, KernelPegasos, LinearSVC, LinearSVR
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import Diagnostics, study
 from saddlesvm.problem.intercepts import Absent
@@ -42,7 +42,7 @@ def test_estimators_certify_as_often_as_asked(notes):
     for model in (
         LinearSVC(solver="dcd", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
         LinearSVR(solver="dcd", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
-        KernelSVC(solver="kernel-pegasos", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
+        SVC(solver="kernel-pegasos", callbacks=[Every(2)], max_iter=6, tol=0.0, random_state=0),
     ):
         np.testing.assert_allclose(model.fit(X, y).trace_.column("epoch"), [2.0, 4.0, 6.0])
     with pytest.raises(ValueError, match="must be positive"):
@@ -53,7 +53,7 @@ def test_kernel_values_are_counted(notes):
     """Without repetition no more than n^2 are needed; a fit that sees every row of a small kernel computes them all."""
     X, y = notes
     n = len(y)
-    counted = KernelSVC(C=1.0, random_state=0).fit(X, y).trace_.column("kernel_evaluations")
+    counted = SVC(C=1.0, random_state=0).fit(X, y).trace_.column("kernel_evaluations")
     assert (np.diff(counted) >= 0).all() and 0 < counted[-1] <= n * n
     assert LinearSVC(random_state=0).fit(X, y).trace_[-1]["kernel_evaluations"] == 0
 

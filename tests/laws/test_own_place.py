@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import support.own_solver  # noqa: F401 (registers a solver)
-from saddlesvm import KernelSVC, LinearSVC, LinearSVR
+from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
@@ -144,7 +144,7 @@ def test_a_regression_takes_rows_of_ones_own() -> None:
 def test_what_needs_rows_in_memory_is_refused_in_words() -> None:
     X = matrix(40, 3)
     y, own = np.where(X[:, 0] > 0, 1, -1), own_rows(X)
-    for model in (LinearSVC(C="auto"), LinearSVC(probability=True), KernelSVC()):
+    for model in (LinearSVC(C="auto"), LinearSVC(probability=True), SVC()):
         with pytest.raises(ValueError, match=r"needs rows in memory or mapped files; .*\(Packed\)"):
             model.fit(own, y)
     for other in (LinearSVC(solver="dcd"), LinearSVC(penalty="l1"), LinearSVC(solver="blocks")):

@@ -28,7 +28,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SOLVERS, Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from support import labels, matrix, named, small_problem
@@ -162,6 +162,6 @@ def test_of_all_classes_at_once(machine: str, C: float) -> None:
 def test_with_a_kernel(kind: Any, C: float) -> None:
     X = matrix(100, 4)
     problem, _ = make_kernel_problem(X, Kernel("rbf", 0.1), labels(X, Hinge()), Hinge(), C=C, intercept=kind)
-    seen = recorded(problem, KernelDecomposition(), Limits(TOL, max_epochs=6, certify_every=1.0))
+    seen = recorded(problem, Decomposition(), Limits(TOL, max_epochs=6, certify_every=1.0))
     never_worse(seen)
     no_worse_than_zero(seen)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
-from saddlesvm.estimators.kernel import KernelSVC
+from saddlesvm.estimators.svc import SVC
 from saddlesvm.multiclass import sub_problems as multiclass
 from support import distance_bound
 from support.classes import blobs
@@ -115,8 +115,7 @@ def test_scikit_learns_checks(estimator, check):
     "model",
     [
         *(LinearSVC(multi_class=way) for way in ("ovr", "ovo", "crammer_singer")),
-        KernelSVC(),
-        KernelSVC(multi_class="ovo"),
+        SVC(),
     ],
 )
 def test_a_class_without_weight_is_refused(model):

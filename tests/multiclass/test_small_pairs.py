@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
-from saddlesvm import SVC, SVR, KernelSVC, NuSVC, NuSVR, OneClassSVM
+from saddlesvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.multiclass.fits import drive_all
 from saddlesvm.multiclass.kernel_fit import KernelFits
@@ -19,7 +19,7 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.nu import PLAIN, Novelty, NuClassification, NuRegression
 from saddlesvm.rows.kernels import Kernel
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 KERNELS = [Kernel("rbf", 0.2), Kernel("linear"), Kernel("poly", 0.3, 2, 1.0), Kernel("cosine")]
 
@@ -35,7 +35,7 @@ def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> Ke
     X, y = data
     options = {"weights": weights, "intercept": "free", "scale": 1.0, "cache_size": 200.0, "C": 2.0}
     return KernelFits(
-        problems=Pairs(y, np.unique(y)), solver=KernelDecomposition(), limits=Limits(tol=tol), seed=0, X=X,
+        problems=Pairs(y, np.unique(y)), solver=Decomposition(), limits=Limits(tol=tol), seed=0, X=X,
         kernel=kernel, loss=make_loss(loss), options=options, facts=shared_facts(kernel, X, 200.0),
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, wei
 
 @pytest.mark.parametrize(
     "model",
-    [NuSVC(nu=0.3), NuSVR(nu=0.3), OneClassSVM(nu=0.2), SVR(C=3.0), KernelSVC(), NuSVC(nu=0.2, kernel="poly")],
+    [NuSVC(nu=0.3), NuSVR(nu=0.3), OneClassSVM(nu=0.2), SVR(C=3.0), SVC(), NuSVC(nu=0.2, kernel="poly")],
     ids=lambda model: type(model).__name__,
 )
 def test_models_of_other_machines_are_those_that_are_watched(data, model):

@@ -16,7 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from saddlesvm import KernelSVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from saddlesvm.runtime.threads import PROGRAMS, Handler, interruptible, part_of_a_search
 from support import Every
 from support.estimating import two_blobs
@@ -82,7 +82,7 @@ def test_the_threads_of_a_fit_within_a_program_end_with_it(keyboard: Any) -> Non
         LinearSVC(solver="pegasos", multi_class="ovo"),
         LinearSVC(solver="sdca", n_jobs=2),
         LinearSVR(solver="dcd"),
-        KernelSVC(solver="kernel-pegasos"),
+        SVC(solver="kernel-pegasos"),
     ],
     ids=repr,
 )

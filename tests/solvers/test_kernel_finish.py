@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_moons
 
-from saddlesvm import SVC, KernelSVC, LinearSVC
+from saddlesvm import SVC, LinearSVC
 from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
 from saddlesvm.problem.losses import make_loss
@@ -90,7 +90,7 @@ def test_squared_losses_end_at_huge_C_too(C: float) -> None:
 
 def test_a_linear_kernel_has_the_objective_of_the_linear_machine() -> None:
     C = 1e7
-    kernel = KernelSVC(kernel="linear", C=C, tol=1e-5).fit(X, LABELS).certificate_
+    kernel = SVC(kernel="linear", C=C, tol=1e-5).fit(X, LABELS).certificate_
     linear = LinearSVC(loss="hinge", intercept="regularized", C=C, tol=1e-5).fit(X, LABELS).certificate_
     assert kernel.dual <= linear.primal and linear.dual <= kernel.primal
 
@@ -101,6 +101,6 @@ def test_a_linear_kernel_has_the_objective_of_the_linear_machine() -> None:
 def test_separable_rows_are_certified_at_any_C(kernel: str, classes: int, C: float) -> None:
     random = np.random.default_rng(0)
     X, y = random.normal(size=(150, 200)), random.integers(0, classes, 150)
-    for model in (SVC(kernel=kernel, C=C, tol=1e-6), KernelSVC(kernel=kernel, C=C, tol=1e-6)):
+    for model in (SVC(kernel=kernel, C=C, tol=1e-6), SVC(kernel=kernel, C=C, tol=1e-6, intercept="regularized")):
         model.fit(X, y)
         assert max(one.relative_gap for one in model.certificates_) <= 1e-6

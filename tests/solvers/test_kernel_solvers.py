@@ -23,7 +23,7 @@ from saddlesvm.rows.kernels import Kernel
 from saddlesvm.runtime.randomness import seeded
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.kernel.ascent import ascend_pairs, ascend_singly, plain
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos, draw_rows, draw_subsets
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]
@@ -43,7 +43,7 @@ def problem_of(X, y, *, metric="rbf", gamma=0.1, loss=Hinge(), intercept="free",
 
 
 def solved(problem: KernelProblem, tol: float = 1e-8, **options):
-    result = fit(problem, KernelDecomposition(**options), Limits(tol=tol, max_time=60.0))
+    result = fit(problem, Decomposition(**options), Limits(tol=tol, max_time=60.0))
     assert result.outcome is Outcome.CERTIFIED
     return result
 
@@ -166,7 +166,7 @@ def test_options_and_cache_change_the_way_not_the_optimum(data, options, cache_s
 def test_rows_are_set_aside_and_the_certificate_covers_them(intercept):
     X, y = make_classification(1000, 6, n_informative=4, class_sep=1.0, flip_y=0.05, random_state=0)
     problem = problem_of(X, np.where(y == 1, 1.0, -1.0), gamma=0.05, C=20.0, intercept=intercept, cache_size=1.0)
-    solver = KernelDecomposition(block=64, working_set=256)
+    solver = Decomposition(block=64, working_set=256)
     state = solver.step(problem, solver.init(problem, 0), Budget(rows=100_000, relative_gap=1e-5))
     assert state.active == state.at_work.size == state.cache.source.count < 1000
     result = solved(problem, 1e-6, block=64, working_set=256)
@@ -192,7 +192,7 @@ def test_steps_on_the_rows_that_count_never_lower_the_dual(intercept):
     X, classes = make_blobs(random_state=0, n_samples=21, centers=2)
     y = np.where(classes > 0, 1.0, -1.0)
     problem, _ = make_kernel_problem(X, Kernel("linear"), y, Hinge(), C=1.0, intercept=intercept)
-    solver = KernelDecomposition()
+    solver = Decomposition()
     state = solver.init(problem, 0)
     for _ in range(4):
         solver.improve_all(problem, state, 1e-3)
@@ -205,7 +205,7 @@ def test_steps_on_the_rows_that_count_never_lower_the_dual(intercept):
 
 def test_rows_set_aside_wrongly_come_back(data):
     problem = problem_of(*data)
-    solver = KernelDecomposition()
+    solver = Decomposition()
     state = solver.init(problem, 0)
     aside = np.arange(100)
     state.at_work = np.setdiff1d(problem.members, aside)
@@ -223,15 +223,13 @@ def test_rows_set_aside_wrongly_come_back(data):
 def test_start_from_an_earlier_solution(data):
     problem = problem_of(*data, C=3.0)
     first = solved(problem, 1e-6)
-    again = fit(problem, KernelDecomposition(), Limits(tol=1e-5), start=KernelPoint(first.coef))
+    again = fit(problem, Decomposition(), Limits(tol=1e-5), start=KernelPoint(first.coef))
     assert again.certificate.primal <= first.certificate.primal * (1 + 1e-5)
     assert again.rows_touched <= 300
 
 
 def test_a_kernel_that_is_not_positive_definite_still_ends_at_a_stationary_point(data):
-    result = fit(
-        problem_of(*data, metric="sigmoid", gamma=1.0), KernelDecomposition(), Limits(tol=1e-6, max_epochs=2000.0)
-    )
+    result = fit(problem_of(*data, metric="sigmoid", gamma=1.0), Decomposition(), Limits(tol=1e-6, max_epochs=2000.0))
     assert result.certificate.gap >= 0.0
 
 
@@ -292,7 +290,7 @@ def test_kernel_pegasos_needs_room_for_a_batch(data):
         KernelPegasos(batch_size=50).init(problem_of(*data, cache_size=0.001), 0)
 
 
-@pytest.mark.parametrize("solver", [KernelDecomposition(), KernelPegasos()])
+@pytest.mark.parametrize("solver", [Decomposition(), KernelPegasos()])
 def test_a_seed_repeats_a_run_bit_for_bit(data, solver):
     first, second = (fit(problem_of(*data), solver, Limits(tol=1e-3, max_epochs=50.0), seed=5) for _ in range(2))
     np.testing.assert_array_equal(first.coef, second.coef)
@@ -300,6 +298,6 @@ def test_a_seed_repeats_a_run_bit_for_bit(data, solver):
 
 def test_options_out_of_range_are_refused():
     with pytest.raises(ValueError, match="block and working_set"):
-        KernelDecomposition(block=1)
+        Decomposition(block=1)
     with pytest.raises(ValueError, match="batch_size and block"):
         KernelPegasos(batch_size=0)

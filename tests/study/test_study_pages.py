@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FUNCTIONS = {
     "pegasos": ["pegasos"],
     "kernel-pegasos": ["kernel_pegasos"],
-    "sdca": ["sdca", "kernel_sdca"],
+    "sdca": ["sdca"],
     "dcd": ["dcd"],
     "second-order": ["second_order"],
     "crammer-singer": ["crammer_singer"],

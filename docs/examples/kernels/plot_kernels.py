@@ -15,12 +15,12 @@ from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
-from saddlesvm import KernelSVC, LinearSVC
+from saddlesvm import SVC, LinearSVC
 
 X, y = make_moons(400, noise=0.25, random_state=0)
 machines = {
     "linear": LinearSVC(loss="hinge", random_state=0),
-    "rbf kernel": KernelSVC(C=1.0, gamma=1.0, random_state=0),
+    "rbf kernel": SVC(C=1.0, gamma=1.0, random_state=0),
     "30 landmarks, linear": make_pipeline(
         Nystroem(gamma=1.0, n_components=30, random_state=0),
         LinearSVC(loss="hinge", random_state=0),
@@ -48,7 +48,7 @@ for ax, (name, machine) in zip(axes, machines.items(), strict=True):
 pixels, digits = load_digits(return_X_y=True)
 pixels, odd = pixels / 16.0, digits % 2
 train, test = np.arange(0, 1200), np.arange(1200, 1797)
-exact = KernelSVC(C=10.0, gamma=0.05, random_state=0).fit(pixels[train], odd[train])
+exact = SVC(C=10.0, gamma=0.05, random_state=0).fit(pixels[train], odd[train])
 plain = LinearSVC(loss="hinge", C=1.0, random_state=0).fit(pixels[train], odd[train])
 print(
     f"exact: {exact.support_.size} support vectors,",

@@ -112,7 +112,7 @@ def watch(options: argparse.Namespace) -> int:
     Options
     -------
     solver : str, default=pegasos
-        Pegasos, sdca, dcd or newton, with options: pegasos:projection=true; kernel-pegasos or kernel-sdca;
+        Pegasos, sdca, dcd or newton, with options: pegasos:projection=true; kernel-pegasos;
         crammer_singer for all classes at once.
     against : default=dcd
         The one beside it (default dcd); none for one alone.

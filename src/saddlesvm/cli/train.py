@@ -63,7 +63,7 @@ def train(options: argparse.Namespace) -> int:
     epsilon : text
         Half-width of the tube in which errors cost nothing; 0 for linear models, 0.1 with a kernel.
     estimator : estimator_text
-        The kind of model, instead of the one for the loss: LinearSVC, LinearSVR, KernelSVC, SVC, NuSVC, SVR, NuSVR,
+        The kind of model, instead of the one for the loss: LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR,
         OneClassSVM, or MODULE:CLASS of your own.
     gamma : numbers_or_name
         Of the kernel: scale (default), auto, a number, or several (0.1,1).

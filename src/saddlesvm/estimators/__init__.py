@@ -15,7 +15,6 @@ __all__ = ["LinearSVC", "LinearSVR"]
 HOMES = {
     "LinearSVC": "saddlesvm.estimators.linear",
     "LinearSVR": "saddlesvm.estimators.linear",
-    "KernelSVC": "saddlesvm.estimators.kernel",
     "OneClassSVM": "saddlesvm.estimators.svm",
     "SVC": "saddlesvm.estimators.svc",
     "NuSVC": "saddlesvm.estimators.svc",

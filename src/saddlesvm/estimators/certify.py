@@ -14,7 +14,6 @@ from sklearn.base import clone
 from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among, encoded
 from saddlesvm.estimators.base import Classes, Training, class_factors
-from saddlesvm.estimators.kernel import KernelSVC
 from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
@@ -270,7 +269,7 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     return own.certificate.bounded_by(better) if better.dual > own.certificate.dual else own.certificate
 
 
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in (KernelSVC, SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
 POSING = ("kernel", "degree", "gamma", "coef0", "C", "nu", "epsilon")  # scikit-learn's parameters that pose a problem
 
 
@@ -378,16 +377,16 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     X = _rows_of_kernel(model, X)
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
-    own, codes, factors = posing(model, name), None, None
+    own, codes = posing(model, name), None
     loss, machine = own.check_options(), own.machine()
     # the "scale" of scikit-learn's does not count row weights
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
     options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
     if hasattr(model, "classes_"):
         codes = codes_among(check_labels(y, n), model.classes_)
-        weights, factors = _class_weights(model, name, codes, weights)
+        weights = _class_weights(model, name, codes, weights)
     found = []
-    for sub, beta, intercept in zip(_subs(model, name, codes, y, n, factors), *coefficients_of(model, n), strict=True):
+    for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
         problem, chosen = make_kernel_problem(
             X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
         )
@@ -441,8 +440,8 @@ def _expansion_certificates(
     options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
     if isinstance(own, SVC):
         own.classes_, codes = encoded(check_labels(y, n))
-        weights, factors = own._times_class_weights(weights, codes, "ovo")
-        subs = list(_subs(own, "SVC", codes, y, n, factors))
+        weights = _class_weights(own, "SVC", codes, weights)
+        subs = list(_subs(own, "SVC", codes, y, n))
     else:
         subs = [SubProblem(0, "", check_targets(y, n))]
     points, coef, offsets = _checked_expansion(X, *expansion, len(subs), options["intercept"])
@@ -495,32 +494,22 @@ def posing(model: Any, name: str) -> Any:
     return made
 
 
-def _class_weights(
-    model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The weights of the rows, and the factors of classes that have a sub-problem of their own."""
+def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """The weights of the rows, times those of their classes."""
     if isinstance(model, Classes):
-        return model._times_class_weights(weights, codes, way_of(model))
+        return model._times_class_weights(weights, codes, "ovo")[0]
     if model.class_weight is None or name == "NuSVC":  # scikit-learn's ignores them
-        return weights, None
+        return weights
     factors = class_factors(model.class_weight, model.classes_, codes, None)
-    return factors[codes] * (1.0 if weights is None else weights), None
+    return factors[codes] * (1.0 if weights is None else weights)
 
 
-def way_of(model: Any) -> str:
-    """The way in which a model splits its classes."""
-    return str(getattr(model, "multi_class", "ovo"))
-
-
-def _subs(
-    model: Any, name: str, codes: np.ndarray | None, y: Any, n: int, factors: np.ndarray | None
-) -> Iterator[SubProblem]:
+def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[SubProblem]:
     """The sub-problems of a model."""
     if codes is None:
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))
         return
-    way = way_of(model) if model.classes_.size > 2 else "ovr"
-    yield from sub_problems_of(way, codes, model.classes_, factors=factors)
+    yield from sub_problems_of("ovo" if model.classes_.size > 2 else "ovr", codes, model.classes_)
 
 
 def _kernel_point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:

@@ -47,7 +47,6 @@ class KernelMachine(Estimator, KernelOptions):
     """The base class of the kernel machines."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | OF_KERNELS
-    fit_intercept: bool
     intercept: str
     intercept_scaling: float
     random_state: Any
@@ -76,7 +75,7 @@ class KernelMachine(Estimator, KernelOptions):
     @property
     def _intercept_kind(self) -> str:
         """The name of the intercept that the model has."""
-        return self.intercept if self.fit_intercept else "none"
+        return self.intercept
 
     def _check_kernel(self) -> None:
         """Check the options that every kernel machine has."""
@@ -201,7 +200,7 @@ def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
         beta[support] = values
         return beta
 
-    if not hasattr(model, "classes_") or model.classes_.size <= 2 or hasattr(model, "multi_class"):
+    if not hasattr(model, "classes_") or model.classes_.size <= 2:
         return list(map(spread, duals_of(model))), intercept.tolist()
     return list(map(spread, -pair_duals(model))), (-intercept).tolist()
 

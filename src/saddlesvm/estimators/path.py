@@ -569,7 +569,7 @@ def kernel_path(
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM or KernelSVC
+    model : SVC, NuSVC, SVR, NuSVR, or OneClassSVM
         Its other options are those of every fit. It is not fitted itself.
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,), optional

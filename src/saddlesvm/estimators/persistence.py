@@ -20,7 +20,7 @@ from saddlesvm.data.archives import DAMAGE, is_model, short
 from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
-from saddlesvm.estimators import kernel, register, svc, svm  # noqa: F401 (they register their estimators)
+from saddlesvm.estimators import register, svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
@@ -126,7 +126,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
 
     Parameters
     ----------
-    model : LinearSVC, LinearSVR, KernelSVC, or one registered with :func:`saddlesvm.register_estimator`
+    model : LinearSVC, LinearSVR, SVC, or one registered with :func:`saddlesvm.register_estimator`
         Or a pipeline of transformers of scikit-learn, or of a :func:`saddlesvm.table.encoder`, and one of these. Other
         transformers than a ``StandardScaler`` need skops.
     path : path-like

@@ -35,6 +35,7 @@ from saddlesvm.problem.nu import Machine, NuClassification
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.lazy import internal
+from saddlesvm.runtime.option_names import Intercept
 from saddlesvm.runtime.threads import part_of_a_search
 
 
@@ -283,6 +284,7 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"),
     options=(*OF_CLASSIFIERS,),
     saved=CLASSIFIER,
     linear=False,
+    asked_by="kernel",
 )
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVC(PairwiseClassifier, PairOptions):
@@ -344,14 +346,22 @@ class SVC(PairwiseClassifier, PairOptions):
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has only "hinge".
     solver : str or solver object, default="auto"
-        "auto" and "kernel-decomposition" are :class:`KernelDecomposition`; "kernel-sdca" and "kernel-pegasos" are the
-        stochastic methods.
+        "auto" is dual ascent over large working sets of chosen rows
+        (:mod:`saddlesvm.solvers.kernel.decomposition`); "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the
+        primal sub-gradient method, for study: on MNIST, the Pegasos paper of 2011 reports 4,200 s for it, and 290 s for
+        a method that chooses its rows.
     n_jobs : int, optional
         Number of threads, spread over the pairs. The threads share `cache_size`.
     callbacks : sequence of callables, optional
         Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit. An
         attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
         at growing intervals, and when the solver expects to be finished.
+    lam : float, optional
+        lambda instead of C: :math:`C = 1 / (\lambda n)` for the n rows of each pair. Objectives are then reported in
+        the lambda form.
+    intercept : {"free", "regularized", "none"}, default="free"
+        "free": unpenalised, as in scikit-learn's ``SVC``. "regularized": the weight of a constant feature of value 1.
+        "none": no intercept, as in the Pegasos paper.
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
     checkpoint : path-like or Checkpoint, optional
@@ -388,13 +398,20 @@ class SVC(PairwiseClassifier, PairOptions):
         Epochs of each pair.
     C_ : float
         With an infinite C: the finite C that was used.
-    certificate_, certificates_, outcome_, trace_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    n_features_in_, feature_names_in_
-        As in :class:`KernelSVC`.
+    certificate_ : Certificate
+        Primal, dual and gap, summed over the pairs. Without a dual bound if the kernel is not positive semi-definite.
+    certificates_ : list of Certificate
+        One for each pair.
+    outcome_ : Outcome
+        Why the fit stopped; with several pairs, the worst of their outcomes.
+    trace_ : Trace
+        One row for each certificate of the fit.
+    seconds_solving_, seconds_certifying_, seconds_compiling_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
 
     See Also
     --------
-    KernelSVC : one class against the rest, regularised intercepts, lambda.
     LinearSVC : without a kernel, for many rows.
 
     Examples
@@ -408,11 +425,14 @@ class SVC(PairwiseClassifier, PairOptions):
     """
 
     C: float = 1.0
+    lam: float | None = None
+    intercept: Intercept = "free"
     loss: ClassificationLoss | Loss | type[Loss] = "hinge"
 
     def check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
+        one_of("intercept", self.intercept, ("free", "regularized", "none"))
         loss = check_kernel_loss(make_loss(self.loss, task="classification"))
         self._check_hard_margin(loss)
         return loss

@@ -50,11 +50,10 @@ class SVM(KernelMachine, SVMOptions):
 
     _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {"max_iter": EPOCHS, "shrinking": TRUTH}
     C: Any = 1.0
-    lam = None
+    lam: float | None = None
     C_: float
     n_samples_fit_: int
-    fit_intercept = True
-    intercept = "free"
+    intercept: Any = "free"
     intercept_scaling = 1.0
     random_state: Any = 0
 
@@ -64,7 +63,7 @@ class SVM(KernelMachine, SVMOptions):
 
     def _has_hard_margin(self) -> bool:
         """Whether C is infinite: no row may be inside the margin, or outside the tube."""
-        return isinstance(self.C, NUMBER) and math.inf == self.C
+        return self.lam is None and isinstance(self.C, NUMBER) and math.inf == self.C
 
     def _check_hard_margin(self, loss: Loss) -> None:
         """Raise ValueError where C is infinite and multipliers have no bounds, or depend on any C."""

@@ -315,7 +315,7 @@ def seconds_text(value: float) -> str:
     return f"{1e3 * value:.3g} ms" if value < 1.0 else f"{value:.3g} s"
 
 
-LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "kernel-decomposition,kernel-sdca,kernel-pegasos"  # compared by default
+LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "auto,kernel-pegasos"  # compared by default
 
 
 def compare(
@@ -354,7 +354,7 @@ def compare(
     y : array-like of shape (n,)
     solvers : str, solver object, or sequence of them
         ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out: dcd, sdca and pegasos;
-        with a kernel kernel-decomposition, kernel-sdca and kernel-pegasos.
+        with a kernel auto and kernel-pegasos.
     C, lam : float or sequence of float
         One of them: the weight of the losses, :math:`C = 1 / (\lambda n)`, or lambda; ``C=1.0`` when both are left out.
         With `lam`, objectives, tables and figures are in the lambda form.
@@ -382,7 +382,7 @@ def compare(
     certify_every : float, default=1.0
         Epochs between certificates.
     kernel : str or callable, optional
-        A kernel such as "rbf", as in :class:`~saddlesvm.KernelSVC`; the solvers are then those of kernel machines.
+        A kernel such as "rbf", as in :class:`~saddlesvm.SVC`; the solvers are then those of kernel machines.
     gamma, degree, coef0
         Of the kernel.
     trace : path, optional

@@ -20,7 +20,7 @@ from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 BLOCK_SCORES = 1_000_000  # scores computed at a time
 Task = Literal["classification", "regression"]
@@ -71,7 +71,7 @@ class Dataset:
     @property
     def reference_solver(self) -> SolverBase:
         """The solver of the model that a report shows."""
-        return DCD() if self.kernel is None else KernelDecomposition()
+        return DCD() if self.kernel is None else Decomposition()
 
     def describe(self) -> list[tuple[str, str]]:
         """A description of the data, as pairs of words for a table."""
@@ -250,7 +250,7 @@ def with_kernel(data: Dataset, metric: str | Callable[..., Any], gamma: Any, deg
     ----------
     data : Dataset
     metric : str or callable
-        As in :class:`~saddlesvm.KernelSVC`, but for "precomputed".
+        As in :class:`~saddlesvm.SVC`, but for "precomputed".
     gamma : {"scale", "auto"} or float
     degree, coef0 : float
 

@@ -40,9 +40,8 @@ from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos, parse_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger, JointAscent
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 
 OPTIMAL = Limits(tol=1e-10, max_epochs=20_000.0)
 
@@ -378,17 +377,16 @@ def kernel_plane(
     y = data.y[drawn.chosen]
     kernel = Kernel("rbf", resolve_gamma(gamma, drawn.X))
     problem: Any = make_kernel_problem(drawn.X, kernel, y, loss, intercept=intercept_name(intercept), **strength)[0]
-    return made_plane(drawn, y, data.classes, problem, fit(problem, KernelDecomposition(), OPTIMAL), data.name)
+    return made_plane(drawn, y, data.classes, problem, fit(problem, Decomposition(), OPTIMAL), data.name)
 
 
 class KernelRecorder(Recorder):
     """One kernel solver, one visit at a time.
 
-    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)`` with the bars b:
-    for Pegasos its counts, for dual ascent its variables.
+    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)`` with the counts b.
     """
 
-    watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos, KernelSDCA)
+    watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos,)
     tangents: ClassVar[type] = KernelPegasos
 
     def _reading(self) -> tuple[np.ndarray, np.ndarray, float, float]:
@@ -396,11 +394,9 @@ class KernelRecorder(Recorder):
 
         Pegasos judges a row by the sums of the last step and the factor of the new one.
         """
-        state, C = self.state, float(self.problem.C)
-        if isinstance(self.solver, KernelPegasos):
-            scale = float(self.solver.scale(self.problem)) / max(1, state.steps)
-            return np.array(state.sums), np.abs(state.alpha), scale, scale
-        return np.array(state.f), np.abs(state.beta) / C, C, 1.0
+        state = self.state
+        scale = float(self.solver.scale(self.problem)) / max(1, state.steps)
+        return np.array(state.sums), np.abs(state.alpha), scale, scale
 
     def _model(self) -> np.ndarray:
         return self._reading()[0]
@@ -585,7 +581,7 @@ def watch(
         Two classes, or several with `positive`; several for ``crammer_singer``.
     solver, against : str or solver object
         ``pegasos``, ``sdca``, ``dcd`` or ``newton``, with options as in ``pegasos:projection=true,batch_size=4``;
-        ``kernel-pegasos`` or ``kernel-sdca``, with a Gaussian kernel; or ``crammer_singer``, for all classes at once.
+        ``kernel-pegasos``, with a Gaussian kernel; or ``crammer_singer``, for all classes at once.
         Both must solve the same problem. ``against=None`` shows one alone. Iterates are shown, not averages.
     loss : str or Loss, default="hinge"
         One for classification.

@@ -25,7 +25,6 @@ from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import JointAscent
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 
 ROWS, FEATURES, CLASSES, SEED = 60, 4, 3, 7
 
@@ -151,17 +150,6 @@ def sdca_cases() -> Iterator[Case]:
             yield Case(words, (X, y, lam, epochs), ("alpha", "w"), (state.alpha, point.w[:-1]), {"start": start})
 
 
-def kernel_sdca_cases() -> Iterator[Case]:
-    """The same kernel, two lengths of run."""
-    lam = 0.05
-    problem = kernel_problem(lam)
-    K, y = np.asarray(problem.X), problem.y
-    for epochs in (1, 5):
-        solver = KernelSDCA()
-        state = solver.step(problem, solver.init(problem, SEED), Budget(epochs * ROWS))
-        yield Case(f"{epochs} epochs", (K, y, lam, epochs), ("alpha",), (state.beta / problem.C,))
-
-
 def dcd_cases() -> Iterator[Case]:
     """Both losses, with and without shrinking, rough and fine tolerances; two that end while rows are set aside."""
     X, y = two_classes()
@@ -217,7 +205,6 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "pegasos": pegasos_cases,
     "kernel_pegasos": kernel_pegasos_cases,
     "sdca": sdca_cases,
-    "kernel_sdca": kernel_sdca_cases,
     "dcd": dcd_cases,
     "second_order": second_order_cases,
     "crammer_singer": crammer_singer_cases,
@@ -326,7 +313,6 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         pegasos             X, y, lam, T, draws, k=1, project=False, bias=False           w, b
         kernel_pegasos      K, y, lam, T, draws                                           counts
         sdca                X, y, lam, epochs, draws, start="zero"                        alpha, w
-        kernel_sdca         K, y, lam, epochs, draws                                      alpha
         dcd                 X, y, C, eps, draws, shrink=True, loss="hinge"                alpha, w
         second_order        X, y, C, steps, loss="hinge"                                  w
         crammer_singer      X, y, K, C, passes, draws                                     alpha, W

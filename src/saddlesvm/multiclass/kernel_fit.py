@@ -27,15 +27,12 @@ from saddlesvm.rows.kernel_errors import kernel_errors
 from saddlesvm.rows.kernels import Kernel, Matrix
 from saddlesvm.rows.row_table import has_maker
 from saddlesvm.solvers.base import SolverBase
-from saddlesvm.solvers.kernel.decomposition import KernelDecomposition
+from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
-from saddlesvm.solvers.kernel.stochastic import KernelSDCA
 from saddlesvm.solvers.register import parse_solver
 
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
-    "auto": KernelDecomposition,
-    KernelDecomposition.name: KernelDecomposition,
-    KernelSDCA.name: KernelSDCA,
+    "auto": Decomposition,
     KernelPegasos.name: KernelPegasos,
 }
 
@@ -48,7 +45,7 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     ValueError
         The name is unknown, or the solver is none for kernels.
     """
-    if isinstance(solver, (KernelDecomposition, KernelSDCA, KernelPegasos)):
+    if isinstance(solver, (Decomposition, KernelPegasos)):
         return solver
     return parse_solver(solver, KERNEL_SOLVERS)
 
@@ -162,7 +159,7 @@ class KernelFits(Fits):
         solved: :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
         pairs, given, solver = self.problems, self.options, self.solver
         usual = self.unwatched and self.starts is None and self.limits.gap == 0.0 and given.get("lam") is None
-        if not usual or type(solver) is not KernelDecomposition:
+        if not usual or type(solver) is not Decomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained
         if not free or not (given["weights"] is None or bool((given["weights"] > 0.0).all())):

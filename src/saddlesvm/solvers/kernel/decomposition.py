@@ -64,7 +64,7 @@ WHOLE_ACCURACY = 1e-11  # violation to leave inside a working set that is the wh
 
 
 @dataclass(frozen=True)
-class KernelDecomposition(SolverBase):
+class Decomposition(SolverBase):
     """Block decomposition: greedy dual ascent over large working sets of rows.
 
     Parameters
@@ -76,20 +76,9 @@ class KernelDecomposition(SolverBase):
         Largest number of rows that a step changes, including rows whose kernel rows are in the cache.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, until the certificate is computed.
-
-    Examples
-    --------
-    >>> from saddlesvm import KernelDecomposition, KernelSVC
-    >>> from saddlesvm.data import load_bundled
-    >>> notes = load_bundled("banknote")
-    >>> model = KernelSVC(solver=KernelDecomposition(working_set=256), random_state=0).fit(
-    ...     notes.X, notes.y
-    ... )
-    >>> print(model.outcome_)
-    certified
     """
 
-    name: ClassVar[str] = "kernel-decomposition"
+    name: ClassVar[str] = "decomposition"
 
     block: int = 128
     working_set: int = 2048

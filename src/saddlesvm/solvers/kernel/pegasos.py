@@ -175,10 +175,10 @@ class KernelPegasos(SolverBase):
 
     Examples
     --------
-    >>> from saddlesvm import KernelPegasos, KernelSVC
+    >>> from saddlesvm import SVC, KernelPegasos
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> model = KernelSVC(
+    >>> model = SVC(
     ...     solver=KernelPegasos(batch_size=10), lam=1e-2, tol=0.2, random_state=0
     ... ).fit(notes.X, notes.y)
     >>> print(model.outcome_)
@@ -210,7 +210,7 @@ class KernelPegasos(SolverBase):
             which would need the norm of w, the first steps then run away.
         """
         if problem.views is not None or not problem.intercept.homogeneous:
-            raise ValueError("kernel Pegasos does not solve the machines with nu: use solver='auto' or 'kernel-sdca'")
+            raise ValueError("kernel Pegasos does not solve the machines with nu: use solver='auto'")
         if not has_bounded_slopes(problem.loss):
             raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another solver")
         if self.sampling == "subset" and self.batch_size > problem.n:
