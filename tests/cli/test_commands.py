@@ -87,7 +87,7 @@ def test_liblinear_models_are_written_and_read(run, notes, tmp_path):
     assert "LIBLINEAR" in run("info", model)[1]
 
 
-def test_info_diagnoses_data(run):
+def test_info_has_the_hint_about_scale(run):
     code, out, _ = run("info", "heart")
     assert code == 0
     assert "spread over a factor" in out

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import LinearSVC, LinearSVR, OneClassSVM
 from saddlesvm.data import door
-from saddlesvm.estimators import diagnosis
+from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.rows import memory_plan
 from saddlesvm.rows.csr_checks import canonical
@@ -68,11 +69,18 @@ def test_rows_of_few_values_are_checked_without_a_mark_for_each_feature() -> Non
 
 
 def test_scales_are_those_of_the_features_with_values() -> None:
-    [found] = diagnosis.scale_hint(few_values(unit=1e-3))
+    [found] = scale_hint(few_values(unit=1e-3))
     assert f"largest: column {3}, smallest: column {7}" in str(found)
-    assert not diagnosis.scale_hint(few_values())
-    assert not diagnosis.scale_hint(few_values() * 0.0)
+    assert not scale_hint(few_values())
+    assert not scale_hint(few_values() * 0.0)
     narrow = few_values(9, 1e-3)
-    assert [str(one) for one in diagnosis.scale_hint(narrow)] == [
-        str(one) for one in diagnosis.scale_hint(narrow.toarray())
-    ]
+    assert scale_hint(narrow) == scale_hint(narrow.toarray())
+
+
+def test_features_that_were_standardised_have_no_hint() -> None:
+    """A sample of the rows would miss the rare ones, which standardising makes large."""
+    rare = np.zeros((20_000, 3))
+    rare[:, 0] = np.random.default_rng(0).normal(size=20_000)
+    rare[:2, 1] = 1.0
+    rare[::2, 2] = 1.0
+    assert scale_hint(StandardScaler().fit_transform(rare)) == []

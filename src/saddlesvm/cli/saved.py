@@ -25,9 +25,9 @@ from saddlesvm.data.store import is_store
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence, register
 from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding, kernel_certificates
-from saddlesvm.estimators.diagnosis import diagnose
 from saddlesvm.estimators.preparation import Preparation, columns_of_store, labels_of, make_store, strongest_words
 from saddlesvm.estimators.proven import ProvesLabels
+from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.rows.small_types import type_name
 
@@ -223,8 +223,8 @@ def info(options: argparse.Namespace) -> int:
         "largest norm": float(norms.max()),
         "values a row": table.n_nonzero / table.n_rows,
     }
-    found = diagnose(X)
-    facts["diagnosis"] = {"found": [str(one) for one in found] or "nothing that would make a fit hard"}
+    if hints := scale_hint(X):
+        facts["features"] = {"hint": hints}
     show(facts, options.json)
     return OK
 

@@ -17,10 +17,10 @@ from saddlesvm.cli.display import Facts, described, done, in_words, quality, sho
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import persistence
-from saddlesvm.estimators.diagnosis import diagnose, separability
 from saddlesvm.estimators.preparation import Preparation, check_classes, label_words, labels_of
 from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
+from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Record, Trace
 from saddlesvm.solvers.automatic.auto import FINISH
 
@@ -162,7 +162,7 @@ def train(options: argparse.Namespace) -> int:
             facts["quality"] |= quality(model, part.X, part.y, name)
     hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
     if entry.linear and hard:
-        found = [str(one) for one in diagnose(table.X) + separability(model)]
+        found = scale_hint(table.X)
         if found:
             facts["what made it hard"] = {"found": found}
     if table.feature_names:

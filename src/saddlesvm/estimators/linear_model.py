@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Estimator, TakesSparse, Training, seed_of
-from saddlesvm.estimators.diagnosis import scale_hint, separability
 from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers, weights_of
 from saddlesvm.estimators.register import LinearOptions
+from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
@@ -30,6 +30,7 @@ from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_ki
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.lazy import internal
@@ -224,7 +225,9 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         worst = multiclass.worst_outcome(results)
         if worst.outcome is not Outcome.CERTIFIED:
             unsolved = worst.outcome is not Outcome.INTERRUPTED and max(self.tol, self.gap) > 0.0
-            worst.warn(stacklevel=5, hints=scale_hint(design.X) + separability(self) if unsolved else ())
+            # Rows in files are not read once more for a hint.
+            hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
+            worst.warn(stacklevel=5, hints=hints)
         return results
 
     @internal

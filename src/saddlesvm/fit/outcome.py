@@ -407,7 +407,7 @@ class FitResult:
             return f"not certified ({self.outcome}): {self.reason}. {self.outcome.advice}"
         return uncertified(self.outcome, self.reason, self.certificate, self.tol, self.gap)
 
-    def warn(self, stacklevel: int = 3, hints: Sequence[object] = ()) -> None:
+    def warn(self, stacklevel: int = 3, hints: Sequence[str] = ()) -> None:
         """Warn if the certificate asked for (if one was) was not reached; `hints` say what was found in the data."""
         if self.outcome is not Outcome.CERTIFIED and max(self.tol, self.gap) > 0.0:
             found = "".join(f" Found in the data: {hint}." for hint in hints)
