@@ -43,6 +43,7 @@ from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.rows.small_types import widened
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.second_order.leave_one_out import (
     RowEstimates,
     bounds_of_dual_point,
@@ -253,7 +254,7 @@ class Changed(ABC):
         own, ended = (np.zeros(best.length.size, dtype=bool) for _ in range(2))
         for _ in range(MOST_STEPS):
             going = ~ended & (np.linalg.norm(best.G, axis=0) > np.maximum(best.noise, enough))
-            if not going.any():
+            if not going.any() or time_is_up():
                 break
             step = self.step(best) if (going & ~own).any() else np.zeros(best.V.shape)
             self._own_steps(best, np.flatnonzero(going & own), step)
@@ -473,6 +474,8 @@ class LeftOut:
         most = max(1, REFINED_VALUES // max(1, self.near.problem.n_values))
         size = together(self.near)
         for start in range(0, min(most, chosen.size), size):
+            if time_is_up():
+                break
             some = chosen[:most][start : start + size]
             changed = ChangedRows(self.near, some)
             own, error = changed.margins(changed.solved())

@@ -23,6 +23,7 @@ from saddlesvm.answers.neighbourhood import TRUSTED
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rounding import SLACK, gamma, loss_units, radii
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix, inverse_of, quadratic_forms
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
@@ -164,7 +165,7 @@ def _stationary_point(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.nda
             factor, before = cholesky(_matrix(problem, best.bends)), math.inf
         step = dpotrs(factor, best.value, lower=1)[0]
         missed = float(best.value @ step)
-        if missed <= best.error**2:
+        if missed <= best.error**2 or time_is_up():
             break
         if missed > FALL**2 * before:
             factor = None
@@ -192,6 +193,8 @@ def _sure(problem: Problem, at: Gradient, inverse: np.ndarray) -> tuple[np.ndarr
     moves = problem.C * np.abs(at.alpha) * np.sqrt(t) / np.maximum(1.0 - bend * t, LEAST)
     reach = float(np.quantile(moves[moves > 0.0], SURE)) if moves.any() else 0.0
     for halvings in range(MOST_HALVINGS):
+        if time_is_up():
+            break
         reach *= 0.5 if halvings else 1.0
         bend = np.where(_keeps_bending(problem, at, ROOM * reach * np.sqrt(t)), whole, 0.0)
         H = _matrix(problem, bend)

@@ -19,13 +19,18 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, options_in
-from saddlesvm.runtime.clock import clock, end_of_fit
+from saddlesvm.runtime.clock import clock, end_of_fit, within_share
 from saddlesvm.runtime.threads import part_of_a_search
 
 RULES = ("best", "one_standard_error")
 GROUP_FOLDS = 10  # folds of groups, at most
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
+# Shares of the time that is left of max_time, which the parts of a choice may take, one after the other; guessed.
+TIME_OF_PATH = 0.5
+TIME_OF_ESTIMATES = 0.5
+TIME_OF_FOLDS = 0.8
+TIME_OF_PROOF = 0.6
 
 
 @dataclass(frozen=True)
@@ -167,13 +172,15 @@ def choose_C(
         raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)")
     template, design = clone(model).set_params(C=1.0), check_design(X)
     folds = None if groups is None else _group_folds(model, groups, design.shape[0])
-    path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
+    with within_share(TIME_OF_PATH):
+        path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
     Cs = path.grid(how.size)
     seen: dict[int, LeaveOneOut] = {}
-    for k in coarse_to_fine(Cs.size) if folds is None else ():
-        seen[k] = estimated(path.model(Cs[k]), design, y, sample_weight)
-        if clock() >= end_of_fit():
-            break
+    with within_share(TIME_OF_ESTIMATES):
+        for k in coarse_to_fine(Cs.size) if folds is None else ():
+            seen[k] = estimated(path.model(Cs[k]), design, y, sample_weight)
+            if clock() >= end_of_fit():
+                break
     estimates = [seen[k] for k in sorted(seen)]
     Cs = Cs[sorted(seen)] if seen else Cs
     errors = np.array([one.error if one.trusted else np.inf for one in estimates])
@@ -181,11 +188,13 @@ def choose_C(
     by_folds = not np.isfinite(errors).any()
     if by_folds:
         template.set_params(checkpoint=None)
-        errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
+        with within_share(TIME_OF_FOLDS):
+            errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
     place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
     bounds = -np.inf, np.inf
     if not by_folds and clock() < end_of_fit():
-        found = leave_one_out(path.model(Cs[place]), design, y, sample_weight)
+        with within_share(TIME_OF_PROOF):
+            found = leave_one_out(path.model(Cs[place]), design, y, sample_weight)
         bounds = found.error_low, found.error_high
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
 
@@ -220,11 +229,14 @@ def _errors_of_folds(
     weights = check_weights(sample_weight, n)
     default = check_cv(FOLDS, labels, classifier=is_classifier(template))
     errors = []
-    for train, test in folds or default.split(np.zeros(n), labels):
+    parts = list(folds or default.split(np.zeros(n), labels))
+    for place, (train, test) in enumerate(parts):
         if weights is not None:  # a row of weight zero is no row
             train, test = train[weights[train] > 0.0], test[weights[test] > 0.0]
         given = None if weights is None else weights[train]
-        path = certified_path(template, design[train], labels[train], (how.low, how.high), how.gap, sample_weight=given)
+        with within_share(1.0 / (len(parts) - place)):
+            ends = how.low, how.high
+            path = certified_path(template, design[train], labels[train], ends, how.gap, sample_weight=given)
         within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)  # a time limit may have cut the fold's path short
         scores = path.score(design[test], labels[test], within, scoring)
         errors.append(-scores if scoring else 1.0 - scores)

@@ -27,6 +27,7 @@ from saddlesvm.estimators.leave_one_out import estimated
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.runtime.allowed import among
+from saddlesvm.runtime.clock import within_share
 from saddlesvm.runtime.threads import part_of_a_search
 
 PROBABILITY = among("True or False", True, False)
@@ -212,11 +213,16 @@ def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarr
         labels = check_labels(y, n)
         codes = np.searchsorted(model.classes_, labels)
 
+    begun = 0
+
     def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        nonlocal begun
+        share = 1.0 / max(FOLDS - begun, 1)
+        begun += 1
         other = clone(model).set_params(
             C=model._fitted_C, lam=None, probability=False, checkpoint=None, warm_start=False
         )
-        with part_of_a_search():
+        with part_of_a_search(), within_share(share):
             other.fit(design[train], labels[train], sample_weight=None if weights is None else weights[train])
         return np.asarray(other._scores(design[test]))
 

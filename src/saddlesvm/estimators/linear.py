@@ -43,9 +43,11 @@ from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, NUMBER, Allowed, among
+from saddlesvm.runtime.clock import within_share
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.option_names import MultiClass, PenaltyName
 
+TIME_BEFORE_CALIBRATION = 0.75  # share of max_time for a fit that probabilities follow; guessed
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
 
@@ -124,7 +126,9 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
         design, y, sample_weight = checked_data(X, y, sample_weight, self, reset=True)
         posed = self._learnt(y, sample_weight, design.shape[0])
         tasks = FitTasks(self, design.X, y, sample_weight, len(posed.problems)) if in_use(self) else None
-        self._solve(design, posed, tasks, start)
+        # The calibration after the fit has to end with max_time, too.
+        with within_share(TIME_BEFORE_CALIBRATION if getattr(self, "probability", False) else 1.0):
+            self._solve(design, posed, tasks, start)
         self._data = None if self.reads_blocks or design.placed else Data(design.X, y, sample_weight)
         if not design.placed:
             self._data_mark = mark_data(design.X, y)
@@ -263,7 +267,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     max_iter : int, optional
         Largest number of epochs; no limit by default.
     max_time : float, optional
-        Largest time in seconds, for all sub-problems together.
+        Largest time in seconds, for all sub-problems together, the choice of C and `probability` included.
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
         "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.

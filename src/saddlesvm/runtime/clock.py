@@ -146,6 +146,22 @@ def working_for(seconds: float, stop: threading.Event | None = None) -> Iterator
         _stop.reset(stopped)
 
 
+@contextlib.contextmanager
+def within_share(share: float) -> Iterator[None]:
+    """The work within has a share of the time that is left of the fit; its fits and steps end with it."""
+    left = _end_of_fit.get() - clock()
+    if left == float("inf"):
+        yield
+        return
+    seconds = share * max(left, 0.0)
+    end = _end_of_fit.set(clock() + seconds)
+    try:
+        with working_for(seconds):
+            yield
+    finally:
+        _end_of_fit.reset(end)
+
+
 def time_is_up(ahead: float = 0.0) -> bool:
     """Whether the present step has used its seconds, or will have in `ahead` seconds, or is to stop."""
     stop = _stop.get()

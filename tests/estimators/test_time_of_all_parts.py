@@ -1,0 +1,94 @@
+"""`max_time` counts every part of a fit: by a clock that only the parts themselves turn."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm import LinearSVC
+from saddlesvm.answers.changed_rows import Changed
+from saddlesvm.estimators import leave_one_out as estimates
+from saddlesvm.fit.run import Fit
+from saddlesvm.runtime import clock as clocks
+from saddlesvm.runtime.clock import end_of_fit, time_is_up, within_share
+
+pytestmark = pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
+
+
+class Turned:
+    """A clock whose hand moves where a test moves it."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Turned:
+    turned = Turned()
+    monkeypatch.setattr(time, "perf_counter", turned)
+    monkeypatch.setattr(clocks.WATCH, "state", (0.0, None))
+    return turned
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, now: Turned, place: Any, name: str, seconds: float) -> None:
+    """Let each call of a function take so many seconds."""
+    whole = getattr(place, name)
+
+    def taking(*given: Any, **options: Any) -> Any:
+        now.seconds += seconds
+        return whole(*given, **options)
+
+    monkeypatch.setattr(place, name, taking)
+
+
+def noisy(n: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((n, 4))
+    score = X[:, 0] + 2.0 * random.standard_normal(n)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+def test_the_choice_of_C_and_its_proof_end_in_time(monkeypatch: pytest.MonkeyPatch, now: Turned, loss: str) -> None:
+    slow(monkeypatch, now, Fit, "step", 0.5)
+    slow(monkeypatch, now, Changed, "gradients", 2.0)
+    slow(monkeypatch, now, estimates, "rows_left_out", 1.0)
+    X, y = noisy(300)
+    model = LinearSVC(C="auto", loss=loss, max_time=20.0, random_state=0)
+    began = now.seconds
+    model.fit(X, y)
+    assert now.seconds - began <= 20.0 + 2.5  # the last part may have begun just before
+    assert model.choice_.C == model.C_
+    assert model.choice_.error_bounds[0] <= model.choice_.error_bounds[1]
+
+
+@pytest.mark.parametrize("split", ["ovr", "ovo"])
+def test_probabilities_end_in_time(monkeypatch: pytest.MonkeyPatch, now: Turned, split: str) -> None:
+    slow(monkeypatch, now, Fit, "step", 0.5)
+    slow(monkeypatch, now, estimates, "rows_left_out", 1.0)
+    X, y = noisy(200, 3)
+    model = LinearSVC(probability=True, multi_class=split, max_time=12.0, tol=1e-12)
+    model.set_params(solver="sdca", random_state=0)
+    began = now.seconds
+    model.fit(X, y)
+    assert now.seconds - began <= 12.0 + 2.5
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_share_of_the_time_ends_fits_and_steps_within(now: Turned) -> None:
+    with clocks.beginning(10.0):
+        with within_share(0.5):
+            assert end_of_fit() == 105.0
+            now.seconds += 5.0
+            assert time_is_up()
+        assert end_of_fit() == 110.0
+        assert not time_is_up()
+    with within_share(0.5):
+        assert end_of_fit() == float("inf")
+        assert not time_is_up()
