@@ -240,7 +240,9 @@ def _without_decimals(column: Any) -> Any:
     """Decimals as float64; other columns as they are."""
     import pyarrow as pa
 
-    return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+    if not pa.types.is_decimal(column.type):
+        return column
+    return column.cast(pa.string()).cast(pa.float64())  # by way of text: a direct cast is not the nearest number
 
 
 def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:

@@ -75,12 +75,10 @@ ADVICE = {
         "The problem is not convex, and no gap bounds the distance to its optimum. Use a positive semi-definite "
         "kernel, such as 'rbf', or add a multiple of the identity to a precomputed matrix."
     ),
-    Outcome.TIME_LIMIT: "Raise max_time, scale the features to similar size, lower C, or raise tol.",
-    Outcome.EPOCH_LIMIT: "Raise max_iter (None for no limit), scale the features to similar size, or lower C.",
+    Outcome.TIME_LIMIT: "Raise max_time, lower C, or raise tol.",
+    Outcome.EPOCH_LIMIT: "Raise max_iter (None for no limit), or lower C.",
     Outcome.INTERRUPTED: "This is the best model so far; fit again with warm_start or a checkpoint to continue.",
-    Outcome.NO_PROGRESS: (
-        "The gap stopped falling. Scale the features to similar size, lower C, use float64 data, or use solver='auto'."
-    ),
+    Outcome.NO_PROGRESS: "The gap stopped falling. Lower C, use float64 data, or use solver='auto'.",
     Outcome.LIMITED_BY_ROUNDING: (
         "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed tol. Scale the features (and "
         "targets) to similar, moderate size, lower C, or raise tol."
