@@ -16,10 +16,9 @@ from saddlesvm.lab import machine
 from saddlesvm.rows import files, memory_plan
 from saddlesvm.runtime import compiler
 from saddlesvm.runtime.threads import usable_cores
-from saddlesvm.solvers.threaded import phases
 from support import matrix
 
-ONLY_SOMEWHERE = ("sched_getaffinity", "sched_setaffinity", "preadv", "posix_fadvise", "sysconf", "getuid")
+ONLY_SOMEWHERE = ("sched_getaffinity", "preadv", "posix_fadvise", "sysconf", "getuid")
 
 
 @pytest.fixture
@@ -57,15 +56,7 @@ def test_memory_and_cores_are_guessed(elsewhere: None) -> None:
     assert memory_plan.available_memory() == 2**62
     assert usable_cores() == os.cpu_count()
     assert machine.processor()
-    assert phases._core_finder()() == -1
     assert compiler._is_trusted(12345)
-
-
-def test_threads_stay_where_they_are(elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "_core", phases._core_finder())
-    taken: set[int] = set()
-    phases.take_core(taken)
-    assert not taken
 
 
 def test_a_file_is_read_from_a_position(elsewhere: None, tmp_path: Path) -> None:
