@@ -22,7 +22,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from saddlesvm import LinearSVC, dask as on_cluster
-from saddlesvm.cli.asked import as_dask
+from saddlesvm.cli.cluster import as_dask
 from saddlesvm.data import read
 
 

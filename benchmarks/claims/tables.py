@@ -88,7 +88,7 @@ def reuters(data: Path, folder: Path) -> None:
     score = theirs.fit(texts[0], topics[0]).score(texts[1], topics[1])
     worth = facts["quality"]
     print(f"reuters, {len(texts[0]):,} and {len(texts[1]):,} stories")
-    print(f"  one command: {worth['test accuracy']:.4f}, gap {worth['relative gap']:.1e}, {used['cpu']:.1f} s")
+    print(f"  one command: {worth['test_accuracy']:.4f}, gap {worth['relative_gap']:.1e}, {used['cpu']:.1f} s")
     print(f"  TfidfVectorizer and LinearSVC: {score:.4f}, {time.process_time() - began:.1f} s")
 
 
@@ -137,9 +137,9 @@ def large(megabytes: int, memory: str, folder: Path) -> None:
     written(path, megabytes << 20, 1)
     written(test, 4 << 20, 2)
     facts, used = by_command(path, "--label", "stars", "--memory", memory, "--test", test, "--tol", "1e-3")
-    worth, read = facts["quality"], facts["read"]
+    worth, read = facts["quality"], facts["data"]
     print(f"{megabytes} MB of text, {read['rows']:,} rows, {read['features']:,} words, memory {memory}")
-    print(f"  one command: {worth['test accuracy']:.4f}, gap {worth['relative gap']:.1e}, ", end="")
+    print(f"  one command: {worth['test_accuracy']:.4f}, gap {worth['relative_gap']:.1e}, ", end="")
     print(f"{used['cpu']:.0f} s of processor time, {used['seconds']:.0f} s")
     print(
         f"  anonymous memory: {used['before'] >> 20} MB before any data, at most {used['most'] >> 20} MB more",

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from saddlesvm.cli import parser as cli
+from saddlesvm import cli
+
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def run() -> Run:
     """The exit code, output and errors of a command, given by its words."""
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
+    def call(*words: object, stdin: str | None = None) -> tuple[int, str, str]:
+        with CliRunner().isolation(input=stdin) as (out, err, _):
+            code = cli.main([str(word) for word in words])
+            sys.stderr.flush()
+        return code, out.getvalue().decode(), err.getvalue().decode()
+
+    return call
+
+
+@pytest.fixture
+def told(run: Run) -> Callable[..., dict[str, Any]]:
+    """What a command tells as JSON; it succeeds, unless another exit code is expected."""
+
+    def call(*words: object, stdin: str | None = None, code: int = 0) -> dict[str, Any]:
+        ended, out, err = run(*words, "--json", stdin=stdin)
+        assert ended == code, err
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    return call
+
+
+@pytest.fixture
+def refusal(run: Run) -> Callable[..., str]:
+    """The one line of a command that is refused before it prints anything."""
+
+    def call(*words: object, stdin: str | None = None) -> str:
+        code, out, err = run(*words, stdin=stdin)
+        assert (code, out) == (2, ""), err
+        assert err.startswith("saddlesvm: error: ") and err.count("\n") == 1, err
+        return err
 
     return call

@@ -1,62 +1,80 @@
-"""The help of the command line: plain words, options in groups, examples that parse."""
+"""The help of the command line: a screen, plain words, options in sections, examples that parse, true defaults."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from saddlesvm.cli import parser as cli
-from saddlesvm.cli.arguments import known_command
-from saddlesvm.cli.options import COMMANDS, GROUPS
-from saddlesvm.estimators import HOMES, register
+from saddlesvm import LinearSVC
+from saddlesvm.cli.command import SECTIONS, Command
+from saddlesvm.cli.program import COMMANDS, program
 
-WHOLE_HELP = [name for name, command in COMMANDS.items() if command.fits]
-
-
-def commands():
-    parser = cli.make_parser()
-    return next(one.choices for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+CONTEXT = click.Context(program, info_name="saddlesvm")
+FOUND = {name: program.get_command(CONTEXT, name) for name in COMMANDS}
+SCREEN = 40  # lines
 
 
-@pytest.fixture
-def said(capsys):
-    def call(*words: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        assert ended.value.code == 0
-        return capsys.readouterr().out
-
-    return call
-
-
-@pytest.mark.parametrize("name", commands())
-def test_a_command_has_two_examples_and_shows_all_its_options(name, said):
-    parser, examples = commands()[name], known_command(COMMANDS[name].run).examples
-    assert len(examples) == 2
-    assert said(name, "--help").count(f"  saddlesvm {name}") == 2
-    whole = said(name, "--help-all" if name in WHOLE_HELP else "--help")
-    for action in parser._actions:
-        assert all(spelling in whole for spelling in action.option_strings), action.dest
-    for example in examples:
-        parser.parse_args(shlex.split(example)[2:])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_is_a_screen_with_two_examples_that_parse(name, run, monkeypatch):
+    code, out, _ = run(name, "--help")
+    assert code == 0
+    assert len(out.splitlines()) <= SCREEN
+    assert out.count(f"  saddlesvm {name}") == 2
+    command = FOUND[name]
+    assert len(command.examples) == 2
+    for parameter in command.params:  # the files of the examples are not there
+        monkeypatch.setattr(parameter.type, "check", lambda name: None, raising=False)
+    for example in command.examples:
+        command.make_context(name, shlex.split(example)[2:], parent=CONTEXT)
 
 
-@pytest.mark.parametrize("name", commands())
-def test_help_speaks_of_the_command_line_and_not_of_python(name, said):
-    whole = said(name, "--help-all" if name in WHOLE_HELP else "--help")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_shown_once_in_a_section(name, run):
+    command = FOUND[name]
+    whole = run(name, "--help-all" if command.rare_options() else "--help")[1]
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    for option in options:
+        assert option.section in SECTIONS if hasattr(option, "section") else option.name == "help_all"
+        for flag in option.opts:
+            assert len(re.findall(rf"^  (?:-\w, )?{flag}\b|, {flag}\b", whole, re.M)) == 1, flag
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_speaks_of_the_command_line_and_not_of_python(name, run):
+    whole = run(name, "--help-all" if FOUND[name].rare_options() else "--help")[1]
     assert not re.search(r":\w+:|[`\u201c\u201d]|\b(None|True|False|ndarray|float, optional|SDCA\()", whole)
 
 
-@pytest.mark.parametrize("name", WHOLE_HELP)
-def test_every_option_of_a_fit_is_in_a_group(name):
-    grouped = {option for options in GROUPS.values() for option in options}
-    own = [entry for entry in register.known() if entry.name not in HOMES]  # of other tests
-    grouped |= {option for entry in own for option in entry.options}
-    assert {one.dest for one in commands()[name]._actions} <= grouped
+def test_defaults_that_the_help_tells_are_those_of_the_estimator():
+    told = {}
+    for option in FOUND["train"].params:
+        found = re.search(
+            r"(?:^|[ ,.;])([\w.-]+)(?: \(default\)| by default|  for linear models| for linear models)",
+            option.help or "",
+        )
+        if found and option.name not in ("label", "folds"):
+            told[option.name] = found[1]
+    defaults = LinearSVC().get_params() | {"gamma": "scale"}
+    assert told.keys() >= {"loss", "penalty", "tol", "solver", "intercept", "multi_class"}
+    assert told == {name: str(defaults[name]).replace("0.0001", "1e-4") for name in told}
 
 
-def test_the_help_of_train_is_a_screen_and_a_half(said):
-    assert len(said("train", "--help").splitlines()) <= 39
+def test_the_shell_completes_commands_options_and_data():
+    complete = ShellComplete(program, {}, "saddlesvm", "_SADDLESVM_COMPLETE")
+
+    def offered(words, incomplete):
+        return {one.value for one in complete.get_completions(words, incomplete)}
+
+    assert "train" in offered([], "tr")
+    assert {"--class-weight", "--C"} <= offered(["train", "heart"], "--")
+    assert "rbf" in offered(["train", "heart", "--kernel"], "r")
+    assert "banknote" in offered(["train"], "bank")
+    assert offered(["predict", "no.model"], "no-such")  # a name that is not whole is no error
+
+
+def test_commands_are_of_one_class():
+    assert all(isinstance(one, Command) for one in FOUND.values())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
-from saddlesvm.cli.parser import main
+from saddlesvm.cli import main
 from saddlesvm.estimators.persistence import load
 from support.libsvm_text import write_libsvm
 
@@ -32,7 +32,7 @@ def test_a_model_of_libsvm_is_described_and_predicts_the_same(irises, tmp_path, 
     np.testing.assert_array_equal(load(own).predict(X), load(other).predict(X))
     assert main(["info", str(other), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["model"]["kind"] == estimator and told["notes"]["written by"].startswith("LIBSVM")
+    assert told["model"]["kind"] == estimator and told["notes"]["written_by"].startswith("LIBSVM")
     predictions = []
     for model in (own, str(other)):
         assert main(["predict", model, irises]) == 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cli.parser import main
+from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, load_bundled, read
 from saddlesvm.estimators.persistence import load
 
@@ -74,14 +74,14 @@ def test_values_are_filled_in_from_the_training_rows(
     path, X, y = gaps
     file = str(tmp_path / "m")
     found = told(["train", path, "--missing", how, "--model", file, "--test", path], capsys)
-    assert found["read"][f"missing values filled in with the {how}"] == len(HOLES)
+    assert found["data"][f"missing_values_filled_in_with_the_{how}"] == len(HOLES)
     centre = np.nanmean if how == "mean" else np.nanmedian
     filled = np.where(np.isnan(X), centre(X, axis=0), X)
     model: Any = load(file)
-    assert found["quality"]["test accuracy"] == pytest.approx(model.score(filled, y))
+    assert found["quality"]["test_accuracy"] == pytest.approx(model.score(filled, y))
     assert main(["predict", file, path]) == 0
     assert capsys.readouterr().out.split() == model.predict(filled).astype(str).tolist()
-    assert told(["certify", file, path], capsys)["quality"]["relative gap"] <= 1e-3
+    assert told(["certify", file, path], capsys)["quality"]["relative_gap"] <= 1e-3
 
 
 def test_rows_are_left_out(
@@ -90,9 +90,9 @@ def test_rows_are_left_out(
     path, X, _ = gaps
     file = str(tmp_path / "m")
     found = told(["train", path, "--missing", "drop", "--model", file], capsys)
-    assert found["read"]["rows left out for missing values"] == len(HOLES)
+    assert found["data"]["rows_left_out_for_missing_values"] == len(HOLES)
     assert load(file).notes_["rows"] == len(X) - len(HOLES)
-    assert told(["certify", file, path], capsys)["quality"]["relative gap"] <= 1e-3
+    assert told(["certify", file, path], capsys)["quality"]["relative_gap"] <= 1e-3
     assert main(["predict", file, path]) == 2
     assert "row 4 has missing values" in capsys.readouterr().err
 
@@ -127,10 +127,10 @@ def test_a_store_is_made_without_missing_values(
     found = told(["convert", *map(str, halves), store, "--missing", how], capsys)
     whole = ~np.isnan(X).any(axis=1)
     if how == "drop":
-        assert found["store"]["missing values"] == f"{(~whole).sum()} rows left out"
+        assert found["store"]["missing_values"] == {"treated": "drop", "count": (~whole).sum()}
         wanted, labels = X[whole], y[whole]
     else:
-        assert found["store"]["missing values"] == f"{len(HOLES)} filled in with the mean"
+        assert found["store"]["missing_values"] == {"treated": "mean", "count": len(HOLES)}
         wanted, labels = np.where(np.isnan(X), np.nanmean(X, axis=0), X), y
     made = Store(store)
     np.testing.assert_allclose(made.X, wanted, rtol=1e-12)
@@ -186,20 +186,20 @@ def test_info_counts_rows_with_gaps_and_describes_the_others(
 ) -> None:
     path, X, _ = gaps
     found = told(["info", path], capsys)
-    assert found["read"]["rows"] == len(X) and found["read"]["rows with missing values"] == len(HOLES)
+    assert found["data"]["rows"] == len(X) and found["data"]["rows_with_missing_values"] == len(HOLES)
     norms = np.linalg.norm(X[~np.isnan(X).any(axis=1)], axis=1)
-    assert found["rows"]["largest norm"] == pytest.approx(norms.max())
+    assert found["rows"]["largest_norm"] == pytest.approx(norms.max())
     (tmp_path / "none.csv").write_text("1,?,0\n?,2,1\n")
-    assert told(["info", str(tmp_path / "none.csv")], capsys).keys() == {"read"}
+    assert told(["info", str(tmp_path / "none.csv")], capsys).keys() == {"data"}
 
 
 def test_a_path_treats_gaps_as_train_does(
     gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, X, y = gaps
-    asked = ["path", path, "--gap", "1e-2", "--validation", path, "--model", str(tmp_path / "kept.model"), "--missing"]
-    assert told([*asked, "drop"], capsys)["read"]["rows left out for missing values"] == len(HOLES)
-    assert told([*asked, "median"], capsys)["read"]["missing values filled in with the median"] == len(HOLES)
+    asked = ["path", path, "--tol", "1e-2", "--test", path, "--model", str(tmp_path / "kept.model"), "--missing"]
+    assert told([*asked, "drop"], capsys)["data"]["rows_left_out_for_missing_values"] == len(HOLES)
+    assert told([*asked, "median"], capsys)["data"]["missing_values_filled_in_with_the_median"] == len(HOLES)
     assert main(["predict", str(tmp_path / "kept.model"), path]) == 0
     filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
     said = capsys.readouterr().out.split()
@@ -214,7 +214,7 @@ def test_proofs_ask_for_data_without_gaps(
     kept = str(tmp_path / "kept.model")
     told(["train", path, "--missing", "mean", "--model", kept], capsys)
     assert main(["prove", kept, path, "-o", str(tmp_path / "out")]) == 2
-    assert "has missing values, which --missing mean treated as the model was trained" in capsys.readouterr().err
+    assert "line 5: column 'a': the value is missing" in capsys.readouterr().err
     full = tmp_path / "full.csv"
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     np.savetxt(full, np.column_stack([filled, y]), delimiter=",", header="a,b,c,d,kind", comments="", fmt="%.17g")

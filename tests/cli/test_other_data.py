@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from saddlesvm import LinearSVC, LinearSVR, load, save
-from saddlesvm.cli import NOT_CERTIFIED, OK, parser as cli
+from saddlesvm import LinearSVC, LinearSVR, cli, load, save
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.data import load_bundled
 from saddlesvm.data.data_mark import describe_difference, mark_data
 from saddlesvm.estimators.certify import compare_with_fit

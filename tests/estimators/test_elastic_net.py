@@ -118,7 +118,8 @@ def test_models_are_certified_and_saved(tmp_path, capsys):
     np.testing.assert_array_equal(restored.coef_, model.coef_)
     assert restored.penalty == "elasticnet"
     assert (
-        main(["train", "heart", "--penalty", "elasticnet", "--l1-ratio", "0.5", "--C", "0.001", "--tol", "1e-2"]) == 0
+        main(["train", "heart", "--penalty", "elasticnet", "--set", "l1_ratio=0.5", "--C", "0.001", "--tol", "1e-2"])
+        == 0
     )
     assert "relative gap" in capsys.readouterr().out
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm import LinearSVC, checker
-from saddlesvm.cli import parser as cli
+from saddlesvm import LinearSVC, checker, cli
 from saddlesvm.estimators.proofs import verified
 from support.forged_proofs import count, hexed
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, Pegasos, Store
-from saddlesvm.cli.parser import main
+from saddlesvm.cli import main
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.base import seed_of
 from saddlesvm.estimators.persistence import load, save
@@ -198,14 +198,14 @@ def test_it_is_a_parameter_of_saved_models(tmp_path: Path) -> None:
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = str(tmp_path / "model")
     given = ["train", "banknote", "--loss", "hinge", "--lambda", str(LAM), "--intercept", "none", "--max-iter", "5"]
-    given += ["--solver", "pegasos:output=last", "--keep", "last", "--model", place, "--json"]
+    given += ["--solver", "pegasos:output=last", "--set", "keep=last", "--model", place, "--json"]
     assert main(given) == 3
     facts = json.loads(capsys.readouterr().out)
     model = pegasos(max_iter=5).fit(NOTES.X, NOTES.y)
     assert np.array_equal(load(place).coef_, model.coef_)
-    assert facts["quality"]["primal objective"] == pytest.approx(model.certificate_.primal)
-    assert main([*given[:2], "--keep", "last", "--dask", "local:1"]) == 2
-    assert "--keep does not work with --dask" in capsys.readouterr().err
+    assert facts["quality"]["primal_objective"] == pytest.approx(model.certificate_.primal)
+    assert main([*given[:2], "--set", "keep=last", "--dask", "local:1"]) == 2
+    assert "keep" in capsys.readouterr().err
 
 
 def test_certificates_rise_and_fall_with_the_iterates() -> None:

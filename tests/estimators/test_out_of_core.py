@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR, Store, certify
-from saddlesvm.cli.parser import main
+from saddlesvm.cli import main
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.checkpoint import Checkpoint

@@ -127,23 +127,28 @@ def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_command_line_takes_a_class(own_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "data.csv", "--loss", "mine:Expectile:tau=0.8", "--tol", "1e-5", "--model", "m"]) == 0
+    assert (
+        main(["train", "data.csv", "--import", "mine", "--loss", "mine:tau=0.8", "--tol", "1e-5", "--model", "m"]) == 0
+    )
     assert "loss mine:tau=0.8" in capsys.readouterr().out
-    assert main(["certify", "m", "data.csv", "--loss", "mine:Expectile", "--tol", "1e-4"]) == 0
+    assert main(["certify", "m", "data.csv", "--import", "mine", "--tol", "1e-4"]) == 0
     LOSSES.pop("mine")
     assert main(["predict", "m", "data.csv"]) == 2
-    assert "--loss mine:Expectile" in capsys.readouterr().err
+    assert "--import mine" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [("nowhere:Loss", "nowhere"), ("mine:INF", "register_loss"), ("mine:Expectile:tau=2", "tau"), ("hinges", "hinge")],
+    [
+        (["--import", "nowhere"], "No module named 'nowhere'"),
+        (["--import", "mine", "--loss", "mine:tau=2"], "tau"),
+        (["--loss", "hinges"], "did you mean hinge?"),
+    ],
 )
 def test_the_command_line_says_what_is_wrong(
-    given: str, words: str, own_file: Path, capsys: pytest.CaptureFixture[str]
+    given: list[str], words: str, own_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(["train", "data.csv", "--loss", given])
+    assert main(["train", "data.csv", *given]) == 2
     assert words in capsys.readouterr().err
 
 
@@ -171,11 +176,9 @@ ANOTHER = """
 import sys
 import numpy as np
 from saddlesvm import LinearSVC
-from saddlesvm.cli import main
 X = np.random.default_rng(0).normal(size=(60, 3))
 one, other = (LinearSVC(loss=loss).fit(X, X[:, 0] > 0.0) for loss in ("hinge", "hinge_again"))
 print((one.coef_ == other.coef_).all(), other.certificate_.relative_gap <= 1e-4)
-main(["train", "--help"])
 """
 
 
@@ -187,8 +190,7 @@ def test_a_loss_of_the_package_is_one_class_in_one_file(tmp_path: Path) -> None:
     file.write_text(text + "\n\n" + hinge.replace('"hinge"', '"hinge_again"').replace("Hinge", "HingeAgain"))
     run = {"args": [sys.executable, "-c", ANOTHER], "cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
     said = subprocess.run(**run, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("True True\n")
-    assert "hinge_again" in said
+    assert said == "True True\n"
 
 
 COUNT = """

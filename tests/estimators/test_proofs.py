@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
-from saddlesvm import SVC, LinearSVC, LinearSVR, checker, save
-from saddlesvm.cli import parser as cli
+from saddlesvm import SVC, LinearSVC, LinearSVR, checker, cli, save
 from saddlesvm.data import load_bundled, read
 from saddlesvm.estimators.proofs import labels_of, rows_of, verified
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 from saddlesvm import SVC, SVR, AutomaticC, LinearSVC, LinearSVCCV, LinearSVR, NuSVR, Outcome
-from saddlesvm.cli.parser import main
+from saddlesvm.cli import main
 from saddlesvm.estimators.path import kernel_path
 from saddlesvm.lab.comparison import compare
 

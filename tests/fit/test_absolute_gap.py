@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, OneClassSVM, Store
-from saddlesvm.cli.parser import main
+from saddlesvm.cli import main
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.persistence import load
 from saddlesvm.fit.checkpoint import Checkpoint
@@ -99,7 +99,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     place = str(tmp_path / "model")
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotCertifiedWarning)
-        assert main(["train", "banknote", "--tol", "0", "--gap", "0.5", "--model", place]) == 0
+        assert main(["train", "banknote", "--tol", "0", "--set", "gap=0.5", "--model", place]) == 0
     assert load(place).certificate_.gap <= 0.5
-    assert main(["train", "banknote", "--gap", "0.5", "--dask", "local:1"]) == 2
-    assert "--gap does not work with --dask: give --tol" in capsys.readouterr().err
+    assert main(["train", "banknote", "--set", "gap=0.5", "--dask", "local:1"]) == 2
+    assert "give tol, the relative gap" in capsys.readouterr().err

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from saddlesvm.cli.parser import main
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import watch
 from saddlesvm.problem.losses import Hinge
@@ -141,17 +140,6 @@ def test_what_cannot_be_shown_is_refused(toy, options, message):
         watch(toy[0][:, :1], toy[1])
     with pytest.raises(ValueError, match="2 to 6 classes; the rows drawn have 9"):
         watch(toy[0][:9], np.arange(9), solver="crammer_singer", against=None)
-
-
-def test_the_command_writes_the_page(tmp_path, capsys):
-    path = tmp_path / "watch.html"
-    assert main(["watch", "toy", "--rows", "20", "--epochs", "2", "--against", "sdca", "--report", str(path)]) == 0
-    said = capsys.readouterr().out
-    assert "pegasos: 40 steps, 40 rows touched" in said
-    assert "pegasos against sdca on toy" in path.read_text()
-    assert main(["watch", "toy", "--solver", "auto", "--report", str(path)]) == 2
-    assert "cannot show auto" in capsys.readouterr().err
-    assert main(["watch", "toy", "--report", str(tmp_path)]) == 2
 
 
 @pytest.mark.parametrize("kind", ["kernel", "classes"])

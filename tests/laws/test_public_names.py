@@ -4,7 +4,6 @@ commands and flags. Whoever adds or removes one makes the text again, and says s
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import difflib
 import importlib
@@ -13,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
+
 import saddlesvm
-from saddlesvm.cli.parser import make_parser
+from saddlesvm.cli.program import COMMANDS, program
 from saddlesvm.runtime.lazy import is_internal
 
 SNAPSHOT = Path(__file__).with_name("public_names.txt")
@@ -60,13 +61,14 @@ def names_of(module: str) -> Iterator[str]:
 
 def flags() -> Iterator[str]:
     """Yield the commands of the running program, each with its flags and its places for data."""
-    parser = make_parser()
-    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    for command, own in commands.choices.items():
-        yield f"$ saddlesvm {command}"
-        for action in own._actions:
-            for word in action.option_strings or [action.dest.upper()]:
-                yield f"$ saddlesvm {command} {word}"
+    context = click.Context(program)
+    for name in COMMANDS:
+        command = program.get_command(context, name)
+        assert command is not None
+        yield f"$ saddlesvm {name}"
+        for parameter in command.get_params(context):
+            for word in parameter.opts if isinstance(parameter, click.Option) else [parameter.make_metavar(context)]:
+                yield f"$ saddlesvm {name} {word}"
 
 
 def public_face() -> list[str]:

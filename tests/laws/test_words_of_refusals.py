@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,7 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC
-from saddlesvm.cli.options import OPTIONS, READING
-from saddlesvm.cli.reading import check_stores_asked
+from saddlesvm.cli.options import Reading
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_stated, parsed_json
 from saddlesvm.data.libsvm_model import read_libsvm_model
@@ -35,8 +33,7 @@ def bad_matrix() -> Any:
 
 
 def stores_asked(**given: Any) -> None:
-    usual = {name: OPTIONS[name].get("default") for name in (*READING.split(), "missing")}
-    check_stores_asked(argparse.Namespace(**usual | given), ["a.store", "b.store"])
+    Reading(**given).check_stores(["a.store", "b.store"])
 
 
 REFUSALS: dict[str, Callable[[], Any]] = {
@@ -58,7 +55,7 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "its certificates are not of this package": lambda: check_certificates([{"primal": 1.0}], ""),
     "its certificates do not hold numbers": lambda: check_certificates([PROOF | {"form": "B"}], ""),
     "its outcome 'gone' is unknown": lambda: check_certificates([PROOF], "gone"),
-    "--label is for files; 'a.store', 'b.store' are stores": lambda: stores_asked(label="y"),
+    "--label is for files; a.store, b.store are stores": lambda: stores_asked(label="y"),
 }
 
 

@@ -9,8 +9,6 @@ from scipy.optimize import brentq
 from sklearn.datasets import load_digits
 
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
-from saddlesvm.cli import main
-from saddlesvm.estimators.persistence import load
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.joint_losses import BEST_RIVAL, TopKHinge
@@ -97,13 +95,3 @@ def test_the_top_k_machine_says_what_it_does_not_have():
     for options, said in [({"top_k": 0}, "top_k"), ({"loss": "logistic"}, "hinge"), ({"intercept": "free"}, "free")]:
         with pytest.raises(ValueError, match=said):
             LinearSVC(multi_class="top_k", **options).fit(X, y)
-
-
-def test_the_command_line_takes_it(tmp_path, capsys):
-    X, y = blobs(k=4)
-    data, model = tmp_path / "rows.csv", tmp_path / "rows.model"
-    np.savetxt(data, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,label", comments="")
-    given = ["train", str(data), "--label", "label", "--C", "0.1", "--model", str(model)]
-    assert main([*given, "--multi-class", "top_k", "--top-k", "2"]) == 0
-    assert "certified" in capsys.readouterr().out
-    assert load(model).top_k == 2

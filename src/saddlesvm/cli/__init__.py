@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: a command a file, declared with click. Nothing heavy is imported before a command runs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,27 @@ from collections.abc import Sequence
 
 from saddlesvm.runtime.lazy import Later
 
-OK, USAGE_ERROR, NOT_CERTIFIED, INTERRUPTED = 0, 2, 3, 130  # exit codes
+OK = 0
+USAGE_ERROR = 2
+NOT_CERTIFIED = 3
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; see :func:`saddlesvm.cli.parser.main`.
+    """Run the command line.
 
-    Ctrl-C before the command itself has begun ends it without a word.
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``saddlesvm``; those of this process by default.
+
+    Returns
+    -------
+    int
+        0; 2 for bad usage or input; 3 if the command stopped before the gap asked for was proven;
+        130 after Ctrl-C with nothing to keep.
     """
     try:
-        return int(Later("saddlesvm.cli.parser:main")(arguments))
-    except KeyboardInterrupt:
+        return int(Later("saddlesvm.cli.program:run")(arguments))
+    except KeyboardInterrupt:  # while the program starts
         return INTERRUPTED

@@ -1,19 +1,16 @@
-"""Input and output of a command: its files, checked before heavy packages are loaded, standard output and error,
-also where they are a full disk, or closed."""
+"""Standard output and error of a command, also if they are a full disk, or closed."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shlex
 import sys
-from importlib.util import find_spec
+from typing import Any
 
-from saddlesvm.data.errors import DataError, check_there, refuse_special
+from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
-STANDARD_INPUT = "-"
 OUTPUT = "standard output"
 
 
@@ -58,6 +55,11 @@ def give_up_output() -> None:
         os.close(nowhere)
 
 
+def warning_as_line(message: Warning | str, *place: Any, **more: Any) -> str:
+    """A warning as a line for a person, without the place in the source that it comes from."""
+    return f"saddlesvm: warning: {one_line(str(message))}\n"
+
+
 def safe_label(text: str, terminal: bool) -> str:
     """A label as a terminal may show it, or as a line of a file can hold it."""
     return shown(text) if terminal else unbroken(text)
@@ -85,43 +87,3 @@ def write_output(text: str) -> None:
 def command_line() -> str:
     """The command as it was given, for reports."""
     return shlex.join(["saddlesvm", *sys.argv[1:]])
-
-
-def check_sources(options: argparse.Namespace) -> None:
-    """Raise DataError where a command reads data, or a model, that are not there.
-
-    The options that name them are `reads` and `models` among those of the command. Standard input is left to it.
-    """
-    for path in named(options, "models"):
-        if not os.path.exists(path):
-            raise DataError(f"{path}: no such file")
-        refuse_special(path)
-    for source in named(options, "reads"):
-        if source != STANDARD_INPUT:
-            check_there(source)
-
-
-def check_outputs(options: argparse.Namespace) -> None:
-    """Raise DataError for a file that could not be written, or would be written twice; `writes` names the options."""
-    paths = named(options, "writes")
-    for path in paths:
-        folder = os.path.dirname(os.path.realpath(path))
-        if not os.path.isdir(folder):
-            raise DataError(f"{path}: its folder does not exist")
-        if os.path.isdir(path):
-            raise DataError(f"{path}: is a folder; a file name is needed")
-        refuse_special(path)
-        if not os.access(folder, os.W_OK):
-            raise DataError(f"{path}: cannot be written: permission denied in its folder")
-    if "report" in options.writes and options.report and find_spec("matplotlib") is None:
-        raise DataError(f"{options.report}: a report needs the lab extra: pip install 'saddlesvm[lab]'")
-    real = [os.path.realpath(path) for path in paths]
-    for path, one in zip(paths, real, strict=True):
-        if real.count(one) > 1:
-            raise DataError(f"{path}: is given for two outputs; each needs a file of its own")
-
-
-def named(options: argparse.Namespace, kind: str) -> list[str]:
-    """The paths in those options that are of a kind: reads, models or writes."""
-    given = [getattr(options, name) for name in getattr(options, kind)]
-    return [path for one in given if one for path in ([one] if isinstance(one, str) else one)]

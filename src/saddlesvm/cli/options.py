@@ -1,199 +1,308 @@
-"""The options and the subcommands of the command line, declared: what each means, reads and writes, with examples.
+"""The options that several commands share, declared once.
 
-Every option means the same as the parameter in Python. The docstrings of the commands declare their own options, and
-that of ``saddlesvm train`` most of those that others share. An option of an estimator that nobody declares has the type
-of its default, and the text of its docstring. Light to import.
+An option means the same as the parameter of the same name in Python. One that is not given is None, and the estimator
+keeps its own default.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from saddlesvm.cli import arguments as kinds
-from saddlesvm.data.errors import BUNDLED
-from saddlesvm.estimators.register import GAP, GRID
-from saddlesvm.runtime import option_names as names
+import click
 
-Option = dict[str, Any]  # what `ArgumentParser.add_argument` takes
-YES: Option = {"action": "store_true"}
-OF_TARGETS = ", ".join(kinds.REGRESSION_LOSSES)
-USUAL_FIRST = (
-    f"{names.USUAL_LOSSES[0]} (default)",
-    *(one for one in kinds.CLASSIFICATION_LOSSES if one != names.USUAL_LOSSES[0]),
+from saddlesvm.cli.command import option, together
+from saddlesvm.cli.values import (
+    DATA,
+    GAMMA,
+    HEADER,
+    INDEX_BASE,
+    KINDS,
+    NAMES,
+    OUTPUT,
+    SETTING,
+    STRENGTH,
+    join_sources,
 )
+from saddlesvm.data.errors import DataError
+from saddlesvm.runtime.option_names import INTERCEPTS, KERNEL_NAMES, MISSING_VALUES
+
+CLASSIFICATION_LOSSES = "squared_hinge (default), hinge, logistic"
+REGRESSION_LOSSES = "epsilon_insensitive, squared, huber, ..."
 
 
-def option(text: str, **how: Any) -> Option:
-    """An option with its help text, in which ``{default}`` stands for its default, here or in the estimator."""
-    return {"help": with_default(text, how["default"]) if "default" in how else text} | how
+def data_argument(several: bool = True) -> Callable[[Any], Any]:
+    """The argument DATA: one source; with `several`, or stores side by side."""
+    if not several:
+        return click.argument("data", type=DATA, metavar="DATA")
+    return click.argument("data", type=DATA, metavar="DATA...", nargs=-1, required=True, callback=join_sources)
 
 
-def with_default(text: str, default: Any) -> str:
-    """A help text that tells the default."""
-    return text.replace("{default}", f"{default:g}" if isinstance(default, (int, float)) else str(default))
+@dataclass
+class Reading:
+    """How the data of a command are read; the limit of memory is for the fit, too, and set by the command."""
+
+    label: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    drop_columns: tuple[str, ...] = ()
+    header: Any = "auto"
+    index_base: Any = "auto"
+    missing: str | None = None
+    memory: str | None = None
+    scale: float = 1.0
+
+    def check_stores(self, stores: list[str], further: dict[str, Any] | None = None) -> None:
+        """Raise DataError if options of files are given for stores.
+
+        Parameters
+        ----------
+        stores : list of str
+        further : dict
+            Flags of the command that are for files, too, and their values.
+        """
+        plain = Reading()
+        changed = [f"--{name.replace('_', '-')}" for name in vars(self) if getattr(self, name) != getattr(plain, name)]
+        changed += [flag for flag, value in (further or {}).items() if value is not None]
+        for flag in changed:
+            if flag != "--memory":
+                raise DataError(f"{flag} is for files; {', '.join(stores)} are stores")
 
 
-COMPUTED = [name for name in names.KERNEL_NAMES if name != "precomputed"]
-FLAGS = {"lam": ("--lambda",), "proven_gap": ("--gap",), "peers": ("--with",), "output": ("-o", "--output")}
-OPTIONS: dict[str, Option] = kinds.known_command("train:train").options | {
-    "data": option(
-        "file (CSV, JSON lines, Parquet, LIBSVM, .npy, ...), folder of texts, store, "
-        f"{', '.join(BUNDLED)}, or - for stdin"
+LABEL = option("--label", metavar="NAME", section="data", help="Label column of a table; the last one by default.")
+OF_TABLES = (
+    LABEL,
+    option(
+        "--columns",
+        type=KINDS,
+        default=(),
+        section="data",
+        help="Kinds of columns: zip=category,note=text,id=drop.",
     ),
-    "drop_columns": option(
-        "columns of a table to leave out, such as names and identifiers",
-        type=kinds.columns, default=(), metavar="NAME,NAME",
+    option(
+        "--drop-columns",
+        type=NAMES,
+        default=(),
+        section="data",
+        rare=True,
+        help="Columns to leave out, such as identifiers: id,name.",
     ),
-    "columns": option(
-        "kinds of columns: zip=category,note=text,id=drop",
-        type=kinds.column_kinds, default=(), metavar="NAME=KIND",
+    option(
+        "--header",
+        type=HEADER,
+        default="auto",
+        section="data",
+        rare=True,
+        help="Whether the first line of a table has names; auto finds out.",
     ),
-    "header": option(
-        "whether a table has a line of names; {default} by default",
-        type=kinds.header, default="auto", metavar="{auto,yes,no}",
+    option(
+        "--index-base",
+        type=INDEX_BASE,
+        default="auto",
+        section="data",
+        rare=True,
+        help="The number of the first feature in LIBSVM text.",
     ),
-    "index_base": option(
-        "the first feature's number in LIBSVM text: auto (default), 0 or 1",
-        type=kinds.index_base, default="auto", metavar="{auto,0,1}",
-    ),
-    "missing": option(
-        "missing values: an error, drop their rows, or fill in the column's mean or median; by default an error, and "
-        "the mean in tables with words",
-        choices=names.MISSING_VALUES,
-    ),
-    "loss": option(
-        f"{', '.join(USUAL_FIRST)}; for targets: {OF_TARGETS} (pinball:tau=0.9); or MODULE:CLASS",
-        type=kinds.loss_argument,
-    ),
-    "Cs": option(
-        "number of values of C with --penalty l1 or elasticnet; {default} by default",
-        type=kinds.count_of_Cs, default=GRID, metavar="N",
-    ),
-    "proven_gap": option("relative gap to prove for every C; {default} by default", type=float, default=GAP),
-    "intercept": option(
-        "penalised like the weights (default), exactly unpenalised (free), or none", choices=names.INTERCEPTS
-    ),
-    "kernel": option("kernel of --estimator SVC, SVR, ...; rbf by default", metavar="NAME", choices=names.KERNEL_NAMES),
-    "keep": option("the best certified model (default), or the solver's last point", choices=names.KEPT),
-}  # fmt: skip
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "data": (
-        "data", "test", "validation", "label", "columns", "drop_columns", "header", "scale",
-        "standardize", "index_base", "missing",
-    ),
-    "model": (
-        "loss", "C", "lam", "cv", "Cs", "every_C", "proven_gap", "leave_one_out", "penalty", "l1_ratio", "class_weight",
-        "multi_class", "top_k", "intercept", "intercept_scaling", "epsilon", "estimator",
-    ),
-    "kernels": (
-        "kernel", "gamma", "degree", "coef0", "nu", "cache_size", "shrinking",
-        "probability", "break_ties", "decision_function_shape",
-    ),
-    "solving": (
-        "tol", "gap", "until_proven", "max_time", "max_iter", "solver", "keep", "seed", "checkpoint",
-        "n_jobs", "memory", "dask",
-    ),
-    "output": ("model", "report", "liblinear", "json", "help", "help_all"),
-}  # fmt: skip
-
-COMMON = frozenset((
-    "data", "test", "validation", "label", "columns", "loss", "C", "penalty", "class_weight", "tol", "max_time",
-    "checkpoint", "n_jobs", "memory", "model", "report", "json", "help", "help_all", "leave_one_out", "proven_gap",
-))  # fmt: skip
+)
+MISSING = option(
+    "--missing",
+    type=click.Choice(MISSING_VALUES),
+    metavar="HOW",
+    section="data",
+    rare=True,
+    help="Missing values: error, drop (their rows), or fill in mean or median of the column.",
+)
+JSON = option("--json", "as_json", is_flag=True, section="output", help="Print JSON for programs.")
 
 
-class Command(NamedTuple):
-    """A subcommand; the docstring of its function says what it does, has examples, and declares its own options.
+def reading_options(*further: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The options of reading; the function gets them as one object, `reading`, and ``--json`` as `as_json`.
 
     Parameters
     ----------
-    run : str
-        The function that runs it, ``"module:function"`` of this room.
-    options : str
-        Their names, with blanks; those with ``|`` between them exclude each other. Names in capitals are positional;
-        dots mean that there may be several stores.
-    changes : dict of str to dict
-        What the docstring does not say of its own options.
-    fits : bool
-        Whether it has the options of the registered estimators, and so ``--help-all``.
-    reads, models, writes : tuple of str
-        The options that name data to read, models to read, and files to write.
+    *further : decorators
+        Options whose parameters are fields of :class:`Reading`, such as MISSING.
     """
 
-    run: str
-    options: str
-    changes: dict[str, Option] = {}  # noqa: RUF012
-    fits: bool = False
-    reads: tuple[str, ...] = ("data",)
-    models: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def with_reading(*given: Any, **options: Any) -> int:
+            fields = [name for name in Reading.__dataclass_fields__ if name in options and name != "memory"]
+            reading = Reading(**{name: options.pop(name) for name in fields})
+            if isinstance(options.get("data"), list):
+                reading.check_stores(options["data"])
+            return int(function(*given, reading=reading, **options))
+
+        return together(*OF_TABLES, *further)(with_reading)
+
+    return decorate
 
 
-OF_FILES = "label drop_columns header scale index_base"
-READING = f"{OF_FILES} columns"
-FIT = "loss estimator solver tol max_iter max_time intercept intercept_scaling n_jobs seed json"
-OWN = {  # of a saved model that may be of classes of the user's own
-    "estimator": option(f"for a model of your own estimator: {kinds.OWN_ESTIMATOR}"),
-    "loss": option(f"for a model with your own loss: {kinds.OWN_LOSS}"),
-}
-COMMANDS = {
-    "train": Command(
-        "train:train",
-        f"DATA... test validation cv C|lam {FIT} gap keep until_proven dask model report {READING} missing standardize",
-        fits=True,
-        reads=("data", "test", "until_proven"),
-        writes=("model", "liblinear", "checkpoint", "report"),
+def import_module(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+    """Import the user's own module, from this folder too, so that it registers its classes."""
+    if name is None or ctx.resilient_parsing:
+        return name
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise click.BadParameter(f"cannot import {name}: {error}", ctx, param) from None
+    return name
+
+
+IMPORT = option(
+    "--import",
+    "imported",
+    metavar="MODULE",
+    callback=import_module,
+    expose_value=False,
+    section="model",
+    rare=True,
+    help="Import your Python module, which registers a loss, a solver or an estimator.",
+)
+LAMBDA = option(
+    "--lambda",
+    "lam",
+    type=float,
+    metavar="LAMBDA",
+    section="model",
+    rare=True,
+    help="Lambda = 1 / (C n), in place of C.",
+)
+LOSS = option(
+    "--loss",
+    metavar="LOSS",
+    section="model",
+    help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}",
+)
+SEED = option(
+    "--seed", type=int, default=0, show_default=True, section="solving", rare=True, help="Of the random choices."
+)
+OF_KERNELS = (
+    option(
+        "--kernel",
+        type=click.Choice(KERNEL_NAMES),
+        metavar="NAME",
+        section="model",
+        help="A kernel machine: rbf, poly, sigmoid, laplacian, ...",
     ),
-    "path": Command(
-        "answers:traced",
-        f"DATA... C|lam Cs every_C proven_gap validation leave_one_out report model {FIT} {READING} missing",
-        fits=True,
-        reads=("data", "validation"),
-        writes=("report", "model"),
+    option("--gamma", type=GAMMA, section="model", rare=True, help="Of the kernel: scale (default), auto, or numbers."),
+    option(
+        "--nu",
+        type=float,
+        section="model",
+        rare=True,
+        help="Train a nu machine: the share of rows that may be margin errors.",
     ),
-    "predict": Command(
-        "saved:predict",
-        f"MODEL DATA... estimator scores|probabilities proven loss output {OF_FILES}",
-        OWN,
-        reads=("data", "proven"),
-        models=("model",),
+)
+OF_MODELS = (
+    LOSS,
+    option(
+        "--penalty",
+        type=click.Choice(["l2", "l1", "elasticnet"]),
+        metavar="NAME",
+        section="model",
+        help="l2 (default); l1, elasticnet set weights to zero.",
     ),
-    "certify": Command(
-        "saved:certify", f"MODEL DATA... estimator loss C|lam refine tol json {OF_FILES}", OWN, models=("model",)
+    option(
+        "--class-weight",
+        metavar="WEIGHTS",
+        section="model",
+        help="balanced, or LABEL=FACTOR,LABEL=FACTOR.",
     ),
-    "prove": Command("answers:prove", f"MODEL DATA... output json {READING}", models=("model",), writes=("output",)),
-    "verify": Command("answers:verify", f"PROOF DATA... json {READING}", models=("proof",)),
-    "info": Command(
-        "saved:info",
-        f"SOURCE estimator loss json {READING}",
-        OWN | {"SOURCE": OPTIONS["data"] | {"metavar": "MODEL|DATA"}},
-        reads=("source",),
+    option(
+        "--multi-class",
+        type=click.Choice(["ovr", "ovo", "crammer_singer", "multinomial"]),
+        metavar="WAY",
+        section="model",
+        rare=True,
+        help="ovr (default), ovo, crammer_singer or multinomial.",
     ),
-    "convert": Command(
-        "saved:convert",
-        f"DATA STORE dtype n_features memory overwrite missing json {OF_FILES} columns",
-        {
-            "DATA": option(f"{OPTIONS['data']['help']}; the rows of several follow each other", nargs="+"),
-            "missing": {"choices": names.MISSING_VALUES[:-1]},
-        },
+    option(
+        "--intercept",
+        type=click.Choice(INTERCEPTS),
+        metavar="KIND",
+        section="model",
+        rare=True,
+        help="regularized (default), free or none.",
     ),
-    "compare": Command(
-        "compare:compare",
-        "DATA solvers peers C|lam loss repeats test max_time tol intercept kernel gamma degree coef0 positive "
-        "certify_every label scale image trace figures report quiet",
-        {
-            "loss": option(f"with commas: {', '.join(kinds.LOSSES)}, MODULE:CLASS", type=str),
-            "kernel": {"choices": COMPUTED, "metavar": None},
-        },
-        reads=("data", "test"),
+    option(
+        "--epsilon",
+        type=float,
+        section="model",
+        rare=True,
+        help="Half-width of the tube in which errors of a regression cost nothing.",
     ),
-    "watch": Command(
-        "compare:watch",
-        "DATA solver against C|lam loss intercept gamma rows epochs seed positive label scale report",
-        {
-            "DATA": option(f"data file, or a bundled set: {', '.join(BUNDLED)}"),
-            "loss": option(f"{', '.join(kinds.CLASSIFICATION_LOSSES)} (default hinge)", type=str, default="hinge"),
-        },
+    option(
+        "--estimator",
+        metavar="NAME",
+        section="model",
+        rare=True,
+        help="LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, or one of your own.",
     ),
-}
+    option(
+        "--set",
+        "settings",
+        type=SETTING,
+        multiple=True,
+        section="model",
+        rare=True,
+        help="A further parameter of the estimator: degree=2. May be repeated.",
+    ),
+    IMPORT,
+    option("--max-time", type=float, metavar="SECONDS", section="solving", help="Stop after so many seconds."),
+    option("--max-iter", type=int, metavar="EPOCHS", section="solving", rare=True, help="Stop after so many epochs."),
+    option(
+        "--solver",
+        metavar="NAME",
+        section="solving",
+        rare=True,
+        help="auto, dcd, sdca, newton, pegasos:batch_size=64, ...; auto by default.",
+    ),
+    SEED,
+    option(
+        "--checkpoint",
+        type=OUTPUT,
+        section="solving",
+        help="Save the state of the fit here; continue from it.",
+    ),
+    option("--n-jobs", type=int, metavar="N", section="solving", help="Threads; -1 for all cores."),
+    option("--memory", metavar="BYTES", section="solving", help="Train block by block in this memory: 512M, 1.5G."),
+)
+PARAMETERS = (
+    "loss", "C", "lam", "penalty", "class_weight", "multi_class", "intercept", "epsilon", "kernel", "gamma", "nu",
+    "probability", "estimator", "settings", "tol", "max_time", "max_iter", "solver", "seed", "checkpoint", "n_jobs",
+    "memory",
+)  # fmt: skip
+
+
+def model_options(*further: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The options of a model; the function gets those given as one dict, `asked`.
+
+    Parameters
+    ----------
+    *further : decorators
+        Options of the command beside them, which stand first: C, ends of a path.
+    """
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def with_model(*given: Any, **options: Any) -> int:
+            asked = {name: options.pop(name) for name in PARAMETERS if name in options}
+            asked = {name: value for name, value in asked.items() if value not in (None, ())}
+            return int(function(*given, asked=asked, **options))
+
+        return together(*further, *OF_MODELS)(with_model)
+
+    return decorate
+
+
+STRENGTH_OPTIONS = together(
+    option("--C", "C", type=STRENGTH, section="model", help="Weight of the losses: 1, several (0.1,1,10) or auto."),
+    LAMBDA,
+)

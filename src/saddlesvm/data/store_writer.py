@@ -113,9 +113,7 @@ class StoreWriter:
         if not self.target.exists():
             return
         if not self.overwrite:
-            raise DataError(
-                f"{self.name}: exists already; overwrite it (overwrite=True, --overwrite), or give another name"
-            )
+            raise DataError(f"{self.name}: exists already; overwrite it (overwrite=True), or give another name")
         if not (self.target / HEADER).is_file():
             raise DataError(f"{self.name}: is not a store, so it is not overwritten; remove it, or give another name")
 

@@ -231,7 +231,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if entry is None:
         raise DataError(
             f"{path}: holds a model of the kind {short(repr(kind))}; this version knows {names_known()}; import the "
-            "module that registers any other first (--estimator MODULE:CLASS on the command line)"
+            "module that registers any other first (--import MODULE on the command line)"
         )
     try:
         arrays = dict(arrays)

@@ -315,7 +315,7 @@ def seconds_text(value: float) -> str:
     return f"{1e3 * value:.3g} ms" if value < 1.0 else f"{value:.3g} s"
 
 
-LINEAR, OF_KERNELS = "dcd,sdca,pegasos", "auto,kernel-pegasos"  # compared by default
+LINEAR, OF_KERNELS = "auto,dcd,sdca,pegasos", "auto,kernel-pegasos"  # compared by default
 
 
 def compare(
@@ -353,8 +353,8 @@ def compare(
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,)
     solvers : str, solver object, or sequence of them
-        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out: dcd, sdca and pegasos;
-        with a kernel auto and kernel-pegasos.
+        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out: auto, dcd,
+        sdca and pegasos; with a kernel auto and kernel-pegasos.
     C, lam : float or sequence of float
         One of them: the weight of the losses, :math:`C = 1 / (\lambda n)`, or lambda; ``C=1.0`` when both are left out.
         With `lam`, objectives, tables and figures are in the lambda form.

@@ -58,9 +58,10 @@ class UnregisteredLoss(LookupError):
     def __str__(self) -> str:
         if self.origin is None:
             return f"has the loss {self.name!r}, which this version does not know"
+        module = str(self.origin).partition(":")[0]
         return (
             f"has the loss {self.name!r} of {self.origin}, which is not registered here: import its module first "
-            f"(import {str(self.origin).partition(':')[0]}), or give --loss {self.origin} on the command line"
+            f"(import {module}, or --import {module} on the command line)"
         )
 
 

@@ -1,0 +1,75 @@
+"""``saddlesvm convert``: data files of any size into one store."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from saddlesvm.cli import INTERRUPTED, OK
+from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.console import print_error
+from saddlesvm.cli.options import JSON, Reading, reading_options
+from saddlesvm.cli.values import DATA
+
+
+@declare(
+    examples=(
+        "saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store",
+        "saddlesvm convert table.parquet table.store --label outcome --dtype float32",
+    )
+)
+@click.argument("data", type=DATA, metavar="DATA...", nargs=-1, required=True)
+@click.argument("store", metavar="STORE")
+@option("--dtype", type=click.Choice(["float32", "float64"]), help="Of the values; that of the data by default.")
+@option("--n-features", type=int, metavar="N", help="Of sparse data, if more than occur.")
+@option("--memory", metavar="BYTES", default="256M", show_default=True, help="That the rows may take on their way.")
+@option("--overwrite", is_flag=True, help="Replace a store of that name.")
+@reading_options(
+    option(
+        "--missing",
+        type=click.Choice(["error", "drop", "mean"]),
+        section="data",
+        help="Missing values: refuse them, drop their rows, or fill in the column's mean.",
+    ),
+    option("--scale", type=float, default=1.0, section="data", help="Multiply every value by this: 0.00392157."),
+)
+@JSON
+def command(
+    *,
+    data: tuple[str, ...],
+    store: str,
+    dtype: str | None,
+    n_features: int | None,
+    memory: str,
+    overwrite: bool,
+    reading: Reading,
+    as_json: bool,
+) -> int:
+    """Write data files into one store, for fast and repeated training."""
+    from saddlesvm.cli.info import describe_store
+    from saddlesvm.cli.show import progress_bar, show
+    from saddlesvm.estimators.preparation import make_store
+
+    began = time.perf_counter()
+    reading.memory = memory
+    try:
+        with progress_bar(f"converting to {store}", as_json) as advance:
+            made = make_store(
+                data,
+                store,
+                dtype=dtype,
+                n_features=n_features,
+                overwrite=overwrite,
+                advance=advance,
+                **vars(reading),
+            )
+    except KeyboardInterrupt:
+        print_error("saddlesvm: interrupted; nothing was written")
+        return INTERRUPTED
+    seconds = time.perf_counter() - began
+    megabytes = sum(source["bytes"] for source in made.header["sources"]) / 1e6
+    done: dict[str, Any] = {"seconds_converting": seconds, "megabytes_a_second": megabytes / seconds}
+    show({"store": describe_store(made, store), "done": done}, as_json)
+    return OK

@@ -1,0 +1,190 @@
+"""What the commands say of data, of models and of fits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.cli.show import Facts, as_identifier
+from saddlesvm.data import Table
+from saddlesvm.estimators.register import entry_of
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.losses import make_loss, spelled
+from saddlesvm.rows.scores import dense_weights
+from saddlesvm.rows.small_types import type_name
+
+MANY_CLASSES = 20  # different numbers that are still listed as classes; more if rows repeat them
+
+
+def describe_data(table: Table) -> dict[str, Any]:
+    """Facts of the data that were read."""
+    is_matrix = table.kinds is None
+    facts: dict[str, Any] = {
+        "source": table.source,
+        "format": table.format,
+        "rows": table.n_rows,
+        "features": table.n_features if is_matrix else None,
+        "nonzeros": table.n_nonzero if is_matrix else None,
+        "precision": type_name(table.X.dtype) if is_matrix else None,
+        "bytes": table.n_bytes or None,
+        "columns": table.column_facts,
+    }
+    if table.y is not None:
+        values, counts = np.unique(table.y, return_counts=True)
+        few = values.size <= max(MANY_CLASSES, table.n_rows // 20)
+        if few or table.y.dtype.kind in "US":
+            facts["classes"] = {str(value): int(count) for value, count in zip(values, counts, strict=True)}
+        else:
+            facts["targets_from"] = float(values[0])
+            facts["targets_to"] = float(values[-1])
+    return facts
+
+
+def describe_certificate(model: Any, certificate: Certificate) -> dict[str, Any]:
+    """The objectives, the gap between them, and what it proves of the model."""
+    facts: dict[str, Any] = {
+        "primal_objective": certificate.primal,
+        "dual_bound": certificate.dual,
+        "relative_gap": certificate.relative_gap,
+        "excess": max(certificate.excess, 0.0),
+    }
+    if certificate.dual == -math.inf:
+        facts["excess"] = None
+        facts["note"] = (
+            f"the kernel {model.kernel_.name} is not positive semi-definite on these rows: the problem is not convex "
+            "and has no dual bound"
+        )
+    elif hasattr(model, "kernel_") and not model.kernel_.definite:
+        facts["note"] = (
+            f"the bound holds if the kernel {model.kernel_.name} is positive semi-definite; nothing was found against "
+            "it"
+        )
+    return facts
+
+
+def describe_quality(model: Any, standardized: bool = False) -> dict[str, Any]:
+    """The proof of a fitted model, why the fit stopped, and what to do about it."""
+    facts = describe_certificate(model, model.certificate_)
+    outcome = model.outcome_
+    facts["outcome"] = str(outcome)
+    if outcome is not Outcome.CERTIFIED:
+        facts["advice"] = advise(outcome, standardized)
+    return facts | count_support(model)
+
+
+def advise(outcome: Outcome, standardized: bool) -> str:
+    """What to do about the outcome of a fit, in the options of the command."""
+    scale = "" if standardized else "try --standardize, "
+    by_outcome = {
+        Outcome.TIME_LIMIT: f"raise --max-time, {scale}lower --C, or raise --tol",
+        Outcome.EPOCH_LIMIT: f"raise --max-iter, {scale}or lower --C",
+        Outcome.NO_PROGRESS: f"the gap stopped falling: {scale}lower --C, or leave out --solver",
+        Outcome.LIMITED_BY_ROUNDING: (
+            "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed --tol; "
+            f"{scale}lower --C, or raise --tol"
+        ),
+        Outcome.INTERRUPTED: "this is the best model so far; with --checkpoint the same command continues",
+    }
+    return by_outcome.get(outcome, outcome.advice)
+
+
+def describe_worth(model: Any, predicted: np.ndarray, y: np.ndarray | None, name: str) -> dict[str, Any]:
+    """Accuracy of predictions, or R2 and the mean absolute error.
+
+    Parameters
+    ----------
+    model : estimator
+    predicted : ndarray
+    y : ndarray or None
+        None for a model that learns without labels.
+    name : str
+        Of the rows: train, test, validation.
+    """
+    entry = entry_of(model)
+    if y is None or (entry is not None and entry.task == "novelty"):
+        return {f"{name}_outside_share": float(np.mean(predicted == -1))}
+    if entry is None or entry.task != "regression":
+        return {f"{name}_accuracy": float(np.mean(predicted == y))}
+    targets = np.asarray(y, dtype=np.float64)
+    errors = targets - predicted
+    spread = float(np.square(targets - targets.mean()).sum())
+    r2 = 1.0 - float(np.square(errors).sum()) / spread if spread > 0.0 else float("nan")
+    return {f"{name}_r2": r2, f"{name}_mean_absolute_error": float(np.abs(errors).mean())}
+
+
+def describe_fit(model: Any, table: Table) -> dict[str, Any]:
+    """How the model was fitted, and how long that took."""
+    return {
+        "model": name_problem(model),
+        "solver": str(model.solver),
+        "epochs": int(np.max(model.n_iter_)),
+        "certificates": len(model.trace_),
+        "seconds_reading": table.seconds,
+        "seconds_solving": model.seconds_solving_,
+        "seconds_certifying": model.seconds_certifying_,
+        "seconds_compiling": getattr(model, "seconds_compiling_", 0.0) or None,
+    }
+
+
+def name_problem(model: Any) -> str:
+    """The kind of model, its loss, and how much it is regularised."""
+    options = model.get_params(False)
+    parts = [type(model).__name__]
+    if "loss" in options:
+        parts.append(f"loss {spelled(make_loss(model.loss))}")
+    if "nu" in options:
+        parts.append(f"nu = {model.nu:g}")
+    if "C" in options:
+        parts.append(name_strength(model))
+    return ", ".join(parts)
+
+
+def name_strength(model: Any) -> str:
+    """C or lambda, as it was given or chosen."""
+    if getattr(model, "lam", None) is not None:
+        return f"lambda = {model.lam:g}"
+    if not hasattr(model, "path_"):  # a loaded model has the chosen C as its own, and no path
+        return f"C = {model.C:g}"
+    return f"C = {model.C_:.4g} (chosen by leave-one-out estimates along {len(model.path_.knots)} certified fits)"
+
+
+def count_support(model: Any) -> dict[str, Any]:
+    """Number of rows with a dual variable other than zero in any of the sub-problems."""
+    if hasattr(model, "support_"):
+        return {"support_vectors": int(model.support_.size)}
+    if not hasattr(model, "dual_coef_"):
+        return {}
+    dual = sparse.csc_array(model.dual_coef_)
+    return {"support_vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
+
+
+def describe_model(model: Any, path: str) -> Facts:
+    """Facts of a saved model."""
+    facts: Facts = {
+        "model": {
+            "file": path,
+            "kind": type(model).__name__,
+            "options": {
+                name: one for name, one in model.get_params(False).items() if one is not None and name != "verbose"
+            },
+            "features": int(model.n_features_in_),
+            "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
+        }
+    }
+    if hasattr(model, "coef_"):
+        weights = dense_weights(model.coef_)
+        facts["model"]["nonzero_weights"] = int(np.count_nonzero(weights))
+        facts["model"]["norm_of_weights"] = float(np.linalg.norm(weights))
+    if hasattr(model, "kernel_"):
+        facts["model"]["kernel"] = str(model.kernel_)
+    if hasattr(model, "certificate_"):
+        facts["quality"] = describe_quality(model)
+    elif count_support(model):
+        facts["quality"] = count_support(model)
+    if model.notes_:
+        facts["notes"] = {as_identifier(name): value for name, value in model.notes_.items()}
+    return facts

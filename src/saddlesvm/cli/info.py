@@ -1,0 +1,136 @@
+"""``saddlesvm info``: what a model, a store or a data file holds."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from saddlesvm.cli import OK
+from saddlesvm.cli.command import declare
+from saddlesvm.cli.options import IMPORT, JSON, Reading, reading_options
+from saddlesvm.cli.values import DATA
+
+if TYPE_CHECKING:
+    from saddlesvm.cli.show import Facts
+    from saddlesvm.data import Store
+
+CLASSES_SHOWN = 1_000
+
+
+@declare(examples=("saddlesvm info data.csv", "saddlesvm info data.model"))
+@click.argument("source", type=DATA, metavar="MODEL|DATA")
+@IMPORT
+@reading_options()
+@JSON
+def command(*, source: str, reading: Reading, as_json: bool) -> int:
+    """Describe a model or a data set."""
+    from saddlesvm.cli.show import show
+    from saddlesvm.data import Store
+    from saddlesvm.data.store import is_store
+
+    if os.path.isfile(source) and is_saved_model(source):
+        facts = describe_saved_model(source)
+    elif is_store(source):
+        facts = {"store": describe_store(Store(source), source)}
+    else:
+        facts = describe_rows(source, reading)
+    show(facts, as_json)
+    return OK
+
+
+def is_saved_model(path: str) -> bool:
+    """Return True for a model of ours, of LIBSVM or of LIBLINEAR."""
+    from saddlesvm.data.archives import is_model
+    from saddlesvm.data.libsvm_model import is_libsvm_model
+
+    if is_model(path) or is_libsvm_model(path):
+        return True
+    with open(path, "rb") as file:
+        return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")
+
+
+def describe_saved_model(path: str) -> Facts:
+    """Facts of a model, and of the columns that it was trained on."""
+    from saddlesvm.cli.facts import describe_model
+    from saddlesvm.cli.rows import load_model
+    from saddlesvm.estimators.preparation import strongest_words
+
+    model, preparation = load_model(path)
+    facts = describe_model(model, path)
+    if preparation.columns is not None:
+        facts["columns"] = {"columns": preparation.columns}
+        facts["strongest"] = strongest_words(model, preparation)
+    elif preparation.before is not None:
+        facts["model"]["standardized"] = True
+    return facts
+
+
+def describe_store(store: Store, path: str) -> dict[str, Any]:
+    """Facts of a store, from its header alone."""
+    from saddlesvm.data.missing_values import NOTE
+    from saddlesvm.estimators.preparation import columns_of_store
+    from saddlesvm.rows.small_types import type_name
+
+    header = store.header
+    labels = header["labels"]
+    facts: dict[str, Any] = {
+        "folder": os.fspath(path),
+        "layout": store.layout,
+        "rows": store.shape[0],
+        "features": store.shape[1],
+        "values_stored": store.n_values,
+        "nonzeros": header.get("n_nonzero"),
+        "precision": type_name(store.dtype),
+        "bytes": store.n_bytes,
+        "row_weights": bool(header["weights"]),
+        "parts": store.n_parts,
+    }
+    if labels is not None and labels["classes"] is not None and len(labels["classes"]) <= CLASSES_SHOWN:
+        facts["classes"] = {str(one): n for one, n in zip(labels["classes"], labels["counts"], strict=True)}
+    elif labels is not None and labels["kind"] == "numbers":
+        facts["targets_from"] = labels["smallest"]
+        facts["targets_to"] = labels["largest"]
+    if header.get(NOTE) is not None:
+        facts["missing_values"] = {"treated": header[NOTE]["how"], "count": header[NOTE]["count"]}
+    facts["columns"] = columns_of_store(store)
+    facts["written_by"] = header.get("written by")
+    facts["made_from"] = [
+        {"file": one["path"], "format": one["format"], "rows": one["rows"], "bytes": one["bytes"]}
+        for one in header.get("sources", ())
+    ] or None
+    return facts
+
+
+def describe_rows(source: str, reading: Reading) -> Facts:
+    """Facts of a data file, and what would make a fit on it hard."""
+    import numpy as np
+
+    from saddlesvm.cli.facts import describe_data
+    from saddlesvm.data.door import Design
+    from saddlesvm.data.missing_values import Filling
+    from saddlesvm.estimators.preparation import read_any
+    from saddlesvm.estimators.scale_hint import scale_hint
+
+    table = read_any(source, **vars(reading))
+    facts: Facts = {"data": describe_data(table)}
+    if table.kinds is not None:
+        return facts
+    filling = Filling("drop")
+    X, _ = filling.without_missing(table.X)
+    if filling.count:
+        facts["data"]["rows_with_missing_values"] = filling.count
+    if X.shape[0] == 0:
+        return facts
+    norms = np.sqrt(Design(X).norms())
+    facts["rows"] = {
+        "smallest_norm": float(norms.min()),
+        "median_norm": float(np.median(norms)),
+        "largest_norm": float(norms.max()),
+        "values_a_row": table.n_nonzero / table.n_rows,
+    }
+    hints = scale_hint(X)
+    if hints:
+        facts["features"] = {"hint": hints}
+    return facts
