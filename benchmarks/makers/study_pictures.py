@@ -103,11 +103,20 @@ def sdca() -> Chart:
         [("smooth hinge, last iterate", SmoothHinge(1.0), "last"), ("hinge, average", Hinge(), "average")]
     ):
         problem = make_dataset(X, y, name="").problem(loss, lam=LAM)
-        solver = SDCA(sampling="replacement", output=output)
+        # An average is over the second half of a run, so each length has runs of its own.
+        runs: list[tuple[SDCA, list[int]]] = [(SDCA(sampling="replacement"), list(epochs))]
+        if output == "average":
+            runs = [(SDCA(sampling="replacement", output="average", iterations=int(T) * ROWS), [T]) for T in epochs]
         gaps = np.array(
-            [[evaluate(problem, one).certificate.gap for _, one in iterates(problem, solver, list(epochs), seed)]
-             for seed in range(20)]
-        )  # fmt: skip
+            [
+                [
+                    evaluate(problem, point).certificate.gap
+                    for solver, marks in runs
+                    for _, point in iterates(problem, solver, marks, seed)
+                ]
+                for seed in range(20)
+            ]
+        )
         series.append(Series(words, epochs, gaps.mean(axis=0), gaps.min(axis=0), gaps.max(axis=0), style=style))
         steps = epochs * ROWS
         if output == "last":
