@@ -355,3 +355,11 @@ def test_kernel_solvers_are_compared_by_one_objective(tmp_path):
         compare(X, y, kernel="rbf", gamma="wide")
     with pytest.raises(ValueError, match="leave them out"):
         compare(X, y, kernel="rbf", peers="sklearn")
+
+
+def test_the_solvers_compared_if_none_is_named_have_one_that_arrives():
+    """Columns of very different scales, as those of heart: the ascents need far longer than they have."""
+    hearts = load_bundled("heart")
+    found = compare(hearts.X, hearts.y, budget=0.2, name="heart")
+    assert list(dict.fromkeys(found.trace["solver"])) == ["auto", "dcd", "sdca", "pegasos"]
+    assert all("auto came within" in sentence for sentence in found.verdict())

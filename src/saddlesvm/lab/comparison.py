@@ -315,7 +315,9 @@ def seconds_text(value: float) -> str:
     return f"{1e3 * value:.3g} ms" if value < 1.0 else f"{value:.3g} s"
 
 
-LINEAR, OF_KERNELS = "auto,dcd,sdca,pegasos", "auto,kernel-pegasos"  # compared by default
+# The solvers that are compared if none is named.
+LINEAR = "auto,dcd,sdca,pegasos"
+OF_KERNELS = "auto,kernel-pegasos"
 
 
 def compare(
