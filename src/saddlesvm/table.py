@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from saddlesvm.data.frames import kinds_of, open_table, read_frame, taken_label
 from saddlesvm.data.table import Header, Label, Task, ready_labels
-from saddlesvm.estimators.columns import encoder
+from saddlesvm.estimators.columns import encoder, feature_names
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["encoder", "read"]
+__all__ = ["encoder", "feature_names", "read"]
 
 
 def read(

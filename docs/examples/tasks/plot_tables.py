@@ -33,15 +33,15 @@ trips = pd.DataFrame(
 late = np.where(score + random.logistic(size=n) > 0, "late", "on time")
 
 # %%
-# ``encoder`` chooses the kind of each column; a mapping overrides its choice.
+# ``encoder`` chooses a transformer for each column; a mapping overrides its choice.
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from saddlesvm import LinearSVC
-from saddlesvm.table import encoder
+from saddlesvm.table import encoder, feature_names
 
 made = encoder(trips)
-print(made.columns)
+print(made)
 
 # %%
 # The pipeline learns the encoding from the training rows alone.
@@ -54,7 +54,7 @@ print(f"test accuracy {model.score(test, y_test):.3f}; {model[-1].certificate_}"
 # The features with the strongest evidence for a late train.
 import matplotlib.pyplot as plt
 
-best = model[-1].top_features(12, model[0].get_feature_names_out())["late"][::-1]
+best = model[-1].top_features(12, feature_names(model[0]))["late"][::-1]
 figure, ax = plt.subplots(figsize=(6.5, 4.0), layout="constrained")
 ax.barh([name for name, _ in best], [abs(weight) for _, weight in best])
 ax.set_xlabel("weight for late")

@@ -127,7 +127,25 @@ def kinds_in(columns: ColumnTransformer) -> dict[str, Kind] | None:
 
 
 def feature_names(columns: ColumnTransformer) -> list[str]:
-    """Names of the features for people: ``age``, ``city=Paris``, ``note: great``, ``bought=Mar``."""
+    """Name the features for people: ``age``, ``city=Paris``, ``note: great``, ``bought=Mar``.
+
+    Parameters
+    ----------
+    columns : ColumnTransformer
+        Of :func:`encoder`, fitted.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from saddlesvm.table import encoder, feature_names
+    >>> people = pd.DataFrame({"age": [31, 45, 52], "city": ["Ulm", "Bonn", "Ulm"]})
+    >>> feature_names(encoder(people).fit(people))
+    ['age', 'city=Bonn', 'city=Ulm']
+    """
     made: list[str] = []
     for called, fitted, names in columns.transformers_:
         if called == "remainder":
