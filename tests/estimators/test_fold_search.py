@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,11 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.part_fits import GROWTH, CarriedOver, PartFits
-from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.second_order.held_out import LeftOut, near, without_each
+from saddlesvm.estimators.part_fits import PartFits
 
 CS = [1e-2, 1.0, 30.0]
 
@@ -33,12 +27,11 @@ def fits_of(X, y, cv, **options):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     whole = PartFits(template, X, y, weights)
     parts = [whole.part(np.isin(np.arange(len(y)), train), weights) for train, _ in cv.split(np.zeros(len(y)), y)]
-    former = None
-    for C in CS:
-        former = whole.fit(C, former, None if former is None else whole.ahead(former, C))
-        yield C, weights, whole, former
-        for part, begun in zip(parts, whole.without_each(former, parts), strict=True):
-            yield C, weights, part, part.fit(C, former, begun)
+    for part in (whole, *parts):
+        model = None
+        for C in CS:
+            model = part.fit(C, model)
+            yield C, weights, part, model
 
 
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
@@ -57,47 +50,6 @@ def test_every_model_is_as_near_to_the_optimum_as_it_says(heart, loss, intercept
         assert abs(model.dual_coef_[:, np.flatnonzero(~chosen)]).sum() == 0.0
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_a_step_without_some_rows_is_newtons(heart, kind):
-    X, y = heart[0], np.where(heart[1] == heart[1][0], 1.0, -1.0)
-    C, part = 0.3, np.arange(len(y)) % 4 == 1
-    problem = make_problem(as_rows(kind(X), 1.0), y, make_loss("logistic"), C=C, intercept="regularized")
-    w = 0.1 * np.random.default_rng(0).normal(size=X.shape[1] + 1)
-    wide = np.hstack([X, np.ones((len(y), 1))])
-    for chosen, found in ((~part, without_each(problem, w, [part])[0].w), (part | ~part, near(problem, w).w)):
-        rows, signs = wide[chosen], y[chosen]
-        odds = 1.0 / (1.0 + np.exp(signs * (rows @ w)))
-        gradient = w - C * rows.T @ (signs * odds)
-        hessian = np.eye(w.size) + C * (rows.T * (odds * (1.0 - odds))) @ rows
-        np.testing.assert_allclose(found, w - np.linalg.solve(hessian, gradient), rtol=1e-8, atol=1e-10)
-
-
-def test_a_step_is_taken_from_expected_weights_however_good_they_are(heart):
-    X, y = heart[0], np.where(heart[1] == heart[1][0], 1.0, -1.0)
-    problem = make_problem(as_rows(X, 1.0), y, make_loss("logistic"), C=0.3, intercept="regularized")
-    best = near(problem, np.zeros(X.shape[1] + 1)).improved(problem, 1e-9)
-    expected = best + 1e-4 * np.random.default_rng(0).normal(size=best.size)
-    found = near(problem, expected).improved(problem, 0.5, expected)
-    np.testing.assert_allclose(found, best, atol=1e-7)
-
-
-def test_folds_that_need_several_steps_begin_further_on_with_the_next_C(heart, monkeypatch):
-    given, improved = [], LeftOut.improved
-
-    def recorded(self, problem, tol, expected=None):
-        given.append(expected)
-        return improved(self, problem, tol, expected)
-
-    monkeypatch.setattr(LeftOut, "improved", recorded)
-    Cs, model = np.geomspace(1e-2, 1e2, 5), LinearSVC(loss="logistic", tol=1e-8, random_state=0)
-    found = LinearSVCCV(model, Cs=Cs, cv=3).fit(*heart)
-    assert (found.relative_gaps_ <= 1e-8).all()
-    assert sum(one is not None for one in given) >= 3 * 2
-    given.clear()
-    LinearSVCCV(model, Cs=Cs, cv=3, drop=0.01).fit(*heart)  # values of C side by side
-    assert all(one is None for one in given)
-
-
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_threads_make_no_difference(heart, loss):
     one, two = (
@@ -108,51 +60,42 @@ def test_threads_make_no_difference(heart, loss):
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
-def test_folds_of_many_features_begin_further_on_and_end_where_single_fits_do(monkeypatch):
+def test_each_fold_follows_its_own_path_and_ends_where_single_fits_do():
     random = np.random.default_rng(5)
     X = sparse.random(150, 3000, 0.02, random_state=5, format="csr")
     y = np.where(X[:, :40].sum(axis=1).A1 + 0.1 * random.normal(size=150) > 0.3, 1, -1)
-    begun, fit = [], PartFits.fit
-
-    def told(self, C, former=None, *steps, **expected):
-        begun.append(expected.get("expected") or (steps[1] if len(steps) > 1 else None))
-        return fit(self, C, former, *steps, **expected)
-
-    monkeypatch.setattr(PartFits, "fit", told)
-    model, Cs = LinearSVC(loss="logistic", tol=1e-6, random_state=0), np.geomspace(1e-2, 1e2, 5)
+    model = LinearSVC(loss="logistic", tol=1e-6, random_state=0)
+    Cs = np.geomspace(1e-2, 1e2, 5)
     one, two = (LinearSVCCV(model, Cs=Cs, cv=3, n_jobs=jobs).fit(X, y) for jobs in (None, 2))
     np.testing.assert_array_equal(one.scores_, two.scores_)
     np.testing.assert_array_equal(one.relative_gaps_, two.relative_gaps_)
     assert (one.relative_gaps_ <= 1e-6).all()
-    # All rows begin further on from the third C on, folds from the second; at the first they begin with nothing.
-    assert sum(start is not None for start in begun) == 2 * (3 + 3 * 4)
-    for jobs in (None, 2):
-        dropping = LinearSVCCV(model, Cs=Cs, cv=3, n_jobs=jobs, drop=1e-12).fit(X, y)
-        np.testing.assert_array_equal(dropping.scores_, one.scores_)
-        np.testing.assert_array_equal(dropping.relative_gaps_, one.relative_gaps_)
+    dropping = LinearSVCCV(model, Cs=Cs, cv=3, drop=1e-12).fit(X, y)
+    np.testing.assert_array_equal(dropping.scores_, one.scores_)
+    np.testing.assert_array_equal(dropping.relative_gaps_, one.relative_gaps_)
     for k, C in enumerate(Cs):
         alone = [LinearSVC(C=C, loss="logistic", tol=1e-6, random_state=0).fit(X[a], y[a]).score(X[b], y[b])
                  for a, b in StratifiedKFold(3).split(X, y)]  # fmt: skip
         np.testing.assert_array_equal(one.scores_[k], alone)
 
 
-def test_differences_grow_as_they_grew_but_no_more_than_C():
-    def model(C, coef):
-        return SimpleNamespace(C=C, coef_=np.array([[coef, 0.0]]), intercept_=np.array([2.0 * coef]))
+def test_no_fold_begins_at_weights_that_have_seen_its_held_out_rows(heart, monkeypatch):
+    """A fold's first fit begins with nothing, the next at its own last one."""
+    begun = []
+    fit = PartFits.fit
 
-    carried, beside = CarriedOver(), model(1.0, 5.0)
-    assert carried.beyond(beside, 4.0) is None
-    carried.learn(model(1.0, 6.0), beside)
-    np.testing.assert_allclose(carried.beyond(beside, 4.0)[0], [[7.0, 0.0]])  # the root of the growth of C
-    carried.learn(model(4.0, 7.0), model(4.0, 5.0))
-    coef, intercept = carried.beyond(beside, 16.0)
-    np.testing.assert_allclose(coef, [[5.0 + 2.0 * 2.0**GROWTH, 0.0]])
-    np.testing.assert_allclose(intercept, 2.0 * coef[:, 0])
-    np.testing.assert_allclose(carried.beyond(beside, 4.4)[0], [[5.0 + 2.0 * 1.1, 0.0]])
-    carried.learn(model(16.0, 5.0), model(16.0, 5.0))
-    np.testing.assert_allclose(carried.beyond(beside, 64.0)[0], beside.coef_)  # nothing to be further on than
-    carried.learn(SimpleNamespace(C=1.0, coef_=np.ones((2, 2)), intercept_=np.ones(2)), beside)
-    assert carried.beyond(beside, 64.0) is None
+    def recorded(self, C, former=None):
+        model = fit(self, C, former)
+        begun.append((self, former, model))
+        return model
+
+    monkeypatch.setattr(PartFits, "fit", recorded)
+    LinearSVCCV(LinearSVC(random_state=0), Cs=CS, cv=3).fit(*heart)
+    last = {}
+    for part, former, model in begun:
+        assert former is last.get(part)
+        last[part] = model
+    assert len(last) == 3
 
 
 @pytest.mark.parametrize("cv", [ShuffleSplit(3, random_state=0), KFold(3, shuffle=True, random_state=0)])

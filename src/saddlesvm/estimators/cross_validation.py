@@ -1,12 +1,8 @@
-"""Choosing C by cross-validation: a grid of C for all rows, and from there for every fold.
+"""Choosing C by cross-validation: a path of warm starts along the grid of C for each fold.
 
-All rows are fitted along the grid first, each fit begun at its neighbour. The fit of a fold begins at that of all rows
-with the same C: a part of the rows differs from all by less than one C from the next. Smooth losses with few features
-take one Newton step for all folds together from there, which mostly certifies them. With many features, and where that
-step was not enough with the C before, they begin where the differences at the C before lead; at the smallest C, folds
-of many features begin with nothing. Folds are lists of row numbers, and all fits read the same rows in place.
-With several threads the folds of a C are fitted while all rows go on to the next one. Every fit's start is fixed by the
-grid, so the results do not depend on the threads.
+A fold's fit begins at the solution of the same fold with the C before: what it starts from has seen none of the rows
+that judge it. Folds are lists of row numbers, and all fits read the same rows in place. With several threads, folds are
+fitted side by side. Every fit's start is fixed by the grid, so the results do not depend on the threads.
 
 Of rows that are read block by block, all rows and all folds share the readings: with each C, the fit of all rows and
 those of the folds ride on the same sweeps, each begun at its own weights with the C before. One more reading then
@@ -38,7 +34,7 @@ from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
-from saddlesvm.estimators.part_fits import CarriedOver, PartFits, rows_of_fold
+from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.estimators.path import check_Cs, check_model
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.rows.layouts import as_rows
@@ -48,7 +44,6 @@ from saddlesvm.runtime.allowed import SHARE, check, one_of
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.threads import Schedule, interruptible, results_of
-from saddlesvm.solvers.second_order.held_out import LeftOut
 
 Scorer = Callable[[Any, Any, Any], float]
 
@@ -78,13 +73,14 @@ class Table:
 
 
 class Fold:
-    """One fold: its fits, and the rows that judge them."""
+    """One fold: its fits, the rows that judge them, and the model with the C before."""
 
     def __init__(self, fits: PartFits, test: np.ndarray) -> None:
-        self.fits, self.test = fits, test
-        self.X, self.y = fits.X[test], fits.y[test]
-        self.carried = CarriedOver()
-        self.one_step = True  # whether a Newton step from all rows was enough with the C before
+        self.fits = fits
+        self.test = test
+        self.X = fits.X[test]
+        self.y = fits.y[test]
+        self.model: Any = None
 
     @classmethod
     def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
@@ -101,8 +97,6 @@ class FoldSearch:
 
     Parameters
     ----------
-    whole : PartFits
-        Over all rows.
     folds : list of Fold
     Cs : ndarray of shape (k,)
         Ascending.
@@ -114,11 +108,15 @@ class FoldSearch:
         Set to end all fits.
     bar : Bar, optional
         Advanced after every fit.
+
+    Attributes
+    ----------
+    models : dict
+        The first fold's model with each C, by the number of the C.
     """
 
     def __init__(
         self,
-        whole: PartFits,
         folds: list[Fold],
         Cs: np.ndarray,
         scorer: Scorer | None,
@@ -126,45 +124,39 @@ class FoldSearch:
         stop: threading.Event,
         bar: Bar | None = None,
     ) -> None:
-        self.whole, self.folds, self.Cs, self.scorer, self.drop, self.stop = whole, folds, Cs, scorer, drop, stop
+        self.folds = folds
+        self.Cs = Cs
+        self.scorer = scorer
+        self.drop = drop
+        self.stop = stop
         self.bar = bar
-        self.models: list[Any] = []
-        self.carried = CarriedOver()
-        self.near: list[list[list[LeftOut] | None]] = []
+        self.models: dict[int, Any] = {}
         self.table = Table.empty(Cs.size, len(folds))
         self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
 
     def run(self, jobs: int) -> Table:
         """Do all the work in `jobs` threads."""
-        with Schedule(jobs, self.stop) as schedule:
-            if self.drop is None:
+        if self.drop is None:
+            with Schedule(jobs, self.stop) as schedule:
                 self._side_by_side(schedule)
-            else:
-                self._fold_by_fold(schedule)
+        else:
+            self._fold_by_fold()
         return self.table
 
     def _side_by_side(self, schedule: Schedule) -> None:
-        """All folds of a C while all rows go on to the next."""
-        judged: list[list[Any]] = [[None] * len(self.folds)]
-        ahead = schedule.add(self._fit_all, 0)
+        """All folds with a C, then all with the next; a fold waits for its own fit with the C before."""
+        judged: list[Future[None]] = []
         for k in range(self.Cs.size):
-            results_of([ahead])
-            if k + 1 < self.Cs.size:
-                ahead = schedule.add(self._fit_all, k + 1)
-            judged.append([schedule.add(self._judge, k, number, before) for number, before in enumerate(judged[-1])])
-        results_of([one for of_a_C in judged[1:] for one in of_a_C])
-
-    def _fold_by_fold(self, schedule: Schedule) -> None:
-        """All values of C in one fold after the other, without those that cannot win any more."""
-        for k in range(self.Cs.size):
-            self._fit_all(k)
-        for number in range(len(self.folds)):
-            in_turn = any(self._goes_on(k, number) for k in range(len(self.models)))
-            judged: list[Future[None]] = []
-            for k in np.flatnonzero(~self.table.given_up).tolist():
-                before = judged[-1] if in_turn and judged else None
+            for number in range(len(self.folds)):
+                before = judged[-len(self.folds)] if k else None
                 judged.append(schedule.add(self._judge, k, number, before))
-            results_of(judged)
+        results_of(judged)
+
+    def _fold_by_fold(self) -> None:
+        """All values of C in one fold after the other, without those that cannot win any more."""
+        for number in range(len(self.folds)):
+            for k in np.flatnonzero(~self.table.given_up).tolist():
+                self._judge(k, number)
             self._give_up(number + 1)
 
     def _give_up(self, folds: int) -> None:
@@ -183,66 +175,30 @@ class FoldSearch:
             lost, won = (right[best] & ~right[k]).sum(), (right[k] & ~right[best]).sum()
             self.table.given_up[k] = binom.sf(lost - 1, lost + won, 0.5) <= self.drop / self.Cs.size
 
-    def _fit_all(self, k: int) -> None:
-        """Fit all rows at the k-th C, from where the C before ended."""
-        if self.stop.is_set():
-            return
-        C, before = float(self.Cs[k]), self.models[-1] if self.models else None
-        begun = expected = None
-        if before is not None:
-            begun = self.whole.ahead(before, C)
-            expected = self.carried.beyond(before, C) if begun is None and self.whole.goes_by_weights else None
-        model = self.whole.fit(C, before, begun, expected)
-        if before is not None:
-            self.carried.learn(model, before)
-        if model.outcome_ is Outcome.INTERRUPTED:
-            self.stop.set()
-            return
-        self.near.append(self.whole.without_each(model, [fold.fits for fold in self.folds]))
-        self.models.append(model)
-        self._report(f"C = {self.Cs[k]:.3g}, all rows")
-
-    def _judge(self, k: int, number: int, before: Future[None] | None) -> None:
-        """Fit a fold at the k-th C, from where all rows ended, and score it, when it is done with the C before."""
+    def _judge(self, k: int, number: int, before: Future[None] | None = None) -> None:
+        """Fit a fold at the k-th C, from where it ended with the C before, and score it."""
         if before is not None:
             wait([before])
-        if self.stop.is_set() or k >= len(self.models):
+        if self.stop.is_set():
             return
         fold = self.folds[number]
-        model = self._fitted(k, number)
+        model = fold.fits.fit(float(self.Cs[k]), fold.model)
         if model.outcome_ is Outcome.INTERRUPTED:
             self.stop.set()
             return
+        fold.model = model
+        if number == 0:
+            self.models[k] = model
         if self.scorer is None:
             self.right[k][number] = right = fold.right(model)
             score = float(right.mean())
         else:
             score = float(self.scorer(fold.fits.with_probabilities(model), fold.X, fold.y))
-        self.table.scores[k, number], self.table.gaps[k, number] = score, model.certificate_.relative_gap
+        self.table.scores[k, number] = score
+        self.table.gaps[k, number] = model.certificate_.relative_gap
         self.table.done[k, number] = True
-        self._report(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
-
-    def _goes_on(self, k: int, number: int) -> bool:
-        """Whether the fold's fit at the k-th C may begin where its fit at the C before leads."""
-        beside = self.near[k][number] is None or self.drop is None
-        return beside and self.folds[number].fits.goes_by_weights
-
-    def _fitted(self, k: int, number: int) -> Any:
-        """The fold's model at the k-th C."""
-        fold, C, whole, near = self.folds[number], float(self.Cs[k]), self.models[k], self.near[k][number]
-        if not self._goes_on(k, number):
-            return fold.fits.fit(C, whole, near)
-        expected = fold.carried.beyond(whole, C)  # None at first: the weights of all rows have seen those held out
-        if near is not None and fold.one_step:
-            expected = None
-        model = fold.fits.fit(C, None if expected is None else whole, near, expected)
-        fold.carried.learn(model, whole)
-        fold.one_step = near is not None and np.array_equal(model.coef_, [one.w[:-1] for one in near])
-        return model
-
-    def _report(self, words: str) -> None:
         if self.bar is not None:
-            self.bar.show(words)
+            self.bar.show(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
             self.bar.advance()
 
 
@@ -350,9 +306,8 @@ def _has(name: str) -> Any:
 class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
-    All rows are fitted along the grid of C. Each fit starts at the solution for the previous C. The fit of a fold
-    starts at the solution of all rows for the same C. Every fit is certified. Finally, a model with the chosen C is
-    fitted to all rows.
+    Each fold is fitted along the grid of C, and each fit starts at the fold's own solution for the previous C. Every
+    fit is certified. Finally, a model with the chosen C is fitted to all rows.
 
     Parameters
     ----------
@@ -368,7 +323,7 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
         "best": the C with the best mean score. "one_standard_error": the smallest C whose mean score is within one
         standard error of the best (Hastie, Tibshirani and Friedman 2009, section 7.10).
     n_jobs : int, optional
-        Number of threads, spread over the fits of the folds and of all rows. The result does not depend on it.
+        Number of threads, spread over the folds. The result does not depend on it. With `drop`, one thread works.
     drop : float, optional
         Significance level between 0 and 1. After each fold, values of C that are significantly worse than the best are
         dropped, and their scores are NaN from then on. The test is the sign test on held-out rows that exactly one of
@@ -471,7 +426,8 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:
-                bar = Bar("spinner count bar words elapsed", "all rows", Cs.size * (1 + len(splits)))
+                parts = len(splits) + (whole.ready is None)
+                bar = Bar("spinner count bar words elapsed", "", Cs.size * parts)
                 ending.callback(bar.stop)
             search: FoldSearch | FoldSearchOnFiles
             if whole.ready is None:
@@ -480,7 +436,7 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
             else:
                 folds = [Fold.made(whole, train, test) for train, test in splits]
                 scorer = None if self.scoring in (None, "accuracy") else check_scoring(template, scoring=self.scoring)
-                search = FoldSearch(whole, folds, Cs, scorer, self.drop, stop, bar)
+                search = FoldSearch(folds, Cs, scorer, self.drop, stop, bar)
                 table = search.run(max(1, effective_n_jobs(self.n_jobs)))
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
         place = self._choose_by_scores()

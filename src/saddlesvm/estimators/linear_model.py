@@ -24,7 +24,6 @@ from saddlesvm.multiclass import splits, sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
 from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_cornerless, is_smooth
@@ -34,8 +33,7 @@ from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.lazy import internal
-from saddlesvm.solvers.automatic.auto import FINISH, Auto
-from saddlesvm.solvers.second_order.held_out import LeftOut
+from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
 
@@ -314,44 +312,6 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         """``dual_coef_``, if the model has that of n rows."""
         duals = getattr(self, "dual_coef_", None)
         return None if duals is None or duals.shape[1] != n else duals
-
-    @internal
-    def judge_part(
-        self,
-        near: Sequence[LeftOut],
-        posed: Training,
-        ready: FitRows,
-        expected: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        """Take over the weights that lead from a neighbour's solution, with what they prove: no fit.
-
-        Parameters
-        ----------
-        near : sequence of LeftOut
-            One for each of the sub-problems.
-        posed, ready
-            As in :meth:`fit_part`.
-        expected : tuple of ndarray of shape (k, d) and of shape (k,), optional
-            Weights and intercepts that the steps begin at instead.
-        """
-        problems = [self.part_problem(sub, posed, ready) for sub in posed.problems]
-        begun: Any = [None] * len(problems)
-        if expected is not None:
-            begun = [np.append(w, b / (one.scale or 1.0)) for w, b, one in zip(*expected, problems, strict=True)]
-        given = zip(near, problems, begun, strict=True)
-        found = [evaluate(one, Point(own.improved(one, self.tol, w))) for own, one, w in given]
-        self.take_over(found, problems, [FINISH])
-
-    @internal
-    def take_over(self, found: Sequence[Evaluation], problems: Sequence[Problem], phases: Sequence[str]) -> None:
-        """Keep models that were certified without a fit, one a sub-problem, as the results of these phases of a fit."""
-        alone, results = len(found) == 1, []
-        for one, problem in zip(found, problems, strict=True):
-            duals = problem.C * one.alpha[None]
-            kept = FitResult.of(one, duals if alone else sparse.csr_array(duals), self.tol, FINISH)
-            results.append(replace(kept, phases=dict.fromkeys(phases, 0.0)))
-        self._fitted_C = self.posed_C(problem.y.size)
-        self._keep(results)
 
     def _fits(
         self, design: Design, posed: Training, ready: FitRows | None = None, start: GivenStart | None = None

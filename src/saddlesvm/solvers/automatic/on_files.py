@@ -26,13 +26,13 @@ from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, SPANNING, TYPICAL_ITERATIONS
-from saddlesvm.solvers.second_order.held_out import PASS_READINGS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles, room_for
 from saddlesvm.solvers.second_order.over_passes import is_wide
 from saddlesvm.solvers.sweeps import OverFiles
 
+PASS_READINGS = 3.0  # a pass takes about so many times as long as reading the rows
 DISK_SPEED = 1.5e9  # bytes per second that a sweep reads
 SWEEPS, EACH_POWER = 3.0, 0.35  # sweeps of Newton's method: the least, and per power of ten that the gap falls by
 ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method, the least
