@@ -15,7 +15,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Squared
 
 
-@register_estimator(task="classification", options=("upper_cost",))
+@register_estimator(task="classification")
 class LeastSquaresSVC(ClassifierMixin, LinearModel):
     """Two classes as the targets -1 and +1 of a regression with squared errors.
 

@@ -31,7 +31,7 @@ from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_di
 from saddlesvm.estimators.path_search import HasPath
 from saddlesvm.estimators.proofs import prove
 from saddlesvm.estimators.proven import Data
-from saddlesvm.estimators.register import OF_LINEAR, LinearOptions, register_estimator
+from saddlesvm.estimators.register import LinearOptions, register_estimator
 from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
@@ -197,7 +197,6 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
 
 @register_estimator(
     task="classification",
-    options=("multi_class", "top_k", "class_weight", "probability", *OF_LINEAR),
 )
 @dataclass(eq=False, repr=False)
 class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
@@ -451,7 +450,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
     """The base class of LinearSVR: its score comes after that of rows on a cluster."""
 
 
-@register_estimator(task="regression", options=("epsilon", *OF_LINEAR))
+@register_estimator(task="regression")
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearSVR(LinearEstimator, LinearRegressor, LinearOptions):
     """Linear support vector regression, trained to a certified relative duality gap.

@@ -1,12 +1,9 @@
 """The register of estimators, the facts that model files, the command line and `certify` need of each; and the
-parameters that estimators share, with their types and defaults, and those that the command line offers.
-
-An estimator names its tables of parameters among its bases. ``saddlesvm --help`` reads them there, and this file,
-without the estimators, so that it imports nothing of the package but types.
+parameters that estimators share, with their types and defaults, which an estimator names among its bases.
 
 An estimator from outside the package registers as those inside do::
 
-    @register_estimator(task="regression", options=("delta",))
+    @register_estimator(task="regression")
     class Mine(LinearModel): ...
 
 :func:`register_estimator` says what a class must provide, and what it gets in return.
@@ -36,11 +33,6 @@ if TYPE_CHECKING:
         SolverName,
     )
     from saddlesvm.solvers.base import SolverBase
-
-OF_LINEAR = ("penalty", "l1_ratio", "checkpoint", "memory", "liblinear")
-OF_KERNELS = ("kernel", "gamma", "degree", "coef0", "cache_size", "checkpoint")
-OF_SVMS = (*OF_KERNELS, "shrinking")
-OF_CLASSIFIERS = ("class_weight", *OF_SVMS, "probability", "break_ties", "decision_function_shape")
 
 # What a path over C is by default:
 ENDS = (1e-3, 1e3)  # smallest and largest C
@@ -119,7 +111,6 @@ __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "
 Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
 METHODS = ("fit", "predict", "get_params", "check_options")
-WRITTEN_ELSEWHERE = ("liblinear",)  # options of the command line that are not parameters of estimators
 
 
 @dataclass(frozen=True)
@@ -158,10 +149,8 @@ class Entry:
     name: str
     kind: Any
     task: Task
-    options: tuple[str, ...]
     saved: Saved
     linear: bool
-    asked_by: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -176,10 +165,8 @@ def register_estimator(
     name: str | None = None,
     *,
     task: Task,
-    options: tuple[str, ...] = (),
     saved: Saved = LINEAR,
     linear: bool = True,
-    asked_by: str = "",
 ) -> Callable[[Kind], Kind]:
     """A class decorator that registers an estimator, so that its models can be saved, loaded, and trained from the
     command line.
@@ -190,24 +177,17 @@ def register_estimator(
         The name in model files and for ``--estimator``; the name of the class by default.
     task : {"classification", "regression", "novelty"}
         Whether it learns labels, targets, or rows alone.
-    options : tuple of str
-        Parameters that become command-line options, besides those of every estimator (C, loss, solver, tol and so on).
-        The option has the type of the default, and its help text comes from the class's docstring. Add "liblinear"
-        if the models can be written in that format.
     saved : Saved
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True
         Whether scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by ``training_problems``.
-    asked_by : str
-        The command-line option that chooses this estimator, such as "kernel". Otherwise ``--estimator``, or the first
-        registered estimator for the task of the loss, decides.
 
     Raises
     ------
     TypeError
         The class lacks a method.
     ValueError
-        The task or an option is unknown, or another class has the name.
+        The task is unknown, or another class has the name.
 
     Notes
     -----
@@ -217,10 +197,11 @@ def register_estimator(
 
     Examples
     --------
-    A regression that begins with another default; ``saddlesvm train DATA --estimator MedianRegression`` then trains it:
+    A regression that begins with another default. If a module ``mine`` has it, ``saddlesvm train DATA --import mine
+    --estimator MedianRegression`` trains it, and ``--set NAME=VALUE`` gives its parameters:
 
     >>> from saddlesvm import LinearSVR, register_estimator
-    >>> @register_estimator(task="regression", options=("epsilon",))
+    >>> @register_estimator(task="regression")
     ... class MedianRegression(LinearSVR):
     ...     def __init__(
     ...         self,
@@ -252,13 +233,10 @@ def register_estimator(
             raise TypeError(f"the estimator {called} lacks {', '.join(missing)}")
         if task not in get_args(Task):
             raise ValueError(f"the estimator {called}: task must be one of {', '.join(get_args(Task))}; got {task!r}")
-        odd = [one for one in options if one not in (*parameters_of(kind), *WRITTEN_ELSEWHERE)]
-        if odd:
-            raise ValueError(f"the estimator {called} has no parameter {odd[0]!r} to offer as an option")
         former = ENTRIES.get(called)
         if former is not None and origin_of(former.kind) != origin_of(kind):
             raise ValueError(f"an estimator named {called!r} exists already, {origin_of(former.kind)}: choose another")
-        ENTRIES[called] = Entry(called, kind, task, options, saved, linear, asked_by)
+        ENTRIES[called] = Entry(called, kind, task, saved, linear)
         return kind
 
     return declare

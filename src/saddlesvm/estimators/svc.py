@@ -18,7 +18,6 @@ from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_f
 from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import (
     KERNEL,
-    OF_CLASSIFIERS,
     PairOptions,
     Saved,
     register_estimator,
@@ -281,10 +280,8 @@ CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"),
 
 @register_estimator(
     task="classification",
-    options=(*OF_CLASSIFIERS,),
     saved=CLASSIFIER,
     linear=False,
-    asked_by="kernel",
 )
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVC(PairwiseClassifier, PairOptions):
@@ -440,10 +437,8 @@ class SVC(PairwiseClassifier, PairOptions):
 
 @register_estimator(
     task="classification",
-    options=("nu", *OF_CLASSIFIERS),
     saved=CLASSIFIER,
     linear=False,
-    asked_by="nu",
 )
 @dataclass(kw_only=True, eq=False, repr=False)
 class NuSVC(PairwiseClassifier, PairOptions):

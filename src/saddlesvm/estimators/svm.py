@@ -15,7 +15,6 @@ from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.register import (
     KERNEL,
-    OF_SVMS,
     SVMOptions,
     register_estimator,
 )
@@ -211,10 +210,8 @@ class Regressor(RegressorMixin, SVM):
 
 @register_estimator(
     task="regression",
-    options=("epsilon", *OF_SVMS),
     saved=KERNEL,
     linear=False,
-    asked_by="kernel",
 )
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVR(Regressor, SVMOptions):
@@ -283,7 +280,7 @@ callbacks, warm_start, checkpoint
         return loss
 
 
-@register_estimator(task="regression", options=("nu", *OF_SVMS), saved=KERNEL, linear=False, asked_by="nu")
+@register_estimator(task="regression", saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class NuSVR(Regressor, SVMOptions):
     """Support vector regression whose tube leaves a given share of the rows outside, certified.
@@ -362,7 +359,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         return [result]
 
 
-@register_estimator(task="novelty", options=("nu", *OF_SVMS), saved=KERNEL, linear=False)
+@register_estimator(task="novelty", saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(OutlierMixin, SVM, SVMOptions):
     """Novelty detection: a surface around most of the rows, trained to a certified relative duality gap.

@@ -33,5 +33,3 @@ KEPT: tuple[str, ...] = get_args(Keep)
 SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver))))
 CLUSTER_SOLVERS: tuple[str, ...] = get_args(ClusterSolver)
 KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)
-
-USUAL_LOSSES = ("squared_hinge", "epsilon_insensitive")  # those that LinearSVC and LinearSVR have by default
