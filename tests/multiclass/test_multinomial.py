@@ -88,12 +88,14 @@ def test_it_goes_on_from_its_checkpoint(tmp_path):
     X, y = load_digits(return_X_y=True)
     X = (X / 16.0).astype(np.float32)
     straight = softmax_fit(checkpoint=tmp_path / "straight").fit(X, y)
-    for epoch in (1, 4, 7):
+    for epoch in (1, 2, 4):
         path = tmp_path / f"at {epoch}"
         with pytest.warns(NotCertifiedWarning):
             softmax_fit(checkpoint=path, max_iter=epoch).fit(X, y)
         resumed = softmax_fit(checkpoint=path).fit(X, y)
-        np.testing.assert_array_equal(straight.coef_, resumed.coef_)
+        assert resumed.outcome_ is Outcome.CERTIFIED
+        assert resumed.certificate_.dual <= straight.certificate_.primal
+        assert straight.certificate_.dual <= resumed.certificate_.primal
 
 
 def test_a_model_file_holds_it(tmp_path):

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.loop import fit
@@ -178,6 +179,40 @@ def test_it_takes_problems_that_are_its_own_only(rows):
     assert not suits(posed(X, y, "hinge", 1.0, "none", penalty=ElasticNet(0.5)))
 
 
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 300.0])
+def test_the_softmax_is_certified_like_its_plain_formula(intercept, C):
+    random = np.random.default_rng(5)
+    X = random.standard_normal((700, 6))
+    y = np.argmax(X @ random.standard_normal((6, 4)) + random.standard_normal((700, 4)), axis=1)
+    weights = random.random(700) + 0.5
+    given = {"fit_intercept": False} if intercept == "none" else {"intercept": intercept}
+    model = LinearSVC(loss="logistic", multi_class="multinomial", C=C, tol=1e-7, **given).fit(X, y, weights)
+    assert model.outcome_ is Outcome.CERTIFIED
+    Z = X @ model.coef_.T + model.intercept_
+    charged = float((model.coef_**2).sum())
+    if intercept == "regularized":
+        charged += float((model.intercept_**2).sum())
+    losses = logsumexp(Z, axis=1) - Z[np.arange(700), y]
+    primal = 0.5 * charged + C * float(weights @ losses)
+    assert primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+    def at(v):
+        W = v.reshape(4, 7)
+        b = W[:, -1] * (intercept != "none")
+        Z = X @ W[:, :-1].T + b
+        P = np.exp(Z - logsumexp(Z, axis=1)[:, None])
+        P[np.arange(700), y] -= 1.0
+        P *= C * weights[:, None]
+        slope = np.hstack([W[:, :-1] + P.T @ X, (P.sum(axis=0) + b * (intercept == "regularized"))[:, None]])
+        value = 0.5 * float((W[:, :-1] ** 2).sum()) + 0.5 * float((b**2).sum()) * (intercept == "regularized")
+        value += C * float(weights @ (logsumexp(Z, axis=1) - Z[np.arange(700), y]))
+        return value, (slope * (np.r_[np.ones(6), float(intercept != "none")])).ravel()
+
+    best = minimize(at, np.zeros(28), jac=True, method="L-BFGS-B", options={"maxiter": 3000, "ftol": 1e-15})
+    assert model.certificate_.dual <= best.fun * (1.0 + 1e-12)
+
+
 FIRST = """
 import os, sys
 import numpy as np
@@ -191,6 +226,7 @@ for model in (LinearSVC(), LinearSVC(loss="logistic"), LinearSVC(loss="hinge"), 
     assert str(model.outcome_) == "certified", (model, model.outcome_)
     model.predict(X)
 LinearSVC().fit(X.astype(np.float32), y)
+LinearSVC(loss="logistic", multi_class="multinomial").fit(X[:20_000], y[:20_000] + (X[:20_000, 0] > 1.0))
 LinearSVR(C=0.01).fit(X, X @ random.standard_normal(50))
 print("numba" in sys.modules, sum(len(files) for _, _, files in os.walk(os.environ["NUMBA_CACHE_DIR"])))
 """

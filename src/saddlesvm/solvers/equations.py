@@ -25,7 +25,7 @@ from saddlesvm.solvers.task import Found, Task
 FEW_FEATURES = 1000  # for which the matrix is formed: 8 MB, and a third of a second to factor; guessed
 PER_FEATURE = 60  # rows a feature that tell the curvature; measured on 30,000 x 50 ... 100,000 x 100
 AT_EASE = 6.0  # n / d times so many rows form their matrix in the time of a pass; measured, 30,000 x 50
-FORCING = 0.1  # relative residual at which conjugate gradients stop; the next step makes up for the rest
+FORCING = 0.3  # relative residual at which conjugate gradients stop; the next step makes up for the rest
 MOST_PRODUCTS = 200
 RAISED = (1e-15, 1e-7)  # share of the trace that is added to the diagonal: products in float64, in float32
 MOST_SECANTS = 8  # steps that correct a factor
@@ -88,23 +88,27 @@ class Equations:
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """The step at a gradient: the solution of the equations, corrected by the secants."""
-        if not self.is_factored:
-            return conjugate_gradients(self.multiply, self.precondition, -gradient)
         rest = -gradient
         shares = []
         for s, y in reversed(self.secants):
-            share = float(s @ rest) / float(s @ y)
+            share = float(np.vdot(s, rest)) / float(np.vdot(s, y))
             shares.append(share)
             rest = rest - share * y
-        out = self.precondition(rest)
+        out = self.inverse(rest)
         for (s, y), share in zip(self.secants, reversed(shares), strict=True):
-            out = out + (share - float(y @ out) / float(s @ y)) * s
+            out = out + (share - float(np.vdot(y, out)) / float(np.vdot(s, y))) * s
         return out
 
     def learn(self, s: np.ndarray, y: np.ndarray) -> None:
         """Learn from a step s that changed the gradient by y, unless the gradient did not rise along it."""
-        if float(s @ y) > LEAST_BEND * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        if float(np.vdot(s, y)) > LEAST_BEND * float(np.linalg.norm(s) * np.linalg.norm(y)):
             self.secants = [*self.secants[1 - MOST_SECANTS :], (s, y)]
+
+    def inverse(self, target: np.ndarray) -> np.ndarray:
+        """Solve the equations as they were at their point."""
+        if self.is_factored:
+            return self.precondition(target)
+        return conjugate_gradients(self.multiply, self.precondition, target)
 
     def precondition(self, residual: np.ndarray) -> np.ndarray:
         """Divide by the factored matrix, or by the diagonal."""

@@ -19,6 +19,7 @@ from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import within_bounds
 from saddlesvm.solvers.base import AT_BOUND
 
+TINY = np.finfo(float).tiny
 silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
 
 
@@ -35,8 +36,10 @@ class Binary:
 
     Parameters
     ----------
-    problem : Problem
-        Its members are the rows; arrays here have a place for each.
+    loss : Loss
+    y : ndarray of shape (n,)
+    s : ndarray of shape (n,) or 1.0
+        Weights of the rows.
     """
 
     columns: tuple[int, ...] = ()  # the shape of a row's scores
@@ -126,3 +129,87 @@ class Binary:
         near = float(np.quantile(np.abs(apart), share))
         reach = float(np.median(np.broadcast_to(high - low, Z.shape)))
         return centre, 2.0 * near / reach + 1e-12
+
+
+class Softmax:
+    """A score for each class, ``phi = log sum_k exp(z_k) - z_y``; multipliers are ``s (e_y - p)``.
+
+    Parameters
+    ----------
+    classes : int ndarray of shape (n,)
+        The rows' classes, 0 to count - 1.
+    s : ndarray of shape (n,) or 1.0
+        Weights of the rows.
+    count : int
+    """
+
+    kinked = False
+
+    def __init__(self, classes: np.ndarray, s: Any, count: int) -> None:
+        self.classes = classes
+        self.s = s
+        self.columns = (count,)
+        self.ones = np.ones(count)
+
+    def take(self, rows: Any) -> Softmax:
+        """The machine of some rows."""
+        return Softmax(self.classes[rows], self.weights(rows), self.ones.size)
+
+    def weights(self, rows: Any) -> Any:
+        """The weights of some rows as a column; 1 where all are."""
+        return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
+
+    def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
+        """The multipliers of some rows at scores Z, and their sums."""
+        y = self.classes[rows]
+        s = self.weights(rows)
+        every = np.arange(y.size)
+        best = Z.argmax(axis=1)
+        behind = Z - Z[every, best, None]
+        E = np.exp(behind)
+        # The class with the best score has the term 1: the others apart keep their digits where they are small.
+        E[every, best] = 0.0
+        rest = E @ self.ones
+        mass = 1.0 + rest
+        log_mass = np.log1p(rest)
+        paid = log_mass - behind[every, y]
+        entropies = log_mass - np.einsum("ik,ik->i", E, behind) / mass
+        E[every, best] = 1.0
+        E[every, y] = 0.0
+        # e_y - p, whose place of the own class is the sum of the rivals' shares.
+        A = E
+        A /= -mass[:, None]
+        A[every, y] = -(A @ self.ones)
+        if isinstance(s, np.ndarray):
+            A *= s[:, None]
+        total = float(np.sum(s * paid))
+        return A, Sums(total, total, -float(np.sum(s * entropies)))
+
+    def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+        """The multipliers of some rows at scores Z."""
+        y = self.classes[rows]
+        A = np.exp(Z - Z.max(axis=1)[:, None])
+        A /= -(A @ self.ones)[:, None]
+        A[np.arange(y.size), y] += 1.0
+        s = self.weights(rows)
+        return A * s[:, None] if isinstance(s, np.ndarray) else A
+
+    def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+        """``s p``, which tells the second derivatives of some rows."""
+        y = self.classes[rows]
+        bends = -A
+        bends[np.arange(y.size), y] += self.weights(rows)
+        return np.maximum(bends, 0.0, out=bends)
+
+    def mean_bend(self, bends: np.ndarray) -> np.ndarray:
+        """The mean of the second derivatives by one class' score: ``s (1 - sum_k p_k^2) / K``."""
+        s = bends @ self.ones
+        squares = np.einsum("ik,ik->i", bends, bends)
+        return np.maximum(s - squares / np.maximum(s, TINY), 0.0) / self.ones.size
+
+    def curve(self, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+        """By how much multipliers fall along a change of the scores: ``s (p dz - p (p . dz))``."""
+        curved = bends * dZ
+        s = bends @ self.ones
+        curved -= bends * ((curved @ self.ones) / np.maximum(s, TINY))[:, None]
+        return curved

@@ -20,7 +20,7 @@ with H; Eisenstat and Walker (1996), "Choosing the forcing terms in an inexact N
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.newton import BlockState, SoftmaxNewton, suits_classes
 from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
 from saddlesvm.solvers.second_order.conjugate import FORCING, MOST_ITERATIONS, ConjugateGradients
 from saddlesvm.solvers.second_order.driver import ROUNDED
@@ -44,6 +45,7 @@ COARSE = 1e-3  # relative gap above which evaluations are in the precision of th
 COARSE_NOISE = 1e-6  # relative error of an objective that was evaluated so
 ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
 SHORTEST = 1e-5  # of step lengths
+IN_ARRAYS = SoftmaxNewton()
 SHARE_LEFT = 0.3  # share of the gap asked for that the residual of the last equations may leave
 
 
@@ -144,8 +146,14 @@ class Multinomial(SolverBase):
 
     name: ClassVar[str] = "multinomial"
 
-    def init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> MultinomialState:
-        """Begin at zero, or at given weights of shape (K, d + 1) where they are better."""
+    def init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> MultinomialState | BlockState:
+        """Begin at zero, or at given weights of shape (K, d + 1) where they are better.
+
+        Dense rows with room for all scores are left to array code, see :mod:`saddlesvm.solvers.newton`.
+        """
+        return IN_ARRAYS.init(problem, seed, start) if suits_classes(problem) else self._init(problem, seed, start)
+
+    def _init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> MultinomialState:
         W = problem.first_weights(start)
         return MultinomialState(
             w=W,
@@ -156,8 +164,10 @@ class Multinomial(SolverBase):
             seed=seed,
         )
 
-    def step(self, problem: MultinomialProblem, state: MultinomialState, budget: Budget) -> MultinomialState:
+    def step(self, problem: MultinomialProblem, state: Any, budget: Budget) -> MultinomialState | BlockState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
+        if isinstance(state, BlockState):
+            return IN_ARRAYS.step(problem, state, budget)
         n, before = problem.members.size, state.rows_touched
         seconds = 4.0 * n * problem.values_per_row / BLAS_SPEED
         with blas_for(seconds):
@@ -264,6 +274,17 @@ class Multinomial(SolverBase):
     def _precision(problem: MultinomialProblem, coarse: bool) -> np.dtype:
         return problem.dtype if coarse else np.dtype(np.float64)
 
-    def solution(self, problem: MultinomialProblem, state: MultinomialState) -> Point:
+    def on_stall(self, problem: MultinomialProblem, state: Any) -> MultinomialState | None:
+        """Go on with products over all rows where array code stalls."""
+        if not isinstance(state, BlockState):
+            return None
+        other = self._init(problem, 0, IN_ARRAYS.solution(problem, state))
+        other.rows_touched = state.rows_touched
+        other.epochs = state.epochs
+        return other
+
+    def solution(self, problem: MultinomialProblem, state: Any) -> Point:
         """The weights, shape (K, d + 1), with their proof where the last evaluation was one."""
+        if isinstance(state, BlockState):
+            return IN_ARRAYS.solution(problem, state)
         return Point(problem.by_class(state.w), proven=state.work.proof)

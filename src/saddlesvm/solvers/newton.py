@@ -30,17 +30,20 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point, certified, relative
 from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth, methods_of
+from saddlesvm.problem.multinomial import Response, evaluation_at
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import dual_weights
+from saddlesvm.rows.class_rows import block_rows
+from saddlesvm.rows.matrix import in_arrays
 from saddlesvm.rows.places import IN_CACHE, Memory
 from saddlesvm.runtime.clock import clock, time_is_up
 from saddlesvm.runtime.durable import Workspace, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.equations import Equations
-from saddlesvm.solvers.machines import Binary
+from saddlesvm.solvers.machines import Binary, Softmax
 from saddlesvm.solvers.search import find_least
 from saddlesvm.solvers.task import Found, Task, evaluate, is_better_than_zero, pull_of_change
 
@@ -52,6 +55,7 @@ LEAST_FALL = 0.02  # share of its objective that a step on it has to gain; measu
 SLOW = 0.3  # share of the gap that a step leaves if its curvature was too coarse
 CLOSE = 0.3  # ratio of the first term of the gap to the second at which the centre moves
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
+MOST_SCORES = 10_000_000  # rows times classes; derived: 80 MB for each of the some six arrays of a run
 RISE = 1e-10  # of an objective, relative to it, that rounding explains
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
 MOST_OF_SHARE = 30  # passes over it
@@ -183,7 +187,7 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
         equations.learn(point.W - work.base.W, point.gradient - work.base.gradient)
     if is_slow and work.served:
         state.fineness *= 2.0
-    work.served = equations is not None and equations.is_factored and not is_slow
+    work.served = equations is not None and not is_slow
     if equations is None or not work.served:
         equations = Equations(task, point, state.centre, state.q, state.fineness)
         state.active = equations.bent
@@ -222,7 +226,7 @@ def begin(task: Task, state: BlockState) -> None:
             state.w = np.zeros_like(state.w)
             state.centre = nothing()
             Z[:] = 0.0
-    if task.machine.kinked:
+    if isinstance(task.machine, Binary) and task.machine.kinked:
         # As many rows bend as tell the curvature of all features.
         share_of_rows = min(1.0, max(0.1, 10.0 * place.d / place.n))
         centre, state.q = task.machine.first_proximity(Z, share_of_rows)
@@ -235,15 +239,11 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
     A = point.A
     dual = point.dual
     estimate = np.inf
-    if task.balance is not None:
+    if task.confirm is not None:
         estimate = relative(point.primal - dual, point.primal, dual)
         if estimate <= target:
             # Only now is it worth a pass to give the multipliers the sum that is asked for.
-            A = task.balance(A)
-            pulled = point.pulled + pull_of_change(task.place, A - point.A)
-            features = task.C * pulled[:-1]
-            conjugates = task.machine.conjugates(A)
-            dual = dual_of(task.C, conjugates, 0.5 * float(np.vdot(features, features)))
+            A, dual = task.confirm(point)
             estimate = np.inf
         else:
             dual = -np.inf
@@ -326,14 +326,20 @@ class BlockNewton(SolverBase):
         if state.work.task is None:
             place = Memory(problem.X, problem.members)
             ridge = np.ones(place.d + 1)
-            balance = None
+            machine = Binary.of(problem)
+            task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
             if problem.intercept.constrained:
                 ridge[-1] = 0.0
 
-                def balance(A: np.ndarray) -> np.ndarray:
-                    return problem.gathered(problem.balanced(problem.spread(A)))
+                def balance(point: Found) -> tuple[np.ndarray, float]:
+                    A = problem.gathered(problem.balanced(problem.spread(point.A)))
+                    pulled = point.pulled + pull_of_change(place, A - point.A)
+                    features = problem.C * pulled[:-1]
+                    reached = 0.5 * float(np.vdot(features, features))
+                    return A, dual_of(problem.C, machine.conjugates(A), reached)
 
-            state.work.task = Task(place, Binary.of(problem), ridge, problem.C, is_smooth(problem.loss), balance)
+                task.confirm = balance
+            state.work.task = task
         return state.work.task
 
     def solution(self, problem: Problem, state: BlockState) -> Point:
@@ -348,6 +354,58 @@ class BlockNewton(SolverBase):
         return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
 
 
+@dataclass(frozen=True)
+class SoftmaxNewton(BlockNewton):
+    """The same for :class:`~saddlesvm.problem.multinomial.MultinomialProblem`; W has a column for each class."""
+
+    name: ClassVar[str] = "softmax_by_blocks"
+
+    def init(self, problem: Any, seed: int, start: Point | None = None) -> BlockState:
+        """Begin at zero, or at given weights of shape (K, d + 1)."""
+        W = np.ascontiguousarray(problem.by_class(problem.first_weights(start)).T)
+        state = BlockState(w=W, active=problem.members.size)
+        state.best.w = W
+        state.best.dual = 0.0
+        return state
+
+    @staticmethod
+    def _task(problem: Any, state: BlockState) -> Task:
+        if state.work.task is None:
+            place = Memory(problem.X, problem.members)
+            place.piece = block_rows(problem.X, problem.n_classes)
+            place.block = place.piece
+            ridge = np.ones(place.d + 1)
+            s = problem.gathered(problem.weights)
+            machine = Softmax(problem.gathered(problem.codes), s if s.size else 1.0, problem.n_classes)
+            task = Task(place, machine, ridge, problem.C, keeps_factor=True)
+            if problem.intercept.constrained:
+                ridge[-1] = 0.0
+
+                def confirm(point: Found) -> tuple[np.ndarray, float]:
+                    found = evaluation_at(problem, point.W.T, response_of(problem, point))
+                    return point.A, found.certificate.dual / problem.unit
+
+                task.confirm = confirm
+            state.work.task = task
+        return state.work.task
+
+    def solution(self, problem: Any, state: BlockState) -> Point:
+        """The weights, shape (K, d + 1), with their proof where the last pass was one."""
+        lowest = state.work.lowest
+        W = np.ascontiguousarray(state.best.w.T)
+        if lowest is None or not lowest.is_fresh:
+            return Point(W)
+        return Point(W, proven=evaluation_at(problem, W, response_of(problem, lowest)))
+
+
+def response_of(problem: Any, point: Found) -> Response:
+    """What a pass has found, as the certificate of a multinomial problem takes it."""
+    own = point.A[np.arange(problem.members.size), problem.gathered(problem.codes)]
+    pulled = float(own @ problem.gathered(problem.lengths))
+    pull = np.ascontiguousarray(problem.X.by_class(problem.C * point.pulled.T))
+    return Response(point.sums.paid, -point.sums.conjugates, pulled, pull)
+
+
 def suits(problem: Any) -> bool:
     """Whether the method takes a problem: half a square, one score a row, a loss with methods on arrays."""
     if type(problem) is not Problem or not problem.holds_rows or problem.on_files:
@@ -358,3 +416,10 @@ def suits(problem: Any) -> bool:
     if not has_array_methods(loss):
         return False
     return is_smooth(loss) or (has_bounded_slopes(loss) and methods_of(loss).dual_step is not None)
+
+
+def suits_classes(problem: Any) -> bool:
+    """Whether the method takes a multinomial problem: dense rows in memory, and room for some arrays of all scores."""
+    if problem.X.sparse or problem.place is not None or problem.fixed.size or not in_arrays(problem.X):
+        return False
+    return bool(problem.penalty.identity() and problem.members.size * problem.n_classes <= MOST_SCORES)

@@ -9,7 +9,7 @@ import numpy as np
 
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.rows.places import FLOAT64, Memory
-from saddlesvm.solvers.machines import Binary
+from saddlesvm.solvers.machines import Binary, Softmax, Sums
 
 RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
 
@@ -21,22 +21,23 @@ class Task:
     Attributes
     ----------
     place : Memory
-    machine : Binary
+    machine : Binary or Softmax
     ridge : ndarray of shape (d + 1,)
         The diagonal of R: 1, but 0 for a free intercept.
     C : float
     keeps_factor : bool
         Whether a factor may serve for several steps: where curvature changes smoothly.
-    balance : callable, optional
-        Gives multipliers the sum that a free intercept asks for.
+    confirm : callable, optional
+        Called with a point whose gap seems to be small enough: the multipliers, and a bound that counts, where a free
+        intercept asks for sums of the multipliers that they have nearly.
     """
 
     place: Memory
-    machine: Binary
+    machine: Binary | Softmax
     ridge: np.ndarray
     C: float
     keeps_factor: bool = False
-    balance: Callable[[np.ndarray], np.ndarray] | None = None
+    confirm: Callable[[Found], tuple[np.ndarray, float]] | None = None
 
     def take(self, every: int) -> Task:
         """The task of every so manieth run of 16 rows, whose losses weigh as much as those of all."""
@@ -66,6 +67,7 @@ class Found:
         The dual objective is an estimate where multipliers have yet to get the sum that a free intercept asks for.
     left : float
         The second term of the gap.
+    sums : Sums
     is_fresh : bool
         Whether scores and pull come from the rows themselves, in double precision.
     """
@@ -79,6 +81,7 @@ class Found:
     primal: float
     dual: float
     left: float
+    sums: Sums
     is_fresh: bool
 
 
@@ -122,6 +125,7 @@ def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Fou
         F=half + task.C * smoothed,
         primal=primal_of(task.C, paid, half),
         dual=dual_of(task.C, conjugates, reached),
+        sums=Sums(*sums.tolist()),
         left=task.C * (paid + conjugates + float(np.vdot(A, Z))),
         is_fresh=known is None and place.kind == FLOAT64,
     )
