@@ -126,6 +126,7 @@ def test_an_encoding_is_that_of_a_pipeline_written_by_hand() -> None:
     assert ([names[names.index("sailed") + 1 + k] for k in np.argmax(parts[:, 1:13], axis=1)]
             == [f"sailed={np.datetime64(one).astype(object):%b}" for one in day])  # fmt: skip
     assert np.array_equal(np.argmax(parts[:, 13:], axis=1), [one.astype(object).weekday() for one in day])
+    assert columns.transform(frame).indices.dtype == np.int32  # the only one that scikit-learn's LinearSVC takes
     assert len(names) == made.shape[1] == len(columns.get_feature_names_out())
 
 

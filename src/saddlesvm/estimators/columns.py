@@ -228,9 +228,10 @@ class Dates(TransformerMixin, BaseEstimator):
                 values.append(known)
                 start += HOURS
         # each row has the same number of values, so that the row pointers are known; missing dates are zeros
-        indptr = np.arange(len(days) + 1) * len(places)
+        indptr = np.arange(len(days) + 1, dtype=np.int32) * np.int32(len(places))
         data = np.column_stack(values).astype(np.float64).ravel()
-        made = sparse.csr_array((data, np.column_stack(places).ravel(), indptr), shape=(len(days), start))
+        indices = np.column_stack(places).astype(np.int32).ravel()  # many estimators take no 64-bit indices
+        made = sparse.csr_array((data, indices, indptr), shape=(len(days), start))
         made.eliminate_zeros()
         return made
 
