@@ -14,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
 from saddlesvm.estimators.persistence import save, save_liblinear
+from saddlesvm.estimators.preparation import Preparation, make_store, read_training
 
 N = 24
 D = 5
@@ -103,6 +105,26 @@ def binaries(folder: Path) -> None:
         writer.write_table(table)
 
 
+def words(folder: Path) -> None:
+    """Write tables with words, dates and gaps, a model of them, and a store."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("skops")
+    X, y = data()
+    frame = pd.DataFrame({"a": np.where(X[:, 0] == 0, np.nan, X[:, 0]), "c": np.where(X[:, 1] > 0, "uv", "w")})
+    frame["paid"] = [f"${one:,.2f}" for one in 1000 * X[:, 2]]
+    frame["day"] = pd.date_range("2024-01-01", periods=N, freq="9h").astype(str)
+    frame["note"] = [f"note of row {k} in words" for k in range(N)]
+    frame["label"] = np.where(y > 0, "yes", "no")
+    frame.to_csv(folder / "words.csv", index=False)
+    frame.to_json(folder / "words.jsonl", orient="records", lines=True)
+    frame.to_parquet(folder / "words.parquet")
+    table = read_training(str(folder / "words.csv"))
+    preparation = Preparation.learn(table)
+    rows = preparation.apply(table)
+    save(preparation.behind(LinearSVC(random_state=0).fit(rows.X, rows.y)), folder / "words.model", preparation.notes)
+    make_store([str(folder / "words.jsonl")], str(folder / "words.store"))
+
+
 def stores(folder: Path) -> None:
     """Write a dense and a sparse store."""
     X, y = data()
@@ -113,7 +135,7 @@ def stores(folder: Path) -> None:
 def make(folder: Path) -> None:
     """Write all sound files into a new folder."""
     folder.mkdir(parents=True)
-    for write in (models, texts, binaries, stores):
+    for write in (models, texts, binaries, stores, words):
         write(folder)
 
 
@@ -127,9 +149,10 @@ PATTERNS = {
     "compressed": ("*.gz", "*.bz2", "*.xz"),
     "npz": ("*.npz",),
     "idx": ("t-images*",),
-    "parquet": ("*.parquet",),
+    "parquet": ("table.parquet",),
     "arrow": ("*.arrow",),
     "npy": ("rows.npy",),
+    "words": ("words.csv", "words.jsonl", "words.parquet"),
     "lying": ("*.npz", "*.model", "*.gz"),
 }
 

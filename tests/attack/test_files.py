@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, checker, load
 from saddlesvm.data import Store, read, read_liblinear
+from saddlesvm.estimators.preparation import Preparation, columns_of_store, read_training
 
 from . import damage, examples, sound
 
@@ -32,13 +33,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def use_model(path: Path) -> None:
     """Load a model, and predict with it."""
-    model = load(path)
+    model, preparation = Preparation.of_saved(load(path))
+    if preparation.kinds:
+        preparation.read(str(words_beside(path)))
+        return
     model.predict(np.zeros((2, min(model.n_features_in_, 1000))))
+
+
+def words_beside(path: Path) -> Path:
+    """A table that a model with words reads."""
+    table = path.with_name("words.csv")
+    if not table.exists():
+        table.write_text('a,c,paid,day,note\n1.5,uv,"$1,250.00",2024-02-01 09:00,a note\n,w,$3.00,,\n')
+    return table
 
 
 def use_store(path: Path) -> None:
     """Open a store, read its rows, and train on it."""
     store = Store(path)
+    columns_of_store(store)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         LinearSVC(random_state=0, solver="dcd", max_iter=2).fit(store)
@@ -66,6 +79,7 @@ USES: dict[str, Callable[[Path], Any]] = {
     "npy": lambda path: read(path, label=False),
     "proof": use_proof,
     "lying": use_archive,
+    "words": lambda path: Preparation.learn(read_training(str(path))),
 }
 
 
