@@ -37,7 +37,13 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 
-def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def class_factors(
+    class_weight: Any,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None,
+    may_be_zero: bool = False,
+) -> np.ndarray:
     """The factors of the weights of each class's rows.
 
     ``"balanced"`` counts a row by its own weight. scikit-learn does so from 1.7 on, so that this is done here.
@@ -52,6 +58,8 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         The class number of each row.
     weights : float array of shape (n_samples,) or None
         The rows' own weights; None for 1.
+    may_be_zero : bool
+        Whether a factor of zero is allowed.
 
     Returns
     -------
@@ -60,7 +68,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     Raises
     ------
     ValueError
-        Some are not positive and finite.
+        Some are not finite, negative, or zero.
     """
     if class_weight is None:
         return np.ones(classes.size)
@@ -74,8 +82,10 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         factors = np.asarray(totals.sum() / (classes.size * totals))
     else:
         factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
-    if not (np.isfinite(factors) & (factors > 0)).all():
-        raise ValueError(f"class_weight must hold positive finite factors; got {class_weight!r}")
+    allowed = factors >= 0 if may_be_zero else factors > 0
+    if not (np.isfinite(factors) & allowed).all():
+        kind = "finite factors of at least 0" if may_be_zero else "positive finite factors"
+        raise ValueError(f"class_weight must hold {kind}; got {class_weight!r}")
     return factors
 
 
@@ -346,19 +356,28 @@ class Classes:
         return self.classes_[likely_classes(scores, self.classes_.size, self.multi_class == "ovo")]
 
     def _weights(
-        self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo"
+        self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo", needs: str = "every class needs one"
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """As :meth:`_times_class_weights`; every class must have a row of positive weight."""
+        """As :meth:`_times_class_weights`; every class must have a row of positive weight, for the reason in `needs`.
+
+        Where that is empty, two classes at least must have such a row.
+        """
         weights = check_weights(sample_weight, codes.size)
-        if weights is not None:
-            left = np.bincount(codes[weights > 0], minlength=self.classes_.size)
-            if not left.all():
-                absent = self.classes_.tolist()[int(np.argmin(left))]
-                raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
-        return (weights, None) if self.class_weight is None else self._times_class_weights(weights, codes, multi_class)
+        if weights is None and self.class_weight is None:
+            return None, None
+        own, factors = self._times_class_weights(weights, codes, multi_class, may_be_zero=True)
+        counted = np.ones(codes.size) if own is None else own
+        left = np.bincount(codes[counted > 0], minlength=self.classes_.size)
+        if factors is not None:
+            left = np.where(factors > 0, left, 0)
+        if not left.all() and (needs or np.count_nonzero(left) < 2):
+            absent = self.classes_.tolist()[int(np.argmin(left))]
+            reason = needs or "at least two classes need one"
+            raise ValueError(f"class {absent!r} has no row of positive weight: {reason}")
+        return own, factors
 
     def _times_class_weights(
-        self, weights: np.ndarray | None, codes: np.ndarray, multi_class: str
+        self, weights: np.ndarray | None, codes: np.ndarray, multi_class: str, may_be_zero: bool = False
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """The weights of the rows in all sub-problems, and the factors of the classes.
 
@@ -367,7 +386,7 @@ class Classes:
         """
         if self.class_weight is None:
             return weights, None
-        factors = class_factors(self.class_weight, self.classes_, codes, weights)
+        factors = class_factors(self.class_weight, self.classes_, codes, weights, may_be_zero)
         if has_factors(multi_class, self.classes_.size):
             return weights, factors
         return factors[codes] * (1.0 if weights is None else weights), None

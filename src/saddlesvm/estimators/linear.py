@@ -37,6 +37,7 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import given_start
 from saddlesvm.multiclass.sub_problems import SubProblem, each_target
+from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
@@ -83,9 +84,10 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
             of an indicator matrix of 0 and 1 is one label, and each column of targets one target: k problems over the
             same rows, with a certificate each. For a list of files, the name of the column, or None.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, of each class some positive. A weight of 2 equals the row twice. Without `y`, the
-            default is the weights of the store. For a list of files, the name of a column, or a list of one array per
-            file.
+            Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever predicted; a free
+            intercept and joint machines need a positive weight in each class. A weight of 2 equals the row twice.
+            Without `y`, the default is the weights of the store. For a list of files, the name of a column, or a list
+            of one array per file.
         groups : array-like of shape (n,), optional
             For ``C="auto"`` with rows that belong together (several images of one patient): the choice of C leaves out
             whole groups, each alone or in ten folds.
@@ -392,7 +394,12 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
 
     def _classes_posed(self, codes: np.ndarray, sample_weight: Any) -> Training:
         """The sub-problems of rows with these class numbers."""
-        weights, factors = self._weights(sample_weight, codes, self.multi_class)
+        needs = ""
+        if self.multi_class not in ("ovr", "ovo"):
+            needs = f"with multi_class={self.multi_class!r} every class needs one"
+        elif intercept_kind(self._intercept_kind()).constrained:
+            needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
+        weights, factors = self._weights(sample_weight, codes, self.multi_class, needs)
         problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
         return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
 

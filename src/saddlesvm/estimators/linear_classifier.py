@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data.door import Design, check_design, check_indicator, check_labels, check_weights, codes_among
 from saddlesvm.estimators.base import Classes, Training, all_or_nothing, seed_of
@@ -30,6 +29,7 @@ from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState

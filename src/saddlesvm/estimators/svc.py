@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_weights
@@ -33,6 +32,7 @@ from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.nu import Machine, NuClassification
 from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, one_of
+from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.option_names import Intercept
 from saddlesvm.runtime.threads import part_of_a_search

@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from enum import Enum
+from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -36,12 +36,14 @@ class NotCertifiedWarning(ConvergenceWarning):
     """
 
 
-class Outcome(Enum):
-    """Why a fit ended, in order of severity; the value is a name, and ``advice`` recommends what to do.
+class Outcome(StrEnum):
+    """Why a fit ended, in order of severity, as text; ``advice`` recommends what to do.
 
     Examples
     --------
     >>> from saddlesvm import Outcome
+    >>> Outcome.CERTIFIED == "certified"
+    True
     >>> str(Outcome.CERTIFIED), Outcome.CERTIFIED.advice
     ('certified', 'The requested gap is proven. There is nothing to do.')
     """
@@ -63,9 +65,6 @@ class Outcome(Enum):
     def advice(self) -> str:
         """Advice for the user, as a sentence."""
         return ADVICE[self]
-
-    def __str__(self) -> str:
-        return self.value
 
 
 ADVICE = {

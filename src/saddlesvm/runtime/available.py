@@ -1,0 +1,46 @@
+"""Methods that an object has with some options only, and that say what to do where they are missing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any, cast
+
+
+class Available:
+    """A method that exists where a check does not raise AttributeError.
+
+    As :func:`sklearn.utils.metaestimators.available_if`, whose own message names the method alone.
+    """
+
+    def __init__(self, method: Callable[..., Any], check: Callable[[Any], object]) -> None:
+        self.method, self.check = method, check
+        functools.update_wrapper(cast(Any, self), method)
+
+    def refuse(self, thing: Any) -> None:
+        """Raise AttributeError, with what the check says, if the object has no such method."""
+        name = self.method.__name__
+        try:
+            self.check(thing)
+        except AttributeError as error:
+            kind = type(thing).__name__
+            message = f"This {kind!r} has no attribute {name!r}: {error}"
+            raise AttributeError(message, name=name, obj=thing) from None
+
+    def __get__(self, thing: Any, owner: type | None = None) -> Callable[..., Any]:
+        if thing is not None:
+            self.refuse(thing)
+            return MethodType(self.method, thing)
+
+        @functools.wraps(self.method)
+        def checked(estimator: Any, *given: Any, **options: Any) -> Any:
+            self.refuse(estimator)
+            return self.method(estimator, *given, **options)
+
+        return checked
+
+
+def available_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator for methods that exist where `check` does not raise AttributeError."""
+    return functools.partial(Available, check=check)

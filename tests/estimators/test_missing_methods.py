@@ -1,0 +1,41 @@
+"""A method that is missing with some options says what to do; an outcome is text."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm import SVC, LinearSVC, Outcome
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "words"),
+    [
+        (LinearSVC(), "predict_proba", "needs probability=True"),
+        (LinearSVC(), "predict_log_proba", "needs probability=True"),
+        (LinearSVC(multi_class="ovo", loss="logistic"), "predict_proba", "needs probability=True"),
+        (LinearSVC(), "partial_fit", "solver='pegasos'"),
+        (LinearSVC(solver="pegasos", penalty="l1"), "partial_fit", "penalty='l2'"),
+        (SVC(), "predict_proba", "needs probability=True"),
+    ],
+)
+def test_a_missing_method_says_what_it_needs(model: Any, name: str, words: str) -> None:
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'.*{words}"):
+        getattr(model, name)
+    with pytest.raises(AttributeError, match=words):
+        getattr(type(model), name)(model, np.zeros((1, 1)))
+
+
+def test_an_outcome_is_text() -> None:
+    for outcome in Outcome:
+        assert outcome == outcome.value == str(outcome) == f"{outcome}"
+        assert json.loads(json.dumps({"outcome": outcome})) == {"outcome": outcome.value}
+        assert pickle.loads(pickle.dumps(outcome)) is outcome
+    model = LinearSVC(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    assert model.outcome_ == "certified"
+    assert model.outcome_ != "time_limit"
