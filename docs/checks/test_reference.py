@@ -92,8 +92,6 @@ def test_internal_methods_are_not_offered() -> None:
     assert {"fit", "predict", "path", "score", "top_features"} <= offered
     assert not offered & {
         "training_problems",
-        "judge_part",
-        "posed_C",
         "check_options",
         "decide",
     }

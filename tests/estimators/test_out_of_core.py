@@ -85,7 +85,7 @@ def test_one_reading_serves_all_pairs(
 def test_joint_machines_from_a_store(multi_class: str, large: Store, tmp_path: Path) -> None:
     options: dict[str, Any] = {"multi_class": multi_class, "top_k": 2, "C": 1e-3, "tol": 1e-4, "random_state": 0}
     model = LinearSVC(memory="16M", warm_start=True, checkpoint=tmp_path / "run", **options).fit(large)
-    assert model.reads_blocks
+    assert model._reads_blocks
     assert model.outcome_ is Outcome.CERTIFIED
     inside = LinearSVC(**options).fit(np.array(large.X), large.y, large.sample_weight)
     distance = np.linalg.norm(np.c_[model.coef_ - inside.coef_, model.intercept_ - inside.intercept_])

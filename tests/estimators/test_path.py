@@ -188,7 +188,7 @@ def test_an_interrupted_search_keeps_the_values_that_every_fold_came_to(heart):
     X = heart.X / heart.X.std(axis=0)
     full = search_with(stop_in(0)).fit(X, heart.y)
     with pytest.warns(UserWarning, match="interrupted: C is chosen among the 2 smallest of 3"):
-        part = search_with(stop_in(8)).fit(X, heart.y)  # each C takes three fits: all rows, and two folds
+        part = search_with(stop_in(6)).fit(X, heart.y)  # each C takes two fits, one a fold
     assert part.Cs_.tolist() == [0.1, 1.0]
     np.testing.assert_array_equal(part.scores_, full.scores_[:2])
     assert part.relative_gaps_.shape == (2, 2)
@@ -197,7 +197,7 @@ def test_an_interrupted_search_keeps_the_values_that_every_fold_came_to(heart):
 
 
 @pytest.mark.parametrize("by_key", [False, True])
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 2])
 def test_a_search_that_is_interrupted_early_says_so(heart, keyboard, by_key, number):
     presses = [signal.SIGINT]
     callback = stop_in(number, lambda: signal.raise_signal(presses.pop()) if by_key and presses else not by_key)

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 
 from saddlesvm import LinearSVC, LinearSVCCV, Store
 from saddlesvm.data.door import check_design
+from saddlesvm.estimators.fitted import fit_together
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.fit.outcome import Outcome
 from support import distance_bound
@@ -54,7 +55,7 @@ def test_a_fold_over_shared_readings_is_a_fit_of_its_rows(loss: str, large: Stor
         models = [copy.copy(model) for model in models]
         for model in models:
             model.C = C
-        models[0].fit_together(design, models, [part.posed for part in parts])
+        fit_together(design, models, [part.posed for part in parts])
     for model, train in zip(models[1:], trains, strict=True):
         assert model.certificate_.relative_gap <= TOL
         alone = LinearSVC(loss=loss, C=C, class_weight="balanced", **OPTIONS).fit(X[train], y[train], weights[train])

@@ -89,7 +89,7 @@ def test_one_text_of_a_solver_over_passes_serves_every_place(place: str, classes
     rows: Any = {"sparse": csr, "own": own_rows, "files": lambda X: mapped(X, tmp_path)}.get(place, np.asarray)(X)
     memory = "16M" if place == "files" else None
     made = LinearSVC(solver=TwoPointDescent(), memory=memory, **given).fit(rows, y)
-    assert made.reads_blocks is (place == "files")
+    assert made._reads_blocks is (place == "files")
     assert made.outcome_ is Outcome.CERTIFIED
     for k, (one, other) in enumerate(zip(made.certificates_, known.certificates_, strict=True)):
         assert np.linalg.norm(made.coef_[k] - known.coef_[k]) <= distance_bound(one.gap, other.gap)

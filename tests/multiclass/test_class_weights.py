@@ -141,7 +141,7 @@ def test_rows_in_files(loss: str, tmp_path: Any) -> None:
     for solver in ("auto", "blocks"):
         options = {"loss": loss, "class_weight": FACTORS, "C": 0.01, "random_state": 0}
         model = LinearSVC(**options, solver=solver, memory="16M", tol=1e-3).fit(Store(tmp_path / "rows.store"))
-        assert model.reads_blocks
+        assert model._reads_blocks
         assert_near(model, alone)
 
 

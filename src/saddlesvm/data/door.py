@@ -210,7 +210,7 @@ def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
     if estimator is None:
         refuse_place(X, "this function")
     kind, asked = type(estimator).__name__, [name for name in OPTIONS_IN_MEMORY if getattr(estimator, name, None)]
-    if asked or not getattr(estimator, "takes_places", False):
+    if asked or not getattr(estimator, "_takes_places", False):
         refuse_place(X, f"{kind} with {asked[0]}" if asked else kind)
     if X.X.bias != 0.0:
         raise ValueError(f"rows for {kind} have no virtual feature: fit_intercept adds one; got bias={X.X.bias!r}")

@@ -14,6 +14,7 @@ from saddlesvm.data.door import check_design, check_indicator, check_labels, che
 from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.fitted import begin_at, former_fit
 from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import certified_path
@@ -265,7 +266,7 @@ def fit_automatically(
     with part_of_a_search():
         choice = choose_C(model, how, X, y, sample_weight, groups)
     fitted = clone(model).set_params(C=choice.C, warm_start=True, checkpoint=None)
-    fitted.begin_at(choice.path.model(choice.C).former_fit())
+    begin_at(fitted, former_fit(choice.path.model(choice.C)))
     fitted.fit(X, y, sample_weight=sample_weight)
     learned = {name: value for name, value in vars(fitted).items() if name not in fitted.get_params(deep=False)}
     vars(model).update(learned)

@@ -310,7 +310,7 @@ class Estimator(PublicDir, BaseEstimator):
         if not self.verbose:
             return fits.solve()
         with ProgressBar(self.tol, len(fits.problems), fits.limits.max_epochs, self.max_time) as fits.bar:
-            if vars(self).get("reads_blocks"):
+            if vars(self).get("_reads_blocks"):
                 fits.bar.work = "reading and solving"
             return fits.solve()
 

@@ -27,6 +27,7 @@ from saddlesvm.answers.labels import labels_between
 from saddlesvm.answers.proof import Stretch, stretch_to
 from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
+from saddlesvm.estimators.fitted import checked_rows, label_rule, posed_C
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.proven import closer
 from saddlesvm.fit.checkpoint import Checkpoint
@@ -155,7 +156,7 @@ class CertifiedPath:
         kept = ("classes_", "indicator_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
         vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
         made.coef_, made.intercept_, made.dual_coef_ = self.coef(C), self.intercept(C), self.dual_coef(C)
-        made._fitted_C, made._phases = made.posed_C(self.n), parent._phases
+        made._fitted_C, made._phases = posed_C(made, self.n), parent._phases
         made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)
         made.outcome_ = Outcome.CERTIFIED if made.certificate_.relative_gap <= self.gap else self.outcome
         return made
@@ -254,7 +255,7 @@ class CertifiedPath:
         first = self.models[0]
         if not hasattr(first, "classes_"):
             raise ValueError("a regression has no labels: use decision_bounds(X)")
-        given = first.classes_.size, first.label_rule()
+        given = first.classes_.size, label_rule(first)
         found = [labels_between(low, high, *given) for low, high in self.decision_bands(X)]
         labels, proven = np.array([one for one, _ in found]), np.array([one for _, one in found])
         return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
@@ -266,7 +267,7 @@ class CertifiedPath:
         ----------
         X : array-like or sparse matrix of shape (m, d)
         """
-        design = self.models[0].checked_rows(X)
+        design = checked_rows(self.models[0], X)
         found = []
         for stretches in self._stretches:
             low, high = zip(*(one.score_bounds(design) for one in stretches), strict=True)
@@ -289,7 +290,7 @@ class CertifiedPath:
                 f"penalty={penalty!r} and multi_class={multi_class!r}"
             )
         for k, model in enumerate(self.models):
-            near = closer(model, model.training_data())
+            near = closer(model, model._training_data())
             ends = [math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])]
             parts = list(zip(near.problems, near.proof.parts, strict=True))
             found += [[stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends]

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among, encoded
 from saddlesvm.estimators.base import Classes, Training, class_factors
+from saddlesvm.estimators.fitted import duals_for, problems_over
 from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
@@ -196,7 +197,7 @@ def certify_model(
     check("refine", refine, COUNT)
     design = Design(X) if isinstance(X, Passes) else check_design(X)
     own, n = C is None and lam is None, design.shape[0]
-    posed, duals = model.training_problems(y, sample_weight, n), model.duals_for(n) if own else None
+    posed, duals = model.training_problems(y, sample_weight, n), duals_for(model, n) if own else None
     return _certificates(model, posed, design, None if own else {"C": C, "lam": lam}, duals, refine)
 
 
@@ -241,7 +242,7 @@ def _certificates(
         raise ValueError(f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}")
     if offsets.shape not in ((1,), W.shape[:1]) or not (np.isfinite(W).all() and np.isfinite(offsets).all()):
         raise ValueError("coef and intercept must be finite numbers, with an intercept for each vector of weights")
-    problems = model.problems_over(design, posed, strength)
+    problems = problems_over(model, design, posed, strength)
     return [_judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems]
 
 

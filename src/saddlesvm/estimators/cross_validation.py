@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.door import check_labels, check_weights, checked_data
 from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.base import TakesSparse
+from saddlesvm.estimators.fitted import begin_at, fit_together, former_fit
 from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
@@ -42,7 +43,6 @@ from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import SHARE, check, one_of
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.threads import Schedule, interruptible, results_of
 
 Scorer = Callable[[Any, Any, Any], float]
@@ -236,7 +236,7 @@ class FoldSearchOnFiles:
             running = [copy.copy(model) for model in running]
             for model in running:
                 model.C = float(C)
-            running[0].fit_together(self.whole.X, running, [part.posed for part in parts])
+            fit_together(self.whole.X, running, [part.posed for part in parts])
             if self.stop.is_set() or any(model.outcome_ is Outcome.INTERRUPTED for model in running):
                 self.stop.set()
                 break
@@ -296,7 +296,7 @@ def standard_errors(scores: np.ndarray) -> np.ndarray:
 
 def _has(name: str) -> Any:
     def check(estimator: Any) -> bool:
-        getattr(getattr(estimator, "best_estimator_", estimator.template()), name)
+        getattr(getattr(estimator, "best_estimator_", estimator._template()), name)
         return True
 
     return available_if(check)
@@ -371,8 +371,7 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
     drop: float | None = None
     verbose: int = 0
 
-    @internal
-    def template(self) -> LinearSVC:
+    def _template(self) -> LinearSVC:
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator
 
@@ -404,7 +403,7 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
             if self.scoring not in (None, "accuracy"):
                 raise ValueError(f"drop compares values of C by accuracy: leave scoring out; got {self.scoring!r}")
         Cs = check_Cs(self.Cs)
-        template = clone(self.template())
+        template = clone(self._template())
         check_model(template)
         if is_distributed(X):
             models = search_on_cluster(self, template, X, y, sample_weight, Cs)
@@ -441,8 +440,8 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
         place = self._choose_by_scores()
         self.best_estimator_ = template.set_params(C=self.C_, warm_start=True)
-        template.begin_at(search.models[place].former_fit())
-        template.fit(X, y, sample_weight=weights).set_params(warm_start=self.template().warm_start)
+        begin_at(template, former_fit(search.models[place]))
+        template.fit(X, y, sample_weight=weights).set_params(warm_start=self._template().warm_start)
         return self
 
     def _choose_by_scores(self) -> int:

@@ -14,6 +14,7 @@ from saddlesvm.answers.changed_rows import LeftOut, groups_left_out, rows_left_o
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data.door import check_labels, checked_data, refuse_columns
+from saddlesvm.estimators.fitted import dual_row
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
@@ -269,7 +270,7 @@ class Estimation:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
         near = self.own.vicinities[k] if proofs else None
-        return rows_left_out(problem, w, self.model.duals_of(k), near)
+        return rows_left_out(problem, w, dual_row(self.model, k), near)
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""

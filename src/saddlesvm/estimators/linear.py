@@ -131,7 +131,7 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
         # The calibration after the fit has to end with max_time, too.
         with within_share(TIME_BEFORE_CALIBRATION if getattr(self, "probability", False) else 1.0):
             self._solve(design, posed, tasks, start)
-        self._data = None if self.reads_blocks or design.placed else Data(design.X, y, sample_weight)
+        self._data = None if self._reads_blocks or design.placed else Data(design.X, y, sample_weight)
         if not design.placed:
             self._data_mark = mark_data(design.X, y)
         self._complete(design, y, sample_weight)

@@ -261,7 +261,7 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
         """
         loss = self.check_options()
         first = not hasattr(self, "_stream")
-        self.forget_data()
+        self._forget_data()
         known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)
         if first:
             self._forget()

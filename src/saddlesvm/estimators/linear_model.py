@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from itertools import combinations
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -14,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Estimator, TakesSparse, Training, seed_of
-from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers, weights_of
+from saddlesvm.estimators.fitted import former_fit
+from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers
 from saddlesvm.estimators.register import LinearOptions
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
@@ -22,17 +22,14 @@ from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
-from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
-from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.multiclass.splits import GivenStart
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
-from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.lazy import internal
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
@@ -86,7 +83,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     training_problems: Callable[[Any, Any, int], Training]
-    takes_places: ClassVar[bool] = True  # rows may be in a place of their own
+    _takes_places: ClassVar[bool] = True  # rows may be in a place of their own
     # what a model has whose estimator offers no such option
     multi_class: str = "ovr"
     class_weight: Any = None
@@ -95,8 +92,8 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
     coef_: Any
     intercept_: Any
     _phases: list[dict[str, float]]
-    reads_blocks: bool = False  # whether the last fit read its rows block by block
-    watch: Callable[[Fit], None] | None = None  # told of every step of each sub-problem's fit
+    _reads_blocks: bool = False  # whether the last fit read its rows block by block
+    _watch: Callable[[Fit], None] | None = None  # told of every step of each sub-problem's fit
 
     @property
     def n_features_selected_(self) -> int:
@@ -182,39 +179,12 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         scaled = {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
         return {**scaled, "penalty": penalty, "share": share}
 
-    @internal
-    def posed_C(self, n: int) -> float:
-        """The C of the problems that a fit to n rows solves: larger than its own where an l1 norm takes a share."""
-        posed = self._posed()
-        return resolve_C(posed.get("C"), posed.get("lam"), n)[0]
-
-    @internal
-    def former_fit(self) -> FormerFit | None:
-        """The fit that another one may go on from, as a warm start does; None without one."""
-        if not hasattr(self, "_fitted_C"):
-            return None
-        coef, intercept = dense_weights(self.coef_), np.ravel(self.intercept_)
-        uses_lambda = self.certificate_.form == "lambda"
-        phases = getattr(self, "_phases", [])
-        return FormerFit(getattr(self, "dual_coef_", None), coef, intercept, self._fitted_C, uses_lambda, phases)
-
-    @internal
-    def duals_of(self, k: int) -> np.ndarray:
-        """Row k of ``dual_coef_`` as an array of shape (n,)."""
-        duals = self.dual_coef_
-        return np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
-
-    @internal
-    def begin_at(self, former: FormerFit | None) -> None:
-        """Let the next fit go on from another one, where there is one, as if it had been a fit of this model."""
-        self._begin_at = former
-
     def _solve(
         self, design: Design, posed: Training, tasks: FitTasks | None = None, start: GivenStart | None = None
     ) -> list[FitResult]:
         """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
         fits, n = self._fits(design, posed, start=start), design.shape[0]
-        fits.watch, fits.keeps_duals = self.watch, not outweighs(posed, n)
+        fits.watch, fits.keeps_duals = self._watch, not outweighs(posed, n)
         if self.callbacks or tasks is not None:
             fits.callbacks_of = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
         results = self._shown(fits)
@@ -228,91 +198,6 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
             worst.warn(stacklevel=5, hints=hints)
         return results
 
-    @internal
-    def rows_for_parts(self, X: Any, problems: int) -> FitRows | None:
-        """The rows of X, ready for fits to parts of them; None where they are read block by block."""
-        if self.goes_by_blocks(design := Design(X)):
-            return None
-        jobs = multiclass.workers(problems, self.n_jobs)
-        return rows_of(design, self._intercept_kind(), float(self.intercept_scaling), jobs, self.n_jobs)
-
-    @internal
-    def fit_part(self, X: Any, posed: Training, ready: FitRows | None) -> list[FitResult]:
-        """Fit the sub-problems `posed` over rows that are checked already, and keep the results; no warnings.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d)
-        posed : Training
-            Its sub-problems may have some of the rows as members.
-        ready : FitRows or None
-            Of :meth:`rows_for_parts`.
-        """
-        fits = self._fits(Design(X), posed, ready)
-        if self.callbacks:
-            fits.callbacks_of = lambda sub: self.callbacks or ()
-        results = fits.solve()
-        self._fitted_C = self.posed_C(X.shape[0])
-        self._keep(results)
-        return results
-
-    @internal
-    def fit_together(self, X: Any, models: Sequence[LinearModel], posed: Sequence[Training]) -> None:
-        """Fit several parts of the rows of files, whose readings serve all; no warnings, and no dual variables.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d)
-            Rows in files.
-        models : sequence of LinearModel
-            One a part, with the options of this one. Where each has weights already, it begins there.
-        posed : sequence of Training
-            Of each part. Their sub-problems have members and weights of their own.
-        """
-        subs = [replace(sub, weights=one.weights) for one in posed for sub in one.problems]
-        subs = [replace(sub, index=k) for k, sub in enumerate(subs)]
-        start = None
-        if all(hasattr(model, "coef_") for model in models):
-            coefs, intercepts = ([getattr(one, name) for one in models] for name in ("coef_", "intercept_"))
-            start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
-        fits = self._fits(Design(X), Training(subs, posed[0].loss, None), start=start)
-        fits.callbacks_of, fits.keeps_duals = lambda sub: self.callbacks or (), False
-        results, done = fits.solve(), 0
-        for model, one in zip(models, posed, strict=True):
-            model._fitted_C = self.posed_C(X.shape[0])
-            model._keep(results[done : done + len(one.problems)])
-            done += len(one.problems)
-
-    @internal
-    def part_problem(self, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
-        """The regularised risk problem behind one of the sub-problems `posed`, over rows of :meth:`rows_for_parts`."""
-        options = {"weights": posed.weights, "intercept": self._intercept_kind(), **self._posed()}
-        return ready.problem(sub, posed.loss, options)
-
-    @internal
-    def problems_over(
-        self, design: Design, posed: Training, strength: dict[str, Any] | None = None
-    ) -> Iterator[tuple[SubProblem, Problem, np.ndarray]]:
-        """Each of the sub-problems `posed` of a fitted model, its problem over the rows, and the model's weights of it.
-
-        The virtual feature has the value that the user asked for; `strength` takes the place of the model's own, and of
-        its penalty.
-        """
-        kind = self._intercept_kind()
-        value = float(self.intercept_scaling) if intercept_kind(kind).present else 0.0
-        X, norms = design.with_feature(value), design.norms() + value * value
-        options = {"weights": posed.weights, "intercept": kind, "norms": norms}
-        W = weights_of(self, value)
-        for sub in posed.problems:
-            problem = sub.problem(X, posed.loss, **options | (strength or self._posed()))
-            yield sub, problem, splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index]
-
-    @internal
-    def duals_for(self, n: int) -> Any:
-        """``dual_coef_``, if the model has that of n rows."""
-        duals = getattr(self, "dual_coef_", None)
-        return None if duals is None or duals.shape[1] != n else duals
-
     def _fits(
         self, design: Design, posed: Training, ready: FitRows | None = None, start: GivenStart | None = None
     ) -> LinearFits:
@@ -324,10 +209,10 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         if len(problems) > 1 or not design.rows.is_small:
             demand_room_for_weights(design.shape[1] + 1, len(problems))
         given: FitRows
-        self.__dict__.pop("reads_blocks", None)
-        if self.goes_by_blocks(design, solver):
+        self.__dict__.pop("_reads_blocks", None)
+        if self._goes_by_blocks(design, solver):
             memory = None if self.memory is None else memory_bytes(self.memory)
-            self.reads_blocks, n_jobs = True, None
+            self._reads_blocks, n_jobs = True, None
             split = self.multi_class
             own_weights = self.class_weight is not None and splits.has_factors(split, len(problems))
             solver, burden = splits.on_files(
@@ -340,7 +225,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
         else:
             jobs = multiclass.workers(len(problems), n_jobs)
             given = ready or rows_of(design, kind, float(self.intercept_scaling), jobs, n_jobs)
-        former = start or vars(self).pop("_begin_at", None) or (self.former_fit() if self.warm_start else None)
+        former = start or vars(self).pop("_begin_at", None) or (former_fit(self) if self.warm_start else None)
         asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
         alone = asked or self.warm_start or former is not None or self.keep == "last" or self.gap > 0.0
         first_steps = self.solver in ("auto", "dcd") and hasattr(self, "classes_") and self.multi_class == "ovr"
@@ -360,8 +245,7 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
             may_start_together=not alone and first_steps and plain,
         )
 
-    @internal
-    def goes_by_blocks(self, design: Design, solver: Any = None) -> bool:
+    def _goes_by_blocks(self, design: Design, solver: Any = None) -> bool:
         """Whether the rows are read block by block, because they do not fit into memory.
 
         Raises

@@ -166,7 +166,7 @@ def _learned(model: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndar
 def _set_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sample_weight: Any) -> None:
     """Keep the names of a data frame's columns, and which columns of files are not features."""
     vars(model).pop("feature_names_in_", None)
-    model.forget_data()
+    model._forget_data()
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     model._columns = (None, None)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from saddlesvm.data.door import encoded
 from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.calibration import calibrated
+from saddlesvm.estimators.fitted import begin_at, fit_part, former_fit, rows_for_parts
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import FitRows
@@ -55,7 +56,7 @@ class PartFits:
         self.model.classes_ = encoded(known)[0]
         if self.model.classes_.size < 2:
             raise ValueError(f"a fold holds 1 class only, {known.tolist()[0]!r}: at least two are needed")
-        self.ready = ready or self.model.rows_for_parts(X, self.model.classes_.size)
+        self.ready = ready or rows_for_parts(self.model, X, self.model.classes_.size)
         self.posed = self._posed()
 
     def part(self, chosen: np.ndarray, weights: np.ndarray | None) -> PartFits:
@@ -84,8 +85,8 @@ class PartFits:
         model = copy.copy(self.model)
         model.C = C
         if former is not None:
-            model.begin_at(former.former_fit())
-        model.fit_part(self.X, self.posed, self.ready)
+            begin_at(model, former_fit(former))
+        fit_part(model, self.X, self.posed, self.ready)
         return model
 
     def with_probabilities(self, model: Any) -> Any:

@@ -27,6 +27,7 @@ from sklearn.base import clone, is_classifier
 
 from saddlesvm.data.door import check_design, check_labels, checked_data, encoded
 from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.fitted import begin_at, former_fit, part_problem
 from saddlesvm.estimators.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
@@ -95,7 +96,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     posed = template._learnt(y, sample_weight, design.shape[0])
     ready = rows_of(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
-    return min(largest_empty_C(template.part_problem(sub, posed, ready)) for sub in posed.problems)
+    return min(largest_empty_C(part_problem(template, sub, posed, ready)) for sub in posed.problems)
 
 
 def check_sparse(model: LinearModel) -> None:
@@ -210,7 +211,7 @@ class HandOver:
     def end(self, model: LinearModel | None) -> None:
         """Take the model of a fit that has ended, or None of one that was not made, if there is no point yet."""
         if not self.ready.is_set():
-            self.give(None if model is None or not hasattr(model, "dual_coef_") else model.former_fit())
+            self.give(None if model is None or not hasattr(model, "dual_coef_") else former_fit(model))
 
     def give(self, reached: FormerFit | None) -> None:
         """Let the next fit begin."""
@@ -272,13 +273,13 @@ class GridInThreads:
         options = self.model.get_params(deep=False)
         own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
         fitted = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
-        fitted.begin_at(start)
-        fitted.watch = self.points[place].take_if_close
+        begin_at(fitted, start)
+        fitted._watch = self.points[place].take_if_close
         X, y, weights = self.data
         try:
             fitted.fit(X, y, sample_weight=weights)
         finally:
-            del fitted.watch
+            del fitted._watch
         return fitted.set_params(warm_start=False, random_state=options["random_state"], n_jobs=options["n_jobs"])
 
 
@@ -296,7 +297,7 @@ def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
         return 1
     if is_classifier(model) and (np.unique(y).size > 2 or model.multi_class in splits.JOINT):
         return 1
-    if model.goes_by_blocks(design):
+    if model._goes_by_blocks(design):
         return 1
     rows, passes = design.rows, -PASSES * math.log10(model.tol)
     return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
@@ -508,7 +509,7 @@ def _copy(fitted: Any) -> Any:
     copied = clone(fitted).set_params(warm_start=False)
     left_out = {*vars(copied), "_known"}  # what the path alone needs
     vars(copied).update({name: value for name, value in vars(fitted).items() if name not in left_out})
-    if vars(fitted).get("reads_blocks"):
+    if vars(fitted).get("_reads_blocks"):
         vars(copied).pop("dual_coef_", None)  # a number for each row and C: more than the memory given
     return copied
 

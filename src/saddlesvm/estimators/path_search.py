@@ -18,6 +18,7 @@ from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.base import epochs_between_calls
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
+from saddlesvm.estimators.fitted import begin_at, dual_row, former_fit, posed_C
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import is_distributed
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
@@ -182,9 +183,9 @@ class PathSearch:
         model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
         model.set_params(checkpoint=None, n_jobs=threads)
         if stored is not None:
-            model.begin_at(stored._replace(C=model.posed_C(self.n)))
+            begin_at(model, stored._replace(C=posed_C(model, self.n)))
         elif low is not None:
-            model.begin_at(_between(C, model.posed_C(self.n), low, high))
+            begin_at(model, _between(C, posed_C(model, self.n), low, high))
         X, y, weights = self.data
         model.fit(X, y, sample_weight=weights)
         model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
@@ -194,7 +195,7 @@ class PathSearch:
         if model.outcome_ is Outcome.INTERRUPTED:
             stop.set()
         elif self.file is not None:
-            self.file.keep(float(C), model.former_fit())
+            self.file.keep(float(C), _reached(model))
         return knot_of(model, C, *self._pulled(model)), model
 
     def _pulled(self, model: LinearModel) -> tuple[np.ndarray, np.ndarray]:
@@ -202,7 +203,7 @@ class PathSearch:
         k, members = model.dual_coef_.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
         pulled, missed = np.zeros((k, self.design.n_features + 1)), np.zeros(k)
         for place in range(k):
-            beta = model.duals_of(place)
+            beta = dual_row(model, place)
             rows.add_rows(self.design, members, beta, pulled[place])
             missed[place] = gamma(self.n + 8.0) * float(np.abs(beta) @ self.radii)
         return pulled, missed
@@ -227,21 +228,28 @@ def _ascending(fitted: Sequence[Fitted]) -> list[Fitted]:
     return sorted(fitted, key=lambda one: one[0].C)
 
 
-def _between(C: float, posed_C: float, low: Fitted, high: Fitted | None) -> FormerFit:
+def _reached(model: LinearModel) -> FormerFit:
+    """Return where a fitted model ended."""
+    reached = former_fit(model)
+    assert reached is not None
+    return reached
+
+
+def _between(C: float, of_problems: float, low: Fitted, high: Fitted | None) -> FormerFit:
     """Where a fit at C begins: at the best weights of its neighbours' mixtures, and at feasible duals.
 
-    `posed_C` is the C of its problems, in which dual variables are.
+    `of_problems` is the C of its problems, in which dual variables are.
     """
-    start: FormerFit = low[1].former_fit()
+    start = _reached(low[1])
     if high is None:
         return start
-    between, other = low[0].until(high[0]), high[1].former_fit()
+    between, other = low[0].until(high[0]), _reached(high[1])
     u, t = between.mixture(C), between.share(C)
     return other._replace(
         coef=(1.0 - u) * start.coef + u * other.coef,
         intercept=(1.0 - u) * start.intercept + u * other.intercept,
         duals=(1.0 - t) * start.duals + t * other.duals,
-        C=posed_C,
+        C=of_problems,
     )
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import checker
 from saddlesvm.data.door import check_design, checked_data, has_columns
+from saddlesvm.estimators.fitted import duals_for, problems_over
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Point, evaluate
@@ -54,7 +55,7 @@ def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: di
         raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
     training = model.training_problems(y, sample_weight, design.shape[0])
     stated = _stated_problem(model, training.loss, design.shape[1])
-    posed, duals = list(model.problems_over(design, training)), model.duals_for(design.shape[0])
+    posed, duals = list(problems_over(model, design, training)), duals_for(model, design.shape[0])
     table, labels = rows_of(design.X), labels_of(y, stated["text"])
     for slack in SLACKS:
         parts = [_part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed]

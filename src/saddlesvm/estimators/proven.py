@@ -9,16 +9,25 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.active_set import WORTH
-from saddlesvm.answers.labels import Rule
 from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
 from saddlesvm.answers.steps import enough_for
-from saddlesvm.data.door import check_design, checked_data as data_of, refuse_place
+from saddlesvm.data.door import checked_data as data_of, refuse_place
+from saddlesvm.estimators.fitted import (
+    begin_at,
+    checked_rows,
+    dual_row,
+    fit_part,
+    former_fit,
+    label_rule,
+    part_problem,
+    rows_for_parts,
+    weights_of,
+)
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.lazy import internal
 
 __all__ = ["ProvesAnswers"]
 
@@ -123,7 +132,7 @@ class ProvesAnswers:
         >>> bool((upper - lower).max() < 1e-3)
         True
         """
-        low, high = self._known().score_bounds(self.checked_rows(X))
+        low, high = self._known().score_bounds(checked_rows(self, X))
         return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
 
     def coef_bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -153,8 +162,7 @@ class ProvesAnswers:
         shape = np.shape(dense_weights(self.coef_) if hasattr(self.coef_, "toarray") else self.coef_)
         return bounds[0][:, :-1].reshape(shape), bounds[1][:, :-1].reshape(shape)
 
-    @internal
-    def forget_data(self) -> None:
+    def _forget_data(self) -> None:
         """Forget the data of an earlier fit, and what was proven of it."""
         for name in KEPT_HERE:
             self.__dict__.pop(name, None)
@@ -169,7 +177,7 @@ class ProvesAnswers:
         check_is_fitted(self)
         asked: dict[str, Any] = self._asked_of_fits()
         if vars(self).get("_proof") is None or self._proven_with != asked:
-            self._proof, self._proven_with = proof_of_data(self, self.training_data()), asked
+            self._proof, self._proven_with = proof_of_data(self, self._training_data()), asked
         return self._proof
 
     def _asked_of_fits(self) -> dict[str, Any]:
@@ -177,8 +185,7 @@ class ProvesAnswers:
         model: Any = self
         return dict(model.get_params(deep=False))
 
-    @internal
-    def training_data(self) -> Data:
+    def _training_data(self) -> Data:
         """The data of the fit.
 
         Raises
@@ -193,11 +200,6 @@ class ProvesAnswers:
                 "proof needs them: call prove(X, y) with the data that it was fitted to"
             )
         return data
-
-    @internal
-    def checked_rows(self, X: Any) -> Any:
-        """Rows to be asked about, as an array or a CSR matrix; ValueError for bad ones."""
-        return check_design(X, self, finite=True).X
 
 
 class ProvesLabels(ProvesAnswers):
@@ -238,7 +240,7 @@ class ProvesLabels(ProvesAnswers):
         1.0
         """
         found = self._known()
-        X = self.checked_rows(X)
+        X = checked_rows(self, X)
         return self._agrees(found, X)
 
     def settle(self, X: Any) -> np.ndarray:
@@ -272,7 +274,7 @@ class ProvesLabels(ProvesAnswers):
         >>> bool(model.settle(notes.X).all())
         True
         """
-        data, rows = self.training_data(), self.checked_rows(X)
+        data, rows = self._training_data(), checked_rows(self, X)
         for tol in TOWARDS:
             model, _, found = closer(self, data, tol)
             vars(self).update({name: vars(model)[name] for name in TAKEN if name in vars(model)})
@@ -284,12 +286,6 @@ class ProvesLabels(ProvesAnswers):
                 break
         return proven
 
-    @internal
-    def label_rule(self) -> Rule:
-        """The rule by which labels follow from scores."""
-        model: Any = self
-        return "each" if model.multilabel_ else "votes" if model.multi_class == "ovo" else "largest"
-
     def _agrees(self, found: Proof, X: Any) -> np.ndarray:
         """Whether the model's labels are proven to be the optimum's."""
         model: Any = self
@@ -298,7 +294,7 @@ class ProvesLabels(ProvesAnswers):
                 "probability=True takes labels from calibrated curves, which have no proof: use "
                 "decision_bounds(X), or a model without it"
             )
-        number, proven = found.labels(X, self.classes_.size, self.label_rule())
+        number, proven = found.labels(X, self.classes_.size, label_rule(self))
         predicted = model.predict(X)
         if model.multilabel_:
             return proven & (number == (predicted.toarray() if hasattr(predicted, "toarray") else predicted))
@@ -316,7 +312,7 @@ class Closer(NamedTuple):
 def proof_of_data(model: Any, data: Data) -> Proof:
     """The proof of a fitted model: by a few steps from its weights, or by those of a copy that is trained on."""
     own = _copy(model)
-    ready = own.rows_for_parts(data.X, len(model.certificates_))
+    ready = rows_for_parts(own, data.X, len(model.certificates_))
     enough, tol = enough_for(model.tol), CLOSE
     problems = None if ready is None else problems_of(own, data, ready)
     if problems is not None and len(problems) == len(model.certificates_):
@@ -333,8 +329,8 @@ def problems_of(model: Any, data: Data, ready: Any = None) -> list[Problem] | No
     `ready` are the rows, prepared, where they are.
     """
     posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
-    ready = ready or model.rows_for_parts(data.X, len(posed.problems))
-    return None if ready is None else [model.part_problem(sub, posed, ready) for sub in posed.problems]
+    ready = ready or rows_for_parts(model, data.X, len(posed.problems))
+    return None if ready is None else [part_problem(model, sub, posed, ready) for sub in posed.problems]
 
 
 def _copy(model: Any, tol: float = CLOSE) -> Any:
@@ -348,24 +344,18 @@ def _copy(model: Any, tol: float = CLOSE) -> Any:
     return own
 
 
-def weights_of(model: Any, value: float) -> np.ndarray:
-    """The weights of a fitted model, shape (k, d + 1): an intercept is divided by the virtual feature's value."""
-    coef = dense_weights(model.coef_)
-    return np.column_stack([coef, np.broadcast_to(np.ravel(model.intercept_) / (value or 1.0), len(coef))])
-
-
 def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, ready: Any = None) -> Closer:
     """A copy of a fitted model that goes on to the relative gap `tol` from its weights; `enough` is that of
     :func:`~saddlesvm.answers.proof.proof_of`, and `ready` are the rows, prepared, where they are."""
     own = _copy(model, tol)
-    own.begin_at(model.former_fit())
+    begin_at(own, former_fit(model))
     posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
-    ready = ready or own.rows_for_parts(data.X, len(posed.problems))
+    ready = ready or rows_for_parts(own, data.X, len(posed.problems))
     if ready is None:
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
-    own.fit_part(data.X, posed, ready)
-    problems = [own.part_problem(sub, posed, ready) for sub in posed.problems]
+    fit_part(own, data.X, posed, ready)
+    problems = [part_problem(own, sub, posed, ready) for sub in posed.problems]
     W = weights_of(own, problems[0].scale)
     known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
-    duals = [own.duals_of(k) if known else None for k in range(len(problems))]
+    duals = [dual_row(own, k) if known else None for k in range(len(problems))]
     return Closer(own, problems, proof_of(problems, W, own.certificates_, duals, enough))
