@@ -15,7 +15,7 @@ import saddlesvm.lab.runs as running  # noqa: E402
 from saddlesvm import SDCA, SVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.outcome import Limits  # noqa: E402
-from saddlesvm.lab import dataset, tidy  # noqa: E402
+from saddlesvm.lab import curves, dataset, traces  # noqa: E402
 from saddlesvm.lab.comparison import (  # noqa: E402
     compare,
     reach_times,
@@ -68,11 +68,11 @@ def test_bad_solvers_are_refused(solvers, message):
 
 def test_trace_has_every_column_and_cell(found):
     trace = found.trace
-    assert list(trace.columns) == list(tidy.COLUMNS)
-    assert {name: str(kind) for name, kind in trace.dtypes.items() if tidy.COLUMNS[name] != "str"} == {
-        name: kind for name, kind in tidy.COLUMNS.items() if kind != "str"
+    assert list(trace.columns) == list(traces.COLUMNS)
+    assert {name: str(kind) for name, kind in trace.dtypes.items() if traces.COLUMNS[name] != "str"} == {
+        name: kind for name, kind in traces.COLUMNS.items() if kind != "str"
     }
-    assert len(tidy.done_cells(trace)) == 2 * 2 * 4
+    assert len(traces.done_cells(trace)) == 2 * 2 * 4
     assert not found.interrupted
 
 
@@ -97,18 +97,18 @@ def test_trace_is_read_back_as_written(found, tmp_path, ending):
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     path = tmp_path / f"trace.{ending}"
-    tidy.write_trace(found.trace, path)
-    pd.testing.assert_frame_equal(tidy.read_trace(path), found.trace, check_exact=True)
+    traces.write_trace(found.trace, path)
+    pd.testing.assert_frame_equal(traces.read_trace(path), found.trace, check_exact=True)
 
 
 def test_bad_traces_are_refused(tmp_path):
     with pytest.raises(DataError, match="written as"):
-        tidy.check_ending("trace.xlsx")
+        traces.check_ending("trace.xlsx")
     (tmp_path / "a.csv").write_text("solver,loss\ndcd,hinge\n")
     with pytest.raises(DataError, match="no column 'data'"):
-        tidy.read_trace(tmp_path / "a.csv")
+        traces.read_trace(tmp_path / "a.csv")
     with pytest.raises(DataError, match="cannot be read"):
-        tidy.read_trace(tmp_path / "b.csv")
+        traces.read_trace(tmp_path / "b.csv")
 
 
 def test_a_second_call_goes_on(toy, tmp_path, monkeypatch):
@@ -140,12 +140,12 @@ def test_an_interrupt_keeps_what_is_done(toy, tmp_path, monkeypatch):
     found = compare(X, y, solvers="dcd,sdca,pegasos", budget=0.2, tol=1e-3, trace=path)
     assert found.interrupted
     assert set(found.trace["solver"]) == {"dcd", "sdca"}
-    assert {cell[0] for cell in tidy.done_cells(found.trace)} == {"dcd"}
-    assert set(tidy.read_trace(path)["solver"]) == {"dcd"}
+    assert {cell[0] for cell in traces.done_cells(found.trace)} == {"dcd"}
+    assert set(traces.read_trace(path)["solver"]) == {"dcd"}
     assert "Interrupted" in found.report(tmp_path / "report.html").read_text()
     monkeypatch.undo()
     whole = compare(X, y, solvers="dcd,sdca,pegasos", budget=0.2, tol=1e-3, trace=path)
-    assert {cell[0] for cell in tidy.done_cells(whole.trace)} == {"dcd", "sdca", "pegasos"}
+    assert {cell[0] for cell in traces.done_cells(whole.trace)} == {"dcd", "sdca", "pegasos"}
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -209,7 +209,7 @@ def made_up_trace():
         base | {"solver": "quick", "epoch": 2.0, "seconds_solving": 2.0, "primal": 1.0},
         base | {"solver": "slow", "epoch": 1.0, "seconds_solving": 3.0, "primal": 1.005},
     ]
-    return tidy.tidy_trace(rows)
+    return traces.tidy_trace(rows)
 
 
 def test_the_fastest_rung_of_a_ladder_counts():
@@ -229,20 +229,20 @@ def test_verdict_names_the_first_and_the_factor():
     assert "quick came within 1e-2 of the optimum first" in first
     assert "slow 3" in first
     assert "not in its time: slow" in last
-    assert verdict(tidy.tidy_trace([])) == ["Nothing was run."]
+    assert verdict(traces.tidy_trace([])) == ["Nothing was run."]
 
 
 def test_curves_are_medians_with_their_quartiles():
     x = np.array([1.0, 2.0, 3.0])
-    series = tidy.summarised("a", [(x, x), (x, 3 * x), (x[:2], 2 * x[:2])], 0)
+    series = curves.summarise_runs("a", [(x, x), (x, 3 * x), (x[:2], 2 * x[:2])], 0)
     np.testing.assert_array_equal(series.x, x)
     np.testing.assert_array_equal(series.y, [2.0, 4.0, 4.0])
     np.testing.assert_array_equal(series.low, [1.5, 3.0, 3.5])
     np.testing.assert_array_equal(series.high, [2.5, 5.0, 6.5])
-    late = tidy.summarised("a", [(x, 1 / x), (x, 1 / x), (x[1:], 9 + 0 * x[1:])], 0)
+    late = curves.summarise_runs("a", [(x, 1 / x), (x, 1 / x), (x[1:], 9 + 0 * x[1:])], 0)
     np.testing.assert_array_equal(late.x, x[1:])  # from where all have begun: no line that rises as one joins
     assert (np.diff(late.y) < 0).all()
-    assert tidy.thinned(np.arange(1000.0), 10).size == 10
+    assert curves.thin_points(np.arange(1000.0), 10).size == 10
 
 
 def test_sparse_and_regression_data(toy):
@@ -311,9 +311,9 @@ def test_traces_without_a_form_are_refused(toy, tmp_path):
     X, y = toy
     path = tmp_path / "trace.csv"
     trace = compare(X, y, solvers="dcd", tol=1e-2).trace
-    tidy.write_trace(trace.drop(columns="form"), path)
+    traces.write_trace(trace.drop(columns="form"), path)
     with pytest.raises(DataError, match="no column 'form'"):
-        tidy.read_trace(path)
+        traces.read_trace(path)
 
 
 def test_the_verdict_blames_the_clock_only_where_it_stopped_a_run(toy):

@@ -39,8 +39,8 @@ def report(comparison, tmp_path_factory):
 
 def test_every_figure_is_drawn_singly(comparison):
     trace = comparison.trace
-    for against in ("epochs", "rows", "seconds"):
-        for quantity in ("suboptimality", "gap", "test_error", "accuracy"):
+    for against in ("epochs", "seconds"):
+        for quantity in ("suboptimality", "gap", "test_error", "train_error"):
             assert figures.curve_chart(trace, quantity, against).draw().get_lines()
         assert figures.closing_chart(trace, against).draw().get_lines()
     assert figures.curve_chart(trace, "active").draw().get_lines()

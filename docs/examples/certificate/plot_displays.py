@@ -23,10 +23,10 @@ figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 GapDisplay.from_estimator(model, ax=ax)
 
 # %%
-# A model whose C was chosen: the path behind it. The band holds the optimum of every C; the error is estimated by
+# A model whose C was chosen: the path behind it. The gap is proven for every C; the error is estimated by
 # leave-one-out; the weights are named after the columns.
 chosen = LinearSVC(C="auto", loss="squared_hinge", random_state=0).fit(X, y)
 print(f"C = {chosen.C_:.3g}, {chosen.outcome_}")
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained")
-for ax, kind in zip(axes, ("band", "error", "weights"), strict=True):
+for ax, kind in zip(axes, ("gap", "error", "weights"), strict=True):
     PathDisplay.from_estimator(chosen, kind=kind, ax=ax)

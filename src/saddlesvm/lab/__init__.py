@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         seconds_text as seconds_text,
     )
     from saddlesvm.lab.dataset import Dataset as Dataset, make_dataset as make_dataset
+    from saddlesvm.lab.diagnostics import Diagnostics as Diagnostics
     from saddlesvm.lab.displays import GapDisplay as GapDisplay, PathDisplay as PathDisplay
     from saddlesvm.lab.machine import LabProgress as LabProgress, in_threads as in_threads, machine_rows as machine_rows
     from saddlesvm.lab.report import (
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
         warm_up as warm_up,
     )
     from saddlesvm.lab.step_view import Watch as Watch, watch as watch
-    from saddlesvm.lab.tidy import (
-        Diagnostics as Diagnostics,
+    from saddlesvm.lab.traces import (
         read_trace as read_trace,
         tidy_trace as tidy_trace,
         write_trace as write_trace,
@@ -57,9 +57,10 @@ if TYPE_CHECKING:
 
 NAMES = {
     "saddlesvm.lab.comparison": "Comparison compare",
+    "saddlesvm.lab.diagnostics": "Diagnostics",
     "saddlesvm.lab.displays": "GapDisplay PathDisplay",
     "saddlesvm.lab.step_view": "Watch watch",
-    "saddlesvm.lab.tidy": "Diagnostics read_trace write_trace",
+    "saddlesvm.lab.traces": "read_trace write_trace",
     "": "bounds figures study",
 }
 # What experiments are written with (experiments/ beside the package).
@@ -74,7 +75,7 @@ PARTS = {
     "saddlesvm.lab.runs": (
         "Contender Plan contender hinge_objective iterates options_of parse_contenders run_solver warm_up"
     ),
-    "saddlesvm.lab.tidy": "tidy_trace",
+    "saddlesvm.lab.traces": "tidy_trace",
     "saddlesvm.problem.problem": "Problem",
     "saddlesvm.runtime.threads": "interruptible usable_cores",
 }

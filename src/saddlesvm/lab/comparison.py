@@ -16,14 +16,15 @@ import pandas as pd
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
-from saddlesvm.lab import figures, tidy
+from saddlesvm.lab import figures, traces
 from saddlesvm.lab.charts import Chart
+from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
 from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
 from saddlesvm.lab.runs import Plan, as_list, cells, parse_contenders
-from saddlesvm.lab.tidy import AXES, PROBLEM, closing_chart, curve_chart, labelled, strength_chart, strengths
+from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
 from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, is_loss, make_loss, spelled
 from saddlesvm.problem.problem import Problem
@@ -44,7 +45,7 @@ class Comparison:
     dataset : Dataset
     plan : Plan
     trace : DataFrame
-        The tidy trace; columns as in :data:`saddlesvm.lab.tidy.COLUMNS`.
+        The tidy trace; columns as in :data:`saddlesvm.lab.traces.COLUMNS`.
     notes : list of str
         The runs that were left out, and why.
     interrupted : bool
@@ -91,24 +92,24 @@ def comparison_report(comparison: Comparison) -> Report:
     report = Report(
         f"Solvers compared on {comparison.dataset.name}",
         sentences + comparison.notes,
-        data=comparison.dataset.describe() + settings(comparison),
+        data=comparison.dataset.describe() + settings_pairs(comparison),
         command=comparison.command,
     )
     if trace.empty:
         return report
-    report.section("Results", first_to_reach(trace), endings(trace))
+    report.section("Results", reach_table(trace), endings_table(trace))
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
-        name, written = strengths(part)
-        report.sections.append(convergence(part, f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"))
+        name, written = strength_texts(part)
+        report.sections.append(convergence_section(part, f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"))
     if trace["C"].nunique() > 1:
         names = ["seconds", "train_error"] + (["test_error"] if trace["test_error"].notna().any() else [])
-        report.section(f"Against {strengths(trace)[0]}", *(strength_chart(trace, name) for name in names))
+        report.section(f"Against {strength_texts(trace)[0]}", *(strength_chart(trace, name) for name in names))
     if comparison.dataset.task == "classification":
-        report.sections.append(classifier(comparison))
+        report.sections.append(classifier_section(comparison))
     return report
 
 
-def settings(comparison: Comparison) -> list[tuple[str, str]]:
+def settings_pairs(comparison: Comparison) -> list[tuple[str, str]]:
     """The settings of the runs, as pairs of words."""
     plan = comparison.plan
     words = "none" if plan.intercept == "none" else f"{plan.intercept}, scaling {plan.scaling:g}"
@@ -116,10 +117,10 @@ def settings(comparison: Comparison) -> list[tuple[str, str]]:
     return [("intercept", words), ("each run ends at", limits), ("repeats", str(plan.repeats))]
 
 
-def first_to_reach(trace: pd.DataFrame) -> Table:
+def reach_table(trace: pd.DataFrame) -> Table:
     """Median seconds and epochs to each level."""
     tables = [medians(reach_times(trace, level)).set_index([*PROBLEM, "label"]) for level in LEVELS]
-    name, written = strengths(trace)
+    name, written = strength_texts(trace)
     rows = []
     for key in tables[-1].index:
         cells = [
@@ -134,10 +135,10 @@ def first_to_reach(trace: pd.DataFrame) -> Table:
     return Table(columns, rows, caption)
 
 
-def endings(trace: pd.DataFrame) -> Table:
+def endings_table(trace: pd.DataFrame) -> Table:
     """The last objective, gap and errors of each solver."""
-    ends = labelled(trace).groupby([*PROBLEM, "label", "repeat"], sort=False).last().reset_index()
-    name, written = strengths(trace)
+    ends = add_labels(trace).groupby([*PROBLEM, "label", "repeat"], sort=False).last().reset_index()
+    name, written = strength_texts(trace)
     rows = []
     for (loss, C, label), runs in ends.groupby([*PROBLEM, "label"], sort=False):
         middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
@@ -153,7 +154,7 @@ def endings(trace: pd.DataFrame) -> Table:
     return Table([*columns, "train error", "test error"], rows, caption)
 
 
-def convergence(trace: pd.DataFrame, title: str) -> Section:
+def convergence_section(trace: pd.DataFrame, title: str) -> Section:
     """The curves of one problem."""
     closing: dict[tuple[str, ...], Chart] = {
         (word, axis): curve_chart(trace, quantity, against, f"{word} against {axis}")
@@ -166,7 +167,6 @@ def convergence(trace: pd.DataFrame, title: str) -> Section:
     charts.append(closing_chart(trace, "epochs", "Primal and dual closing in on each other"))
     for quantity, against, word in (
         ("test_error", "seconds", "Test error over time"),
-        ("accuracy", "rows", "Training accuracy against rows touched"),
         ("active", "epochs", "Active rows under shrinking"),
         ("change", "epochs", "Change of w in a pass"),
     ):
@@ -176,14 +176,14 @@ def convergence(trace: pd.DataFrame, title: str) -> Section:
     return Section(f"Convergence: {title}", charts)
 
 
-def classifier(comparison: Comparison) -> Section:
+def classifier_section(comparison: Comparison) -> Section:
     """Pictures of a certified model: that of the C with the lowest error among those compared."""
     dataset, trace = comparison.dataset, comparison.trace
     column = "test_error" if dataset.test_X is not None else "train_error"
     best = trace.loc[trace[column].fillna(np.inf).idxmin()]
     planned = {spelled(one): one for one in comparison.plan.losses}
     loss = planned.get(best["loss"]) or make_loss(best["loss"])
-    strength, written = strengths(trace)
+    strength, written = strength_texts(trace)
     C, lam = (None, float(best["lam"])) if strength == "lambda" else (float(best["C"]), None)
     problem = dataset.problem(loss, C, comparison.plan.intercept, comparison.plan.scaling, lam)
     result = fit(problem, dataset.reference_solver, Limits(tol=1e-4, max_time=MODEL_SECONDS))
@@ -248,7 +248,7 @@ def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
         Columns solver, options, label, loss, C, repeat, seconds, epochs.
     """
     keys, taken = ["solver", "options", "label", *PROBLEM, "repeat"], {"seconds_solving": "seconds", "epoch": "epochs"}
-    trace = labelled(trace)
+    trace = add_labels(trace)
     inside = trace[trace["relative_suboptimality"] <= level]
     first = inside.loc[inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]]
     runs = trace[keys].drop_duplicates().merge(first.rename(columns=taken), how="left", on=keys)
@@ -267,9 +267,9 @@ def verdict(trace: pd.DataFrame) -> list[str]:
         return ["Nothing was run."]
     sentences = []
     tables = {level: medians(reach_times(trace, level)) for level in LEVELS}
-    name, written = strengths(trace)
+    name, written = strength_texts(trace)
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
-        done = ended_by_themselves(part)
+        done = labels_not_cut(part)
         where = f"{str(loss).replace('_', ' ')}, {name} = {written[float(C)]}"
         for level, table in tables.items():
             chosen = table[(table["loss"] == loss) & (table["C"] == C)]
@@ -277,9 +277,9 @@ def verdict(trace: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def ended_by_themselves(trace: pd.DataFrame) -> set[str]:
+def labels_not_cut(trace: pd.DataFrame) -> set[str]:
     """Labels of the solvers none of whose runs was stopped by the clock: they ended at their gap or by another rule."""
-    ends = labelled(trace[trace["outcome"] != ""])
+    ends = add_labels(trace[trace["outcome"] != ""])
     return set(ends["label"]) - set(ends["label"][ends["outcome"].isin(CUT_SHORT)])
 
 
@@ -451,7 +451,7 @@ def run_plan(
 ) -> Comparison:
     """Run every cell of a plan that the trace file does not hold yet; parameters as for :func:`compare`."""
     kept = _earlier(trace, dataset)
-    done = tidy.done_cells(kept)
+    done = traces.done_cells(kept)
     rows: list[dict[str, Any]] = kept.to_dict("records")
     found = Comparison(dataset, plan, kept, command=command)
     with interruptible() as stop, LabProgress(plan.cells, progress) as bar:
@@ -460,23 +460,23 @@ def run_plan(
                 bar.begin(cell.words)
                 rows += cell.run(stop, bar)
                 if trace is not None and not stop.is_set():
-                    tidy.write_trace(tidy.tidy_trace(rows), trace)
+                    traces.write_trace(traces.tidy_trace(rows), trace)
             bar.done()
             if stop.is_set():
                 found.interrupted = True
                 break
-    found.trace = tidy.tidy_trace(rows)
+    found.trace = traces.tidy_trace(rows)
     return found
 
 
 def _earlier(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.DataFrame:
     """The finished cells of an existing trace file."""
     if trace is None:
-        return tidy.tidy_trace([])
-    tidy.check_ending(trace)
+        return traces.tidy_trace([])
+    traces.check_ending(trace)
     if not Path(trace).exists():
-        return tidy.tidy_trace([])
-    frame = tidy.without_unfinished(tidy.read_trace(trace))
+        return traces.tidy_trace([])
+    frame = traces.drop_unfinished(traces.read_trace(trace))
     others = set(frame["data"]) - {dataset.fingerprint}
     if others:
         raise ValueError(f"{os.fspath(trace)}: is a trace of other data; give another file, or remove it")

@@ -19,7 +19,7 @@ FINE = 241  # number of values of C at which a path is drawn
 MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
 AGAINST = {"epochs": ("epoch", "epochs"), "seconds": ("seconds_solving", "seconds of solving")}  # columns of a trace
 GAP_KINDS = ("gap", "closing")  # charts of a fit
-PATH_KINDS = ("gap", "band", "error", "weights", "features")  # charts of a path
+PATH_KINDS = ("gap", "error", "weights", "features")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
@@ -220,9 +220,8 @@ class PathDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-        kind : {"gap", "band", "error", "weights", "features"}, default="gap"
-            The proven gap over C; the band between primal and bound; the error over C; the weights over C; how many
-            features have a weight.
+        kind : {"gap", "error", "weights", "features"}, default="gap"
+            The proven gap over C; the error over C; the weights over C; how many features have a weight.
         """
         one_of("kind", kind, PATH_KINDS)
         return self._drawn(getattr(self, f"{kind}_chart")(), ax)
@@ -245,26 +244,6 @@ class PathDisplay(Display):
         return Chart(
             "Proven gap", "C", "relative gap", tuple(series), x_log=True, y_log=True,
             levels={self.path.gap: "asked for"}, caption=shown,
-        )  # fmt: skip
-
-    def band_chart(self) -> Chart:
-        """Primal and dual bounds over C, divided by their geometric mean, which makes the band visible.
-
-        For a grid of C, or if a bound is not positive, the picture of the gap.
-        """
-        if not self.path.every_C:
-            return self.gap_chart()
-        grid, primal, dual = self._certificates()
-        if not (dual > 0.0).all():
-            return self.gap_chart()
-        middle = np.sqrt(primal * dual)
-        series = (
-            Series("optimum lies in the band", grid, np.ones(grid.size), dual / middle, primal / middle),
-            Series("fits", self.path.Cs, np.ones(self.path.Cs.size), style=1, dash="none"),
-        )
-        return Chart(
-            "What is proven of the optimum", "C", "objective, relative", series, x_log=True,
-            caption="Upper edge: the objective of the model. Lower edge: the bound that no model can beat.",
         )  # fmt: skip
 
     def error_chart(self) -> Chart:

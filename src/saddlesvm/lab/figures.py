@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, save
+from saddlesvm.lab.curves import closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.runs import iterates
-from saddlesvm.lab.tidy import closing_chart, curve_chart, strength_chart
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.dcd import DCD
 

@@ -136,7 +136,7 @@ def path_report(display: PathDisplay, name: str, facts: list[tuple[str, str]], c
     path = display.path
     title = "Every C between two ends, proven" if path.every_C else "A grid of C, every fit proven"
     report = Report(f"{title}: {name}", path_verdict(display), data=facts, command=command)
-    report.section("What is proven", display.gap_chart(), *([display.band_chart()] if path.every_C else []))
+    report.section("What is proven", display.gap_chart())
     if display.scores:
         report.section("Which C", display.error_chart())
     sparse = not all(np.all(model.coef_) for model in path.models)
