@@ -21,7 +21,7 @@ from support import ALL_LOSSES
 
 MACHINES = (
     ("ovr", "squared_hinge"), ("ovo", "logistic"), ("ovo", "hinge"), ("multinomial", "logistic"),
-    ("crammer_singer", "hinge"), ("top_k", "hinge"),
+    ("crammer_singer", "hinge"),
 )  # fmt: skip
 ROUNDING = 1e-9  # of the independent fit's scores, beside what its gap allows
 

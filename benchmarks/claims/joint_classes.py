@@ -36,7 +36,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "one against the rest, squared hinge": {},
     "one against the rest, logistic": {"loss": "logistic"},
     "Crammer and Singer": {"multi_class": "crammer_singer"},
-    "top 3": {"multi_class": "top_k", "top_k": 3},
     "multinomial": {"multi_class": "multinomial"},
 }
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)

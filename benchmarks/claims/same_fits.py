@@ -37,7 +37,7 @@ from benchmarks.claims.old_and_new import dataset, environment
 
 CLASSIFICATION = ("hinge", "squared_hinge", "smooth_hinge", "logistic")
 REGRESSION = ("squared", "absolute", "epsilon_insensitive", "squared_epsilon_insensitive")
-CLASSES = ("ovr", "ovo", "crammer_singer", "top_k", "multinomial")
+CLASSES = ("ovr", "ovo", "crammer_singer", "multinomial")
 KERNELS = ("kernel hinge", "kernel squared_hinge", "kernel epsilon_insensitive")
 PLACES = ("dense", "csr", "files", "store", "cluster")
 PENALTIES = ("l2", "l1", "elasticnet")
@@ -169,7 +169,7 @@ def model_of(cell: Cell) -> Any:
     else:
         given |= {"solver": cell.solver, "memory": MEMORY if cell.place in ("files", "store") else None}
     if cell.machine in CLASSES:
-        given |= {"multi_class": cell.machine} | ({"top_k": 2} if cell.machine == "top_k" else {})
+        given |= {"multi_class": cell.machine}
         return faces.LinearSVC(loss="logistic" if cell.machine == "multinomial" else "hinge", **given)
     return (faces.LinearSVR if cell.machine in REGRESSION else faces.LinearSVC)(loss=cell.machine, **given)
 

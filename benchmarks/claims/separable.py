@@ -19,7 +19,7 @@ import numpy as np
 from saddlesvm import SVC, LinearSVC
 
 STRENGTHS = (1.0, 1e3, 1e6, 1e10)
-JOINT = {"multi_class": "crammer_singer", "loss": "hinge"}, {"multi_class": "top_k", "loss": "hinge", "top_k": 2}
+JOINT = ({"multi_class": "crammer_singer", "loss": "hinge"},)
 MACHINES: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "hinge": (LinearSVC, {"loss": "hinge"}, 2),
     "squared hinge": (LinearSVC, {}, 2),

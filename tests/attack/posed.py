@@ -198,7 +198,7 @@ def linear_classifier(random: np.random.Generator, folder: Path) -> Posed:
     options = {"multi_class": way, "loss": one_of(random, CLASSIFIERS)}
     options |= form(random) | intercepts(random) | penalties(random)
     if way in JOINT:
-        options |= {"loss": "squared_hinge", "penalty": "l2", "top_k": int(random.integers(1, 6))}
+        options |= {"loss": "squared_hinge", "penalty": "l2"}
         options["intercept"] = one_of(random, ["regularized", "none", *(["free"] if way == "multinomial" else [])])
     if not several:
         options |= class_weights(random, y)

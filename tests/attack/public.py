@@ -22,7 +22,7 @@ from . import judge, nu
 from .exact import ONE, ZERO, exact, matrix, numbers
 from .textbook import DEFINITE, Textbook, joint_textbook, kernel_value, textbook
 
-JOINT = ("crammer_singer", "top_k", "multinomial")
+JOINT = ("crammer_singer", "multinomial")
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def joint(model: Any, data: Data) -> Claim:
     codes = np.searchsorted(model.classes_, data.y)
     weights = class_weights(model, data, codes)[codes] * row_weights(data)
     coef, intercept = dense(model.coef_), np.ravel(model.intercept_)
-    loss = joint_textbook(model.multi_class, min(model.top_k, 10**6))
+    loss = joint_textbook(model.multi_class)
     rows, _, s = in_force(Part(np.arange(data.n), codes, weights, 0))
     own = codes[rows].tolist()
     case = judge.JointCase([data.rows[i] for i in rows], own, s, C, loss, *intercept_of(model))

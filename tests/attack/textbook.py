@@ -101,17 +101,13 @@ class Joint:
     most: Decimal | None
 
 
-def joint_textbook(name: str, k: int = 1) -> Joint:
-    """The joint loss of a way to train many classes: Crammer and Singer's, the top-k hinge, the softmax."""
-    if name == "multinomial":
-        return Joint(_softmax, None)
-    count = k if name == "top_k" else 1
-    return Joint(lambda z, y: _best_rivals(z, y, count), ONE / count)
+def joint_textbook(name: str) -> Joint:
+    """The joint loss of a way to train many classes: Crammer and Singer's, the softmax."""
+    return Joint(_softmax, None) if name == "multinomial" else Joint(_best_rival, ONE)
 
 
-def _best_rivals(z: Numbers, y: int, count: int) -> Decimal:
-    hinges = sorted((max(ZERO, 1 + one - z[y]) for k, one in enumerate(z) if k != y), reverse=True)
-    return sum(hinges[:count], ZERO) / count
+def _best_rival(z: Numbers, y: int) -> Decimal:
+    return max(ZERO, *(1 + one - z[y] for k, one in enumerate(z) if k != y))
 
 
 def _softmax(z: Numbers, y: int) -> Decimal:

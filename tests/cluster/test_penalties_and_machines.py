@@ -84,8 +84,8 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
     X, y = digits()
     y = np.minimum(y, classes - 1)
     weights = np.random.default_rng(0).integers(1, 3, N).astype(float)
-    parts = cut(X, y, CUTS, np.arange(classes), weights, multi_class=machine, folds=2, top_k=2)
-    split, joint = parts[0].split, JOINT[machine].kind(2)
+    parts = cut(X, y, CUTS, np.arange(classes), weights, multi_class=machine, folds=2)
+    split, joint = parts[0].split, JOINT[machine].joint
     loss, vectors = JOINT[machine].loss, split.vectors
     assert (split.problems, vectors) == (3, 1 if classes == 2 else 3)
     given: dict[str, Any] = {"joint": joint, "vectors": vectors}
@@ -132,7 +132,7 @@ def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
 
 def test_what_only_goes_with_all_rows_together_is_said() -> None:
     def refused(solver: str, memory: int = 2**28, penalty: Penalty | None = None, machine: str = "") -> str:
-        joint = JOINT[machine].kind(2) if machine else None
+        joint = JOINT[machine].joint if machine else None
         plan = Training(Hinge(), 1.0, 10**7, 1, 100, penalty=penalty or L2(), joint=joint)
         with pytest.raises(ValueError) as error:
             chosen(solver, plan, 8 * 10**9, memory)

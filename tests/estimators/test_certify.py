@@ -69,7 +69,6 @@ WAYS = {
     "ovo": {"sample_weight": np.arange(1, 151)},
     "crammer_singer": {"loss": "hinge"},
     "multinomial": {"loss": "logistic"},
-    "top_k": {"loss": "hinge", "top_k": 2},
 }
 
 

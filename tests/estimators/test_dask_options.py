@@ -64,11 +64,11 @@ def near(model: Any, reference: Any) -> bool:
 
 
 @pytest.mark.parametrize("cuts", [[0.0], [-1.0, 1.0]], ids=["two", "three"])
-@pytest.mark.parametrize("machine", ["crammer_singer", "multinomial", "top_k"])
+@pytest.mark.parametrize("machine", ["crammer_singer", "multinomial"])
 def test_joint_machines(machine: str, cuts: list[float], client: Any) -> None:
     X, y = data(cuts)
     A, b = split(X, y)
-    options: dict[str, Any] = {"multi_class": machine, "tol": 1e-6, "C": 0.5, "class_weight": "balanced", "top_k": 2}
+    options: dict[str, Any] = {"multi_class": machine, "tol": 1e-6, "C": 0.5, "class_weight": "balanced"}
     model, reference = LinearSVC(**options).fit(A, b), LinearSVC(**options).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED and model.coef_.shape == reference.coef_.shape
     assert near(model, reference)
@@ -243,7 +243,6 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
         ({"n_jobs": 2}, "one machine only"),
         ({"penalty": "l3"}, "penalty must be"),
         ({"multi_class": "all"}, "multi_class must be"),
-        ({"multi_class": "top_k", "top_k": 0}, "top_k must be"),
         ({"multi_class": "crammer_singer", "intercept": "free"}, "no free intercept"),
         ({"multi_class": "multinomial", "penalty": "l1"}, "supports penalty='l2' only"),
         ({"multi_class": "multinomial", "loss": "hinge"}, "is the logistic loss's"),

@@ -81,9 +81,13 @@ def test_one_reading_serves_all_pairs(
     assert proof.relative_gap <= 1.01e-4
 
 
-@pytest.mark.parametrize("multi_class", ["crammer_singer", "top_k", "multinomial"])
-def test_joint_machines_from_a_store(multi_class: str, large: Store, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"multi_class": multi_class, "top_k": 2, "C": 1e-3, "tol": 1e-4, "random_state": 0}
+def test_crammer_and_singers_machine_from_a_store_is_refused(large: Store) -> None:
+    with pytest.raises(ValueError, match=r"needs all rows in memory.*use multi_class='ovr' or 'multinomial'"):
+        LinearSVC(multi_class="crammer_singer", memory="16M").fit(large)
+
+
+def test_multinomial_regression_from_a_store(large: Store, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"multi_class": "multinomial", "C": 1e-3, "tol": 1e-4, "random_state": 0}
     model = LinearSVC(memory="16M", warm_start=True, checkpoint=tmp_path / "run", **options).fit(large)
     assert model._reads_blocks
     assert model.outcome_ is Outcome.CERTIFIED

@@ -23,7 +23,7 @@ from saddlesvm.estimators.persistence import load, save
 from support.classes import blobs
 from support.libsvm_text import write_libsvm
 
-WAYS = ("ovr", "ovo", "crammer_singer", "multinomial", "top_k")
+WAYS = ("ovr", "ovo", "crammer_singer", "multinomial")
 
 
 def noisy(k: int = 3) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from saddlesvm.answers.labels import largest_by_differences, largest_of, most_vo
 from saddlesvm.estimators import certified_path, proven
 from saddlesvm.multiclass.sub_problems import vote
 
-WAYS = ["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
+WAYS = ["ovr", "ovo", "crammer_singer", "multinomial"]
 OPTIONS = [
     {"loss": "hinge"}, {"loss": "squared_hinge"}, {"loss": "smooth_hinge"}, {"loss": "logistic"},
     {"loss": "logistic", "penalty": "elasticnet"}, {"loss": "logistic", "penalty": "l1"},

@@ -181,7 +181,8 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-pegasos"),
         ({"intercept": "fixed"}, "intercept must be one of 'free', 'regularized', 'none'"),
         ({"cache_size": 0}, "cache_size must be a positive finite number"),
-        ({"class_weight": {0: 1.0, 1: 0.0}}, "class_weight must hold positive finite factors"),
+        ({"class_weight": {0: 1.0, 1: -1.0}}, "class_weight must hold"),
+        ({"class_weight": {0: 1.0, 1: 0.0}}, "class 1 has no row of positive weight"),
     ],
 )
 def test_bad_options_are_named(two, options, message):

@@ -15,7 +15,6 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import Rooms
@@ -24,7 +23,6 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
-from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
 from saddlesvm.solvers.second_order import over_passes
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
@@ -110,8 +108,6 @@ def sweeps() -> Iterator[tuple[str, Sweeps]]:
     yield "corners", Sweeps(corners, NewtonOnFiles(), Limits(tol=1e-9, max_epochs=40), (4, 7, 8), at_once)
     many, few_are_many = two_classes(Logistic(), 6000, 35, C=10.0), {"FAR": 20.0, "NEAR": 80.0}
     yield "drawn squares", Sweeps(many, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=30), (11,), few_are_many)
-    joint = many_classes(make_joint_problem, (Hinge(), BEST_RIVAL), 600, 5, 10, 1, 200 * (4 * 10 + 64 + 80 * 5), 1.0)
-    yield "joint", Sweeps(joint, JointBlocks(), Limits(tol=1e-6), (1, 6, 9, 17), passes=1)
     kept = int(0.3 * 2400 * (4 * 6 + KEPT_BYTES + CLASS_BYTES * 4))
     softmax = many_classes(make_multinomial_problem, (Logistic(),), 2400, 4, 6, 2, kept, 0.1)
     yield "multinomial", Sweeps(softmax, MultinomialOnFiles(), Limits(tol=1e-8), (5, 8, 19, 33), passes=0)

@@ -94,7 +94,7 @@ def test_the_logistic_optimum_is_that_of_scikit_learns_one_against_the_rest() ->
 
 def test_two_classes_and_pairs_and_joint_machines_count_rows() -> None:
     X, y, weights = uneven()
-    for way in ("ovo", "crammer_singer", "multinomial", "top_k"):
+    for way in ("ovo", "crammer_singer", "multinomial"):
         factors = np.array([FACTORS[k] for k in range(3)])
         one = LinearSVC(multi_class=way, class_weight=FACTORS, tol=TOL).fit(X, y, weights)
         other = LinearSVC(multi_class=way, tol=TOL).fit(X, y, weights * factors[y])

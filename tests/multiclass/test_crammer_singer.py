@@ -14,11 +14,12 @@ from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL, TopKHinge, leads
+from saddlesvm.problem.joint_losses import BEST_RIVAL, leads
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows import class_rows
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.joint_steps import threshold
 from support import Every, csr, distance_bound
@@ -67,26 +68,24 @@ def test_a_threshold_of_small_variables_is_precise_where_the_bounds_are_large():
     assert threshold(B, 3, 1, 1e12, 1.0, np.empty(3)) == pytest.approx(0.2, rel=1e-15)
 
 
-@pytest.mark.parametrize("machine", [BEST_RIVAL, TopKHinge(2)], ids=str)
-def test_rows_without_loss_pay_exactly_nothing(machine):
+def test_rows_without_loss_pay_exactly_nothing():
     random = np.random.default_rng(0)
     scores, own = random.normal(size=(500, 4)), random.integers(0, 4, 500)
     scores[np.arange(500), own] = -np.inf
     scores[np.arange(500), own] = scores.max(axis=1) + 1.0 + 1e-9
-    assert not machine.values(scores, own).any()
+    assert not BEST_RIVAL.values(scores, own).any()
     assert leads(scores, own) == pytest.approx(1.0, abs=1e-8)
 
 
 @pytest.mark.parametrize("C", [1e3, 1e6, 1e10])
 @pytest.mark.parametrize("layout", ["dense", "float32", "csr"])
-@pytest.mark.parametrize("machine", ["crammer_singer", "top_k"])
-def test_separable_rows_are_certified_at_any_C(machine, layout, C):
+def test_separable_rows_are_certified_at_any_C(layout, C):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(200, 300)), random.integers(0, 4, 200)
     if layout == "csr":
         X = csr(np.where(random.random(X.shape) < 0.1, X, 0.0))
     X = X.astype(np.float32) if layout == "float32" else X
-    model = LinearSVC(multi_class=machine, top_k=2, loss="hinge", C=C, tol=1e-6, random_state=0).fit(X, y)
+    model = LinearSVC(multi_class="crammer_singer", loss="hinge", C=C, tol=1e-6, random_state=0).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED
     assert model.certificate_.relative_gap <= 1e-6
 
@@ -215,3 +214,17 @@ def test_the_joint_problem_refuses_what_it_does_not_have():
         LinearSVC(solver=CrammerSinger()).fit(X, y)
     with pytest.raises(ValueError, match="hinge"):
         make_joint_problem(as_rows(X), y, 3, SquaredHinge(), C=1.0)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_visit_leaves_the_row_without_a_share_of_the_gap(intercept, empty):
+    X, y = blobs(n=8, k=4, seed=3)
+    X[0] *= not empty
+    design = as_rows(X, 0.0 if intercept == "none" else 1.0)
+    for row in range(8):
+        given = {"C": 2.0, "members": np.array([row]), "intercept": intercept}
+        problem = make_joint_problem(design, y, 4, Hinge(), BEST_RIVAL, **given)
+        state = CrammerSinger().step(problem, CrammerSinger().init(problem, 0), Budget(1))
+        certificate = evaluate(problem, CrammerSinger().solution(problem, state)).certificate
+        assert abs(certificate.gap) <= 1e-12 * certificate.primal

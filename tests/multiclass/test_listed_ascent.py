@@ -13,7 +13,7 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
-from saddlesvm.problem.joint_losses import TopKHinge
+from saddlesvm.problem.joint_losses import BEST_RIVAL
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
@@ -46,7 +46,6 @@ FORMS = {
     "float64": {"made": lambda X: X.astype(np.float64)},
     "float16": {"made": lambda X: X.astype(np.float16)},
     "weights": {"weights": np.arange(400) % 5.0},
-    "top k": {"multi_class": "top_k", "top_k": 3},
 }
 
 
@@ -160,6 +159,6 @@ def test_without_shrinking_and_over_few_classes_there_are_no_lists(lists):
     problem = joint(X, y)
     assert isinstance(JointAscent(shrinking=False).init(problem, 0), TableState)
     other = make_joint_problem(
-        as_rows(X, 1.0), y % 2, 2, Hinge(), TopKHinge(1), C=0.5, intercept="regularized", kind=JointProblem
+        as_rows(X, 1.0), y % 2, 2, Hinge(), BEST_RIVAL, C=0.5, intercept="regularized", kind=JointProblem
     )
     assert isinstance(JointAscent().init(other, 0), TableState)

@@ -8,20 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.problem.problem import Problem, Rooms
-from saddlesvm.rows.files import BlockReader
+from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.runtime.durable import Group, restored, stored, stored_fields
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.sweeps import reader_of
 from support.classes import blobs
-from support.mapped import files, mapped, streamed
+from support.mapped import mapped, streamed
 
 K, N, ROOM = 5, 1_000, 1 << 17
 BUDGET = Budget(1)
@@ -35,17 +31,7 @@ def hinge(folder: Path) -> tuple[Any, Problem]:
     return Blocks(), streamed(file, np.where(y == 0, 1.0, -1.0), Hinge(), plan, C=1.0, kept_bytes=ROOM)
 
 
-def joint(folder: Path) -> tuple[Any, Problem]:
-    """Blocks of Crammer and Singer's machine."""
-    X, y = blobs(n=N, k=K, d=10, seed=1)
-    rows = as_rows(mapped(X.astype(np.float32), folder), 0.0)
-    plan = make_plan(rows, 2**30, 1)
-    reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(N))
-    rooms = Rooms(plan.row_array((N, K)), kept_bytes=ROOM)
-    return JointBlocks(), make_joint_problem(files(reader), y, K, Hinge(), BEST_RIVAL, rooms=rooms, C=1.0)
-
-
-@pytest.mark.parametrize("made", [hinge, joint])
+@pytest.mark.parametrize("made", [hinge])
 def test_a_sweep_ends_the_same_when_a_new_process_goes_on(made: Any, tmp_path: Path) -> None:
     solver, problem = made(tmp_path)
     state, blocks = solver.init(problem, 3), reader_of(problem).n_blocks

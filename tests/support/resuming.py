@@ -15,7 +15,7 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, TopKHinge
+from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.penalties import L1, ElasticNet
@@ -27,7 +27,6 @@ from saddlesvm.solvers import Auto, Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
@@ -160,10 +159,7 @@ def of_penalties() -> Iterator[tuple[str, Cell]]:
 
 def of_many_classes() -> Iterator[tuple[str, Cell]]:
     """Machines of all classes at once."""
-    for machine in (BEST_RIVAL, TopKHinge(2)):
-        name = type(machine).__name__
-        yield name, Cell(joint(machine), CrammerSinger(), Limits(tol=1e-8, certify_every=1.0), True)
-        yield f"{name} on files", Cell(joint_on_files(machine), JointBlocks(), Limits(tol=1e-6), machine is BEST_RIVAL)
+    yield "best rival", Cell(joint(BEST_RIVAL), CrammerSinger(), Limits(tol=1e-8, certify_every=1.0), True)
     yield "softmax", Cell(joint(SOFTMAX), Multinomial(), Limits(tol=1e-9), True)
     yield "softmax on files", Cell(joint_on_files(SOFTMAX), MultinomialOnFiles(), Limits(tol=1e-8), True)
 

@@ -122,7 +122,7 @@ class Partitions:
             There is no worker, or the scheduler is lost.
         """
         classes, factors = labels or (None, None)
-        how = {"multi_class": split.multi_class, "folds": split.folds, "top_k": split.top_k, "seed": seed}
+        how = {"multi_class": split.multi_class, "folds": split.folds, "seed": seed}
         make = functools.partial(dask.delayed(make_part, pure=False), **how)
         kind, scale = intercept
         tasks = [make(X, y, s, classes, scale, kind, factors, place=place) for place, (X, y, s) in enumerate(blocks)]

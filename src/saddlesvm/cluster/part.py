@@ -82,17 +82,14 @@ class Split(NamedTuple):
     ----------
     classes : int
         0 for targets.
-    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}
     folds : int
         0 for none. Problems come fold by fold, each without the rows of a fold, and last those of all rows.
-    top_k : int
-        Of the machine "top_k".
     """
 
     classes: int
     multi_class: str = "ovr"
     folds: int = 0
-    top_k: int = 1
 
     def over(
         self, y: np.ndarray = NO_ROWS, fold: np.ndarray = NO_FOLDS, factors: np.ndarray | None = None
@@ -103,7 +100,7 @@ class Split(NamedTuple):
         """
         if self.classes:
             codes, classes = y.astype(np.intp), np.arange(self.classes)
-            kinds = sub_problems_of(self.multi_class, codes, classes, self.top_k, factors)
+            kinds = sub_problems_of(self.multi_class, codes, classes, factors)
         else:
             kinds = [SubProblem(0, "", y)]
         return without_folds(kinds, fold, self.folds)
@@ -262,7 +259,6 @@ def make_part(
     place: int = 0,
     multi_class: str = "ovr",
     folds: int = 0,
-    top_k: int = 1,
     seed: int = 0,
 ) -> Part:
     """Check the rows of a partition and bring them into the form that the kernels read.
@@ -280,7 +276,7 @@ def make_part(
         Factors on the weights of the rows of each class; in its own problem where it has one.
     place : int, default=0
         The partition's number.
-    multi_class, folds, top_k
+    multi_class, folds
         How the problems are made of classes and folds, see :class:`Split`. Rows are dealt out to the folds at random.
     seed : int, default=0
         Of the folds.
@@ -307,7 +303,7 @@ def make_part(
     apart = has_factors(multi_class, count)
     if factors is not None and not apart:
         s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
-    split, fold = Split(count, multi_class, folds, top_k), folds_of(n, folds, seed, place)
+    split, fold = Split(count, multi_class, folds), folds_of(n, folds, seed, place)
     own_factors = factors if apart else None
     return Part(design, np.ascontiguousarray(codes), s, norms, split, intercept, place, fold, class_factors=own_factors)
 

@@ -61,7 +61,6 @@ def certify(
     penalty: PenaltyName | Penalty | BlockPenalty = "l2",
     l1_ratio: float = 0.5,
     multi_class: MultiClass = "ovr",
-    top_k: int = 5,
     dual: Any = None,
     sample_weight: Any = None,
     class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -88,10 +87,9 @@ def certify(
     penalty : {"l2", "l1", "elasticnet"} or penalty object, default="l2"
     l1_ratio : float, default=0.5
         With ``penalty="elasticnet"``: the share of the l1 norm, as in scikit-learn.
-    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
         How three classes or more were trained, as in :class:`~saddlesvm.LinearSVC`. scikit-learn's
         ``LogisticRegression`` is "multinomial", its ``LinearSVC`` "ovr".
-    top_k : int, default=5
     dual : array-like or sparse matrix of shape (n,) or (k, n), optional
         A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef`` is :math:`\sum_i \beta_i
         x_i`. By default a dual point is derived from the margins: the bound holds, but may be loose.
@@ -156,7 +154,7 @@ def certify(
     options |= {"intercept": "regularized" if penalized_intercept else "free", "intercept_scaling": intercept_scaling}
     model: Any = LinearSVR(**options)
     if is_classification(made):
-        model = LinearSVC(**options, multi_class=multi_class, top_k=top_k, class_weight=class_weight)
+        model = LinearSVC(**options, multi_class=multi_class, class_weight=class_weight)
     model.check_options()
     posed = model._learnt(y, sample_weight, n)
     model.coef_, model.intercept_ = np.asarray(dense_weights(coef), dtype=np.float64), offsets

@@ -43,7 +43,7 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.runtime.allowed import COUNT_FROM_ONE, NUMBER, Allowed, among
+from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 from saddlesvm.runtime.clock import within_share
 from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.option_names import MultiClass, PenaltyName
@@ -240,13 +240,11 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         give `groups` to :meth:`fit`.
     lam : float, optional
         lambda instead of C. Objectives are then reported in the lambda form.
-    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial", "top_k"}, default="ovr"
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
         How to train three classes or more: each against the rest; each pair (with the same C, or lambda, for all
         pairs); or all classes in one problem. The loss of that problem is the hinge of the best rival
-        ("crammer_singer"), the logistic loss of the softmax ("multinomial", with probabilities), or the mean of the
-        `top_k` largest hinges of rivals ("top_k"). `loss` must then be that loss ("hinge", "logistic") or its default.
-    top_k : int, default=5
-        With ``multi_class="top_k"``: the number of largest rival hinges in the loss of a row.
+        ("crammer_singer") or the logistic loss of the softmax ("multinomial", with probabilities). `loss` must then be
+        that loss ("hinge", "logistic") or its default.
     fit_intercept : bool, default=True
     intercept : {"regularized", "free", "none"}, default="regularized"
         "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like the other weights,
@@ -368,7 +366,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     """
 
     _allowed: ClassVar[dict[str, Allowed]] = LinearEstimator._allowed | {
-        "top_k": COUNT_FROM_ONE,
         "probability": PROBABILITY,
     }
     penalty: PenaltyName | Penalty | BlockPenalty = "l2"
@@ -376,7 +373,6 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     _: KW_ONLY
     C: float | Literal["auto"] | AutomaticC = 1.0
     multi_class: MultiClass = "ovr"
-    top_k: int = 5
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     probability: bool = False
 
@@ -400,7 +396,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         elif intercept_kind(self._intercept_kind()).constrained:
             needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
         weights, factors = self._weights(sample_weight, codes, self.multi_class, needs)
-        problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, self.top_k, factors)
+        problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, factors)
         return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
 
     def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:

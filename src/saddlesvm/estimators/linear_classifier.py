@@ -180,7 +180,6 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
     indicator_: str
 
     loss: Any
-    top_k: int
     probability: Any
     coef_: np.ndarray
     intercept_: np.ndarray

@@ -95,7 +95,7 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
         labels = _learned(model, *found)
     kind, seed = model._intercept_kind(), seed_of(model.random_state)
     scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(model.intercept_scaling)
-    split = part.Split(0 if labels is None else labels[0].size, multi_class, folds, getattr(model, "top_k", 1))
+    split = part.Split(0 if labels is None else labels[0].size, multi_class, folds)
     with fits.naming_losses(client):
         partitions = fits.Partitions.made(
             client, blocks, split, labels, (kind, scale), same_lambda=model.lam is not None, seed=seed
@@ -117,7 +117,7 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
         scale=scale,
         penalty=posed.get("penalty", L2()),
         share=posed.get("share", 1.0),
-        joint=JOINT[multi_class].kind(model.top_k) if multi_class in JOINT else None,
+        joint=JOINT[multi_class].joint if multi_class in JOINT else None,
         vectors=split.vectors,
     )
     _set_columns(model, sources.feature_names(X), X, y, sample_weight)

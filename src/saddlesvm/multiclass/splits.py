@@ -6,7 +6,7 @@ It also has the points where fits of sub-problems begin: a former fit, or weight
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ from saddlesvm.multiclass.sub_problems import Pairs, SubProblem, one_vs_rest, sh
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
-from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, Softmax, TopKHinge
+from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, JointLoss, Softmax
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
@@ -32,12 +32,10 @@ from saddlesvm.solvers.automatic.on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.joint_blocks import JointBlocks
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.register import make_solver
 
-MATRICES_SHARE = 0.1  # of the memory, that matrices of a joint machine's Newton method over files may take
 SAMPLE_SHARE = 0.4  # of the memory, for the sample of multinomial regression's Newton method
 WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
 ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own where it was left alone
@@ -97,36 +95,24 @@ class Joint:
     ----------
     loss : Loss
         What its loss is called where there are two classes.
-    kind : callable
-        Makes the joint loss; its argument is the estimators' option `top_k`.
+    joint : JointLoss
     solver : type
-    on_files : callable
-        Makes the solver over rows in files, of the bytes that its matrices may take.
+    on_files : type, optional
+        The solver over rows in files.
     any_intercept : bool
         Whether the intercept may be free.
     """
 
     loss: Loss
-    kind: Callable[[int], JointLoss]
+    joint: JointLoss
     solver: type
-    on_files: Callable[[float], SolverBase]
+    on_files: type | None = None
     any_intercept: bool = False
 
 
-def blocks_of(memory: float) -> JointBlocks:
-    """The solver of the joint hinges over rows in files."""
-    return JointBlocks(memory=memory)
-
-
-def sweeps_of(memory: float) -> MultinomialOnFiles:
-    """The solver of multinomial regression over rows in files, which has no matrices."""
-    return MultinomialOnFiles()
-
-
 JOINT = {
-    "crammer_singer": Joint(Hinge(), lambda top_k: BEST_RIVAL, CrammerSinger, blocks_of),
-    "multinomial": Joint(Logistic(), lambda top_k: Softmax(), Multinomial, sweeps_of, any_intercept=True),
-    "top_k": Joint(Hinge(), TopKHinge, CrammerSinger, blocks_of),
+    "crammer_singer": Joint(Hinge(), BEST_RIVAL, CrammerSinger),
+    "multinomial": Joint(Logistic(), SOFTMAX, Multinomial, on_files=MultinomialOnFiles, any_intercept=True),
 }
 WAYS = (*SPLITS, *JOINT)
 
@@ -137,13 +123,13 @@ def has_factors(multi_class: str, n_classes: int) -> bool:
 
 
 def sub_problems_of(
-    multi_class: str, codes: np.ndarray, classes: np.ndarray, top_k: int = 1, factors: np.ndarray | None = None
+    multi_class: str, codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None
 ) -> Sequence[SubProblem]:
     """The maker of the sub-problems of a way to train many classes, one at a time; `factors` are those of
     :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
     if multi_class in SPLITS:
         return Pairs(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
-    joint = JOINT[multi_class].kind(top_k)
+    joint = JOINT[multi_class].joint
     return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 
 
@@ -215,14 +201,16 @@ def on_files(
         made = solver_on_files(solver, memory, count)
         arrays = count if own_weights else 1
         return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share, weights=arrays)
+    kind = JOINT[multi_class].on_files
+    if kind is None:
+        raise ValueError(
+            f"multi_class={multi_class!r} needs all rows in memory, and these would be read block by block, as memory= "
+            "or their size asks for: use multi_class='ovr' or 'multinomial', leave memory out, or give fewer rows"
+        )
     one, width = problems[0], X.shape[1] + 1
     assert isinstance(one, JointSubProblem)
-    matrices = min(MATRICES_SHARE * memory, 8.0 * one.n_classes * width**2)
-    made = JOINT[multi_class].on_files(matrices)
     weights = 8 * WEIGHTS_HELD * one.n_classes * width * count
-    if isinstance(made, MultinomialOnFiles):
-        return made, Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)
-    return made, Burden(count, 2, share, one.n_classes, int(matrices) + weights)
+    return kind(), Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)
 
 
 def use_two_class_form(model: Any) -> None:

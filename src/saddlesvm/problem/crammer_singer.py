@@ -6,7 +6,7 @@
     D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik x_i
            with  sum_k a_ik = 0,  a_ik <= 0 for k != y_i,  a_{i y_i} <= s_i
 
-(for the top-k hinge also ``a_ik >= -s_i / k``). A row's share of the gap,
+A row's share of the gap,
 ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
 zero exactly where the row's block of variables is optimal.
 
@@ -146,7 +146,7 @@ class JointProblem(Problem):
         """The variables of some members, shape (m, K), made feasible."""
         weights, places, own = weights_at(self.weights, chosen), np.arange(chosen.size), self.codes[chosen]
         weights = weights if weights.size else np.ones(chosen.size)
-        rivals = np.clip(alpha, -self.joint.most(weights)[:, None], 0.0)
+        rivals = np.clip(alpha, -weights[:, None], 0.0)
         rivals[places, own] = 0.0
         taken = -rivals.sum(axis=1)
         rivals *= np.where(taken > weights, weights / np.maximum(taken, weights), 1.0)[:, None]
@@ -371,7 +371,7 @@ def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSize
     sizes = np.abs(rival)
     taken = sizes.sum(axis=1)
     missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
-    deepest = sizes.max(axis=1, initial=0.0) / problem.joint.most(weights)
+    deepest = sizes.max(axis=1, initial=0.0) / weights
     over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0
     gained = np.abs(given)
     pulled = float((taken + gained) @ r)

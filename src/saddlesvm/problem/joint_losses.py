@@ -9,14 +9,11 @@ A row of class y with the scores ``z_k = w_k . x`` pays ``Phi(z)``. With ``p`` f
 Every joint loss depends on differences of scores only, so that ``sum_k a_ik = 0``. Rivals are the other classes:
 
     MaxHinge       max(0, max over rivals of 1 + z_k - z_y)                         -s <= a_k <= 0, a_y <= s
-    TopKHinge(k)   the mean of the k largest max(0, 1 + z_k - z_y) over rivals      -s / k <= a_k <= 0, a_y <= s
     Softmax        log sum_k exp(z_k) - z_y                                         a_k <= 0, a_y <= s
 
-``-s Phi*(-a / s)`` is ``a_y`` for both hinges, and ``s`` times the entropy of p for the softmax.
+``-s Phi*(-a / s)`` is ``a_y`` for the hinge, and ``s`` times the entropy of p for the softmax.
 
-Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines";
-Usunier, Buffoni and Gallinari (2009), "Ranking with ordered weighted pairwise classification", and Lapin, Hein and
-Schiele (2015), "Top-k multiclass SVM", for the top-k hinge (the variant that the second paper calls beta).
+Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
 """
 
 from __future__ import annotations
@@ -46,12 +43,6 @@ class JointLoss(Protocol):
     def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """``s Phi*(-a / s)`` of each row, shape (m,); the dual variables must be feasible."""
 
-    def most(self, weights: np.ndarray) -> np.ndarray:
-        """How far below zero a rival's variable may be, shape (m,)."""
-
-    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """By how much differences of scores may change, at least, before the sub-gradient does, shape (m,)."""
-
 
 class MaxHinge(NamedTuple):
     """The hinge of the best rival: Crammer and Singer's machine."""
@@ -76,68 +67,6 @@ class MaxHinge(NamedTuple):
     def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """``-a_y``."""
         return -alpha[np.arange(own.size), own]
-
-    def most(self, weights: np.ndarray) -> np.ndarray:
-        """The row's weight."""
-        return weights
-
-    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """How far the best class is ahead of the second, the rivals with one added."""
-        ahead, _ = _rivals_ahead(scores, own)
-        two = np.partition(ahead, -2, axis=1)[:, -2:]
-        return np.asarray(two[:, 1] - two[:, 0])
-
-
-class TopKHinge(NamedTuple):
-    """The mean of the `k` largest hinges of rivals: it forgives a row whose class is among the k best by a margin.
-
-    Attributes
-    ----------
-    k : int
-        At least 1, where it is the :class:`MaxHinge`. From K - 1 on all rivals count, divided by k.
-    """
-
-    k: int = 5
-
-    def title(self) -> str:
-        """The name of the machine, for people."""
-        return f"The top-{self.k}"
-
-    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The k largest ``max(0, 1 + z_k - z_y)`` over rivals, added up and divided by k."""
-        return np.maximum(self._largest(scores, own), 0.0).sum(axis=1) / self.k
-
-    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``1 / k`` against each of the k best rivals whose hinge is positive."""
-        hinges = _hinges(scores, own)
-        count, places = min(self.k, scores.shape[1] - 1), np.arange(own.size)
-        best = np.argpartition(-hinges, count - 1, axis=1)[:, :count]
-        found = np.zeros(scores.shape)
-        found[places[:, None], best] = np.where(hinges[places[:, None], best] > 0.0, -1.0 / self.k, 0.0)
-        found[places, own] = -found.sum(axis=1)
-        return found
-
-    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``-a_y``."""
-        return -alpha[np.arange(own.size), own]
-
-    def most(self, weights: np.ndarray) -> np.ndarray:
-        """The row's weight, divided by k."""
-        return weights / self.k
-
-    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """How far the k largest hinges are from zero, and from the next one where they are positive."""
-        hinges = _hinges(scores, own)
-        count = min(self.k, scores.shape[1] - 1)
-        descending = -np.partition(-hinges, range(min(count + 1, scores.shape[1])), axis=1)
-        last, following = descending[:, count - 1], descending[:, count]
-        return np.minimum(np.abs(descending[:, :count]).min(axis=1), np.where(last > 0.0, last - following, np.inf))
-
-    def _largest(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The largest hinges of each row before they are cut at zero, as many as count, in any order."""
-        hinges = _hinges(scores, own)
-        count = min(self.k, scores.shape[1] - 1)
-        return -np.partition(-hinges, count - 1, axis=1)[:, :count]
 
 
 class Softmax(NamedTuple):
@@ -167,14 +96,6 @@ class Softmax(NamedTuple):
         p[np.arange(own.size), own] += 1.0
         p = np.maximum(p, 0.0)
         return weights * (p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
-
-    def most(self, weights: np.ndarray) -> np.ndarray:
-        """The row's weight."""
-        return weights
-
-    def apart(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Zero: it changes with every score."""
-        return np.zeros(own.size)
 
 
 BEST_RIVAL, SOFTMAX = MaxHinge(), Softmax()

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 PenaltyName: TypeAlias = Literal["l2", "l1", "elasticnet"]
 Intercept: TypeAlias = Literal["regularized", "free", "none"]
-MultiClass: TypeAlias = Literal["ovr", "ovo", "crammer_singer", "multinomial", "top_k"]
+MultiClass: TypeAlias = Literal["ovr", "ovo", "crammer_singer", "multinomial"]
 ScoreShape: TypeAlias = Literal["ovr", "ovo"]
 DualOption: TypeAlias = Literal["auto"] | bool
 SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blocks", "columns"]

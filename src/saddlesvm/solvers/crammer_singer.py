@@ -5,9 +5,9 @@ For row i, with ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, the block is
     (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k = y_i],
 
 which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold beta that makes the
-sum zero; the top-k hinge also asks for ``a_k >= -s_i / k`` of rivals (:mod:`saddlesvm.solvers.joint_steps`). A row's
-rivals are the classes other than its own. The solver sets aside a rival that sits at its bound with a slope below that
-of every class off its bound, and a row that has no rival left. All rivals and rows come back before the end.
+sum zero (:mod:`saddlesvm.solvers.joint_steps`). A row's rivals are the classes other than its own. The solver sets
+aside a rival that sits at its bound with a slope below that of every class off its bound, and a row that has no rival
+left. All rivals and rows come back before the end.
 
 The work that the ascent has left is predicted from how fast its gap falls, and that of Newton's method
 (:mod:`saddlesvm.solvers.second_order.joint`) from the sizes of the problem. Where Newton's method is predicted to reach
@@ -132,7 +132,7 @@ class JointState(ChosenState):
 class CrammerSinger(Choosing):
     """Dual ascent over one row's block of variables, for :class:`~saddlesvm.problem.crammer_singer.JointProblem`.
 
-    It solves the hinges of the best rival and of the top k; where the ascent would take long, Newton's method finishes.
+    Where the ascent would take long, Newton's method finishes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The second-order finish of Crammer and Singer's and the top-k machine.
+"""The second-order finish of Crammer and Singer's machine.
 
 It is the method of :mod:`saddlesvm.solvers.second_order.newton` with a block of variables a row: Newton's method on
 
@@ -333,7 +333,7 @@ def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     counts = np.zeros(problem.y.size)
     for some in problem.slices(counts.size):
         own, weights, a = problem.codes[some], problem.all_weights[some], dense_rows(alpha, some)
-        free, places = (a < 0.0) & (a > -problem.joint.most(weights)[:, None]), np.arange(own.size)
+        free, places = (a < 0.0) & (a > -weights[:, None]), np.arange(own.size)
         free[places, own] = (a[places, own] < weights) & free.any(axis=1)
         counts[some] = free.sum(axis=1)
     free_rows = FreeRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.where(counts > 1, counts, 0))

@@ -17,7 +17,7 @@ from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.rows.class_rows import add_row, dots
 from saddlesvm.rows.layouts import Rows, axpy
 from saddlesvm.runtime.compiled import allocating_kernel, allocating_search, inlined, kernel, record_of
-from saddlesvm.solvers.joint_steps import block_threshold, loss_of_slopes, lowest
+from saddlesvm.solvers.joint_steps import loss_of_slopes, threshold
 
 # Sums over rows: losses times weights, own variables, and ``a . G``.
 SUMS = record_of("paid", "gained", "coupled")
@@ -63,17 +63,15 @@ class FreeRows(NamedTuple):
 
 
 @inlined
-def between(a: float, own: bool, s: float, low: float) -> bool:
-    """Whether a variable is strictly between its bounds; without a lower one the sum keeps a row's own above zero."""
-    return (low == -np.inf or a > 0.0) and a < s if own else low < a < 0.0
+def between(a: float, own: bool, s: float) -> bool:
+    """Whether a variable is below its upper bound; the sum of the rivals' keeps the own one above zero."""
+    return a < s if own else a < 0.0
 
 
 @inlined
-def bounded(a: float, own: bool, s: float, low: float) -> float:
-    """A variable brought between its bounds."""
-    if own:
-        return min(s, a if low == -np.inf else max(a, 0.0))
-    return min(0.0, max(a, low))
+def bounded(a: float, own: bool, s: float) -> float:
+    """A variable brought below its upper bound."""
+    return min(s if own else 0.0, a)
 
 
 @inlined
@@ -90,15 +88,6 @@ def candidates(B: np.ndarray, own: int, least: float, few: np.ndarray, found: np
             few[count], found[count] = k, B[k]
             count += 1
     return count, place
-
-
-@inlined
-def least_of_interest(loss: JointLoss, largest: float, q: float, s: float) -> float:
-    """A number that the threshold is not below, by the largest B of the rivals: classes with a B below it stay at zero.
-
-    Variables below ``-s`` have no place in the sum of a row without lower bounds; with them all classes are looked at.
-    """
-    return largest - q * s if lowest(loss, s) == -np.inf else -np.inf
 
 
 @allocating_search
@@ -125,21 +114,22 @@ def respond(
         for k in range(K):
             largest = max(largest, B[k])
         B[own] = z[own] - q * c[own]
-        count, place = candidates(B, own, least_of_interest(terms.loss, largest, q, s), few, kept)
-        beta, low = block_threshold(terms.loss, kept, count, place, q, s, room), lowest(terms.loss, s)
+        # The threshold is no smaller than this: classes with a B below it stay at zero.
+        count, place = candidates(B, own, largest - q * s, few, kept)
+        beta = threshold(kept, count, place, q, s, room)
         free, taken, coupled = 0, 0.0, 0.0
         for p in range(count):
             k, value = few[p], (beta - kept[p]) / q
-            if between(value, k == own, s, low):
+            if between(value, k == own, s):
                 classes[i, free] = k
                 free += 1
             if k != own:
-                a[k] = bounded(value, False, s, low)
+                a[k] = bounded(value, False, s)
                 taken -= a[k]
                 coupled += a[k] * G[k]
         a[own] = min(s, taken)
         counts[i] = free if free > 1 else 0
-        total.paid += s * loss_of_slopes(terms.loss, G, every, K, own, room)
+        total.paid += s * loss_of_slopes(G, every, K, own)
         total.gained += a[own]
         total.coupled += coupled + a[own] * G[own]
 
@@ -163,16 +153,17 @@ def slope_along(terms: SmoothedRows, Z: np.ndarray, change: np.ndarray, t: float
         for k in range(K):
             largest = max(largest, B[k])
         B[own] = own_B
-        count, place = candidates(B, own, least_of_interest(terms.loss, largest, q, s), few, kept)
-        beta, low = block_threshold(terms.loss, kept, count, place, q, s, room), lowest(terms.loss, s)
+        # The threshold is no smaller than this: classes with a B below it stay at zero.
+        count, place = candidates(B, own, largest - q * s, few, kept)
+        beta = threshold(kept, count, place, q, s, room)
         free, first, second, slope = 0, 0.0, 0.0, 0.0
         for p in range(count):
             k, value = few[p], (beta - kept[p]) / q
-            if between(value, k == own, s, low):
+            if between(value, k == own, s):
                 free += 1
                 first += u[k]
                 second += u[k] * u[k]
-            slope -= bounded(value, k == own, s, low) * u[k]
+            slope -= bounded(value, k == own, s) * u[k]
         found.slope += slope
         if free > 1:
             found.bend += max(0.0, second - first * first / free) / q
