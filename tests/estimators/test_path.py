@@ -13,7 +13,6 @@ from saddlesvm import LinearSVC, LinearSVCCV, Outcome, Store
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.path import check_Cs
 from saddlesvm.runtime.clock import clock
-from saddlesvm.solvers.automatic.auto import FINISH
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +228,7 @@ def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(lo
     y = np.where(X @ np.arange(8.0) + 20.0 * random.normal(size=20_000) > 0.0, 1, -1)
     path = LinearSVC.path(X, y, Cs=[1.0, 3.0, 10.0], loss=loss, tol=1e-5, random_state=0)
     assert path.outcomes == [Outcome.CERTIFIED] * 3
-    assert all(set(model.phases_) == {FINISH} and model.n_iter_ <= 3 for model in path.models[1:])
+    assert all(model.n_iter_ <= 3 for model in path.models[1:])
 
 
 def test_max_time_is_for_the_whole_path(heart, monkeypatch):

@@ -193,7 +193,6 @@ class Taken(register.named("LinearSVC").kind):  # type: ignore[misc, union-attr]
             ValueError,
             "task must be one of classification, regression, novelty; got 'ranking'",
         ),
-        (Taken, {"task": "classification", "options": ("depth",)}, ValueError, "no parameter 'depth' to offer"),
         (Taken, {"name": "LinearSVC", "task": "classification"}, ValueError, "named 'LinearSVC' exists already"),
     ],
 )
