@@ -1,4 +1,4 @@
-"""Checkpoints: a resumed run ends where an undisturbed one does; foreign and damaged files are refused."""
+"""Checkpoints: a resumed run goes on from its last solution; foreign and damaged files are refused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers import DCD, SDCA, Pegasos
+from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.automatic.auto import Auto
 from support import labels, matrix, small_problem
 from support.fitting import SOLVERS, equal
+from support.resuming import agree
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 
@@ -31,7 +32,7 @@ def stop_at(epoch: float) -> Any:
 
 
 @every_solver
-def test_a_resumed_run_ends_where_an_undisturbed_one_does(solver: Any, tmp_path: Path) -> None:
+def test_a_resumed_run_counts_on_and_ends_at_the_limits_of_an_undisturbed_one(solver: Any, tmp_path: Path) -> None:
     problem, limits = small_problem(Hinge(), C=0.1), Limits(tol=0.0, max_epochs=12, certify_every=2)
     undisturbed = fit(problem, solver, limits, seed=3)
     path = tmp_path / "run.ckpt"
@@ -39,9 +40,11 @@ def test_a_resumed_run_ends_where_an_undisturbed_one_does(solver: Any, tmp_path:
     assert first.outcome is Outcome.INTERRUPTED and first.epochs < 8
     second = fit(problem, solver, limits, seed=3, checkpoint=Checkpoint(path))
     assert second.outcome is undisturbed.outcome
-    assert list(second.trace.column("epoch")) == list(undisturbed.trace.column("epoch"))
+    assert abs(second.epochs - undisturbed.epochs) < 1.0
+    assert list(second.trace)[: len(first.trace)] == list(first.trace)
+    assert np.all(np.diff(second.trace.column("epoch")) >= 0.0)
     assert second.seconds_solving > first.seconds_solving
-    assert equal(undisturbed, second)
+    assert agree(undisturbed, second)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -126,7 +129,7 @@ def test_float32_runs_resume(tmp_path: Path) -> None:
     problem = make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=0.5)
     limits, checkpoint = Limits(tol=0.0, max_epochs=6, certify_every=2), Checkpoint(tmp_path / "run.ckpt")
     fit(problem, SDCA(), limits, checkpoint=checkpoint, callbacks=[stop_at(4)])
-    assert equal(fit(problem, SDCA(), limits, checkpoint=checkpoint), fit(problem, SDCA(), limits))
+    assert agree(fit(problem, SDCA(), limits, checkpoint=checkpoint), fit(problem, SDCA(), limits))
 
 
 @pytest.mark.parametrize(
@@ -207,10 +210,10 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
             assert result.certificate.sound
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every place below a value of JSON: what holds it, and its key."""
-    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return [place for key in keys for place in [(value, key), *places(value[key])]]
+def changed(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write a checkpoint with another header and other arrays."""
+    with path.open("wb") as file:
+        np.savez(file, **(arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}))
 
 
 def test_no_number_of_a_header_breaks_a_fit(tmp_path: Path) -> None:
@@ -218,25 +221,63 @@ def test_no_number_of_a_header_breaks_a_fit(tmp_path: Path) -> None:
     fit(problem, SDCA(), Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path))
     with np.load(path) as stored:
         arrays = dict(stored)
-    text = bytes(arrays.pop("header")).decode()
-    ratio_refused = 0
-    for place in range(len(places(json.loads(text)))):
-        for new in (0, -1, 10**400, float("inf"), float("nan"), 1e308, 5e-324):
+    text = bytes(arrays["header"]).decode()
+    refused = 0
+    for name in json.loads(text)["numbers"]:
+        for new in (0, -1, 10**400, float("inf"), float("nan"), 1e308, 5e-324, "1", None, []):
             header = json.loads(text)
-            holder, key = places(header)[place]
-            if not isinstance(holder[key], (int, float)):
-                continue
-            holder[key] = new
-            with path.open("wb") as file:
-                np.savez(file, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+            header["numbers"][name] = new
+            changed(path, header, arrays)
             try:
                 result = fit(problem, SDCA(), Limits(tol=0.0, max_epochs=3), checkpoint=Checkpoint(path))
             except ValueError as error:
                 assert "run.ckpt" in str(error)
-                ratio_refused += key == "ratio"
+                refused += 1
             else:
-                assert result.certificate.sound, (key, new)
-    assert ratio_refused == 5  # all but 1e308 and 5e-324
+                assert result.certificate.sound, (name, new)
+    assert refused >= 40
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"w": np.zeros(7)}, "its w has shape"),
+        ({"alpha": np.zeros(3)}, "its alpha has shape"),
+        ({"w": np.full(6, np.nan)}, "its w is not finite"),
+        ({"alpha": np.array(["a"] * 60)}, "its alpha has shape"),
+        ({"best_alpha": np.zeros((60, 2))}, "its best_alpha has shape"),
+        ({"listed_alpha": np.zeros((3, 3))}, "its variables are of other classes"),
+        ({"more": np.zeros(3)}, "it holds an array 'more'"),
+        ({"state_w": np.zeros(6)}, "its state is of another solver"),
+    ],
+)
+def test_arrays_of_another_run_are_refused(change: dict[str, np.ndarray], words: str, tmp_path: Path) -> None:
+    path, problem = tmp_path / "run.ckpt", small_problem(Hinge(), C=0.1)
+    fit(problem, SDCA(), Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path))
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    changed(path, json.loads(bytes(arrays["header"])), arrays | change)
+    with pytest.raises(ValueError, match=f"run.ckpt is not a readable checkpoint .{words}"):
+        fit(problem, SDCA(), Limits(tol=0.0, max_epochs=3), checkpoint=Checkpoint(path))
+
+
+@pytest.mark.parametrize("solver", [SDCA(), DCD(), Pegasos(), Newton(), Auto()], ids=repr)
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_what_a_falsified_checkpoint_holds_is_not_believed(solver: Any, intercept: str, tmp_path: Path) -> None:
+    """Dual variables out of their bounds, and weights of another model: every certificate is of the data."""
+    if intercept == "free" and isinstance(solver, SDCA):
+        solver = SDCA("cyclic")
+    path, problem = tmp_path / "run.ckpt", small_problem(Hinge(), C=0.1, intercept=intercept)
+    optimum = fit(problem, DCD(), Limits(tol=1e-9))
+    fit(problem, solver, Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path))
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    for name in [name for name in arrays if name.endswith(("alpha", "w"))]:
+        if arrays[name].dtype.kind == "f":
+            arrays[name] = arrays[name] * 40.0 + 3.0
+    changed(path, json.loads(bytes(arrays["header"])), arrays)
+    result = fit(problem, solver, Limits(tol=1e-3, max_epochs=200), checkpoint=Checkpoint(path))
+    assert agree(optimum, result)
 
 
 def test_another_npz_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Source: Barzilai and Borwein (1988), "Two-point step size gradient methods", equ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
-from saddlesvm.runtime.durable import growing
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
 
@@ -22,8 +21,8 @@ from saddlesvm.solvers.base import Budget, SolverBase, State
 class DescentState(State):
     """The state of a run; `back` and `slope` are the last point and the gradient there."""
 
-    back: np.ndarray = growing()
-    slope: np.ndarray = growing()
+    back: np.ndarray = field(default_factory=lambda: np.empty(0))
+    slope: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Runs that are killed and resumed: every machine, place and solver, and what differs after a run goes on."""
+"""Runs that are killed and go on: every machine, place and solver."""
 
 from __future__ import annotations
 
@@ -202,14 +202,6 @@ class KillAt:
             raise KeyboardInterrupt
 
 
-def bits(result: FitResult) -> list[Any]:
-    """All of a result that does not depend on the clock."""
-    timed = ("seconds_solving", "seconds_certifying")
-    trace = [{name: one for name, one in row.items() if name not in timed} for row in result.trace]
-    arrays = [np.asarray(one).tobytes() for one in (result.coef, result.intercept, result.alpha)]
-    return [result.outcome, result.certificate, result.epochs, *arrays, trace]
-
-
 def killed(cell: Cell, folder: Path, kill: KillAt) -> Path | None:
     """The checkpoint of a run that was killed; None where it had ended before."""
     path = folder / "killed.ckpt"
@@ -227,7 +219,8 @@ def whole_run(cell: Cell, folder: Path, checkpoint: Path | None = None) -> FitRe
     return fit(cell.make(folder), cell.solver, cell.limits, seed=3, checkpoint=kept)
 
 
-def differences(one: FitResult, other: FitResult) -> list[str]:
-    """In what two results differ."""
-    names = ("outcome", "certificate", "epochs", "coef", "intercept", "alpha", "trace")
-    return [name for name, a, b in zip(names, bits(one), bits(other), strict=True) if a != b]
+def agree(one: FitResult, other: FitResult) -> bool:
+    """Whether two results can be of one problem: no bound of one is above an objective of the other."""
+    first, second = one.certificate, other.certificate
+    rounding = first.rounding + second.rounding + 1e-12 * abs(first.primal)
+    return first.dual <= second.primal + rounding and second.dual <= first.primal + rounding

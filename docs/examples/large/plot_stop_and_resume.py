@@ -40,8 +40,8 @@ while str(model.outcome_) != "certified":
 print(model.outcome_, f"after {epochs[-1]} epochs in all")
 
 # %%
-# A callback sees every certificate, and ends the fit by returning True. With ``checkpoint`` the state is in a file, and
-# the same call goes on from it, whatever ended the first one.
+# A callback sees every certificate, and ends the fit by returning True. With ``checkpoint`` the last solution is
+# in a file, and the same call goes on from it, whatever ended the first one.
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name, "run.ckpt")
 stopped = LinearSVC(

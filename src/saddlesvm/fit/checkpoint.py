@@ -1,4 +1,15 @@
-"""Checkpoints: the whole state of a run in one file of plain arrays, from which a killed fit resumes."""
+"""Checkpoints: the last solution of a run in one file of plain arrays, from which a killed fit goes on.
+
+The file is an ``.npz`` of these members. Everything is an array or a number; nothing in it is trusted but its shapes,
+because a continued fit computes its certificates from the data.
+
+    header         JSON: format, mark (a hash of the problem, its rows and the solver), numbers, trace
+    w, alpha       the last solution of the solver: weights and dual variables, where it has them
+    best_w,        the best model and the best dual point that were certified so far
+    best_alpha
+    beta           the coefficients of a kernel machine, in the place of w and alpha
+    state_NAME     further fields of the solver's state: those that ``State.carried`` names
+"""
 
 from __future__ import annotations
 
@@ -8,7 +19,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -20,13 +31,14 @@ from scipy import sparse
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.outcome import Trace
-from saddlesvm.fit.restored import check_header, check_points, held_duals, plain_duals, restored_state, verify
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
-from saddlesvm.rows.files import mapping_of
-from saddlesvm.runtime.durable import demand, part_of, stored_fields
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.runtime.lazy import internal
 
-FORMAT = "saddlesvm checkpoint 1"
+FORMAT = "saddlesvm checkpoint 2"
+NUMBERS = ("epochs", "rows_touched", "kernel_evaluations", "solving", "certifying")
+MOST = 2.0**62  # largest count that is read
+PLAIN = (bool, int, float, str, list, type(None))
 
 
 class CheckpointWarning(UserWarning):
@@ -43,25 +55,22 @@ class Saved:
 
     Attributes
     ----------
-    state : State
-        The solver's.
+    point : Point or KernelPoint
+        The last solution.
+    best : Point or None
+        The best model and the best dual point.
     numbers : dict
-        Those of the run.
-    points : dict
-        The run's best model and bound, and others.
+        Epochs, rows touched, kernel values and seconds so far, by :data:`NUMBERS`; "phases" holds seconds by name.
     trace : Trace
-    limits : dict
-        The fit's.
-    end : tuple of (str, str) or ()
-        Outcome and reason, where certificates of this state have ended the run.
+    state : dict
+        Further fields of the solver's state by name.
     """
 
-    state: Any
+    point: Any
+    best: Point | None
     numbers: dict[str, Any]
-    points: dict[str, Evaluation]
     trace: Trace
-    limits: dict[str, Any]
-    end: tuple[str, ...] = ()
+    state: dict[str, Any]
 
 
 class Checkpoint:
@@ -70,14 +79,14 @@ class Checkpoint:
     Parameters
     ----------
     path : path-like
-        The file; a fit resumes from it where it exists, so that the same call starts and resumes.
+        The file; a fit goes on from it where it exists, so that the same call starts and continues.
     every : float, default=30.0
         Seconds between two writes; one more is written when the fit ends.
     every_steps : int, optional
         Write also after this many steps of the solver; training block by block counts blocks.
     seeded : bool, default=True
         Whether a run with another seed is refused. An estimator without `random_state` draws a new seed each time, and
-        still resumes.
+        still continues.
 
     Examples
     --------
@@ -94,7 +103,9 @@ class Checkpoint:
 
     def __init__(self, path: Any, every: float = 30.0, every_steps: int | None = None, seeded: bool = True) -> None:
         self.path = Path(path)
-        self.every, self.every_steps, self.seeded = every, every_steps, seeded
+        self.every = every
+        self.every_steps = every_steps
+        self.seeded = seeded
         self.steps = 0
         if every_steps is not None and not every_steps >= 1:
             raise ValueError(f"every_steps must be at least 1, or None; got {every_steps!r}")
@@ -107,7 +118,7 @@ class Checkpoint:
 
     @internal
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:
-        """The marks, besides problem and solver, in which a checkpoint and the fit that resumes it must agree."""
+        """The marks, besides problem and solver, in which a checkpoint and the fit that continues it must agree."""
         form = "lambda" if problem.uses_lambda else "C"
         return {"form": form, "seed": seed if self.seeded else None, "version": version("saddlesvm")}
 
@@ -120,35 +131,15 @@ class Checkpoint:
     @internal
     def write(self, mark: dict[str, Any], saved: Saved) -> None:
         """Write everything under a temporary name and rename it."""
-        arrays: dict[str, Any] = {}
-        plain: dict[str, Any] = {}
-        for name, given in stored_fields(saved.state).items():
-            if isinstance(given, np.ndarray):
-                arrays[f"state.{name}"] = given
-            else:
-                plain[name] = given.item() if isinstance(given, np.generic) else given
-        points = {}
-        for name, point in saved.points.items():
-            arrays[f"{name}.coef"], arrays[f"{name}.alpha"] = point.coef, plain_duals(point.alpha)
-            points[name] = {
-                "listed": sparse.issparse(point.alpha),
-                "intercept": np.asarray(point.intercept).tolist(),
-                "certificate": dataclasses.asdict(point.certificate),
-            }
-        first: dict[int, str] = {}
-        same = {name: first[id(one)] for name, one in arrays.items() if first.setdefault(id(one), name) != name}
-        header = {
-            "format": FORMAT,
-            "same": same,
-            "mark": mark,
-            "state": plain,
-            "numbers": saved.numbers,
-            "points": points,
-            "trace": list(saved.trace),
-            "limits": saved.limits,
-            "end": saved.end,
-        }
-        self.store(header, {name: one for name, one in arrays.items() if name not in same})
+        arrays = {f"state_{name}": np.asarray(given) for name, given in saved.state.items()}
+        if isinstance(saved.point, KernelPoint):
+            arrays["beta"] = saved.point.beta
+        else:
+            arrays |= _arrays_of(saved.point, "")
+        if saved.best is not None:
+            arrays |= _arrays_of(saved.best, "best_")
+        header = {"format": FORMAT, "mark": mark, "numbers": saved.numbers, "trace": list(saved.trace)}
+        self.store(header, arrays)
 
     @internal
     def store(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -165,18 +156,19 @@ class Checkpoint:
         try:
             yield
         except DataError as error:
-            message = f"{error}. The fit continues; a later run can resume from an earlier checkpoint only"
+            message = f"{error}. The fit continues; a later run can go on from an earlier checkpoint only"
             warnings.warn(message, CheckpointWarning, stacklevel=2)
             self.wrote()
 
     @internal
     def wrote(self) -> None:
         """The file was written now, or could not be."""
-        self.written, self.steps = time.monotonic(), 0
+        self.written = time.monotonic()
+        self.steps = 0
 
     @internal
-    def read(self, problem: Any, solver: Any, mark: dict[str, Any], state: Any) -> Saved | None:
-        """The stored facts, the state in the shape of the fresh `state`; None when there is no file.
+    def read(self, problem: Any, mark: dict[str, Any]) -> Saved | None:
+        """The contents of the file; None when there is no file.
 
         Raises
         ------
@@ -187,7 +179,9 @@ class Checkpoint:
         if not self.path.exists():
             return None
         with self.opened(FORMAT, mark) as (stored, header):
-            return self._restored(problem, solver, header, self._arrays(stored, header, state), state)
+            check_header(header)
+            arrays = {name: stored.read(name) for name in stored.names if name != "header"}
+            return _saved(problem, header, arrays)
 
     @internal
     @contextmanager
@@ -216,26 +210,6 @@ class Checkpoint:
             found = " ".join(str(error).split())
             raise ValueError(f"{self.path} is not a readable checkpoint ({found}); remove it to start anew") from None
 
-    def _restored(
-        self, problem: Any, solver: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], state: Any
-    ) -> Saved:
-        check_points(problem, header["points"], arrays)
-        points = {
-            name: Evaluation(
-                arrays[f"{name}.coef"],
-                _intercept(one["intercept"]),
-                held_duals(problem, arrays[f"{name}.alpha"]) if one.get("listed") else arrays[f"{name}.alpha"],
-                Certificate(**one["certificate"]),
-            )
-            for name, one in header["points"].items()
-        }
-        verify(problem, points)
-        state = restored_state(problem, solver, state, part_of(arrays, "state.") | header["state"])
-        if problem.stored_points == "made anew":
-            found = evaluate(problem, solver.solution(problem, state))
-            points = {"best": found, "bound": found, "last": found}
-        return Saved(state, header["numbers"], points, Trace(header["trace"]), header["limits"], tuple(header["end"]))
-
     def _refuse_other(self, held: dict[str, Any], mark: dict[str, Any], what: str) -> None:
         """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
         different = [name for name, one in mark.items() if held.get(name) != json.loads(json.dumps(one))]
@@ -252,16 +226,110 @@ class Checkpoint:
             if file.name.startswith(f".{self.path.name}.") and file.suffix == ".tmp":
                 file.unlink(missing_ok=True)
 
-    @staticmethod
-    def _arrays(stored: Archive, header: dict[str, Any], state: Any) -> dict[str, np.ndarray]:
-        """The arrays of the file; one of the `state` that is mapped is filled, and stays mapped."""
-        names = [name for name in stored.names if name != "header"]
-        check_header(header, names)
-        arrays, fields = {}, stored_fields(state)
-        for name in names:
-            room = fields.get(name.removeprefix("state.")) if name.startswith("state.") else None
-            arrays[name] = stored.read(name, room if mapping_of(room) is not None else None)
-        return arrays | {name: arrays[other] for name, other in header["same"].items()}
+
+def demand(fine: Any, what: str) -> None:
+    """Raise ValueError unless something is fine."""
+    if not fine:
+        raise ValueError(what)
+
+
+def check_header(header: dict[str, Any]) -> None:
+    """Raise ValueError unless the header of a checkpoint has its numbers and its trace."""
+    numbers: Any = header.get("numbers")
+    trace: Any = header.get("trace")
+    demand(isinstance(numbers, dict) and {*numbers} == {*NUMBERS, "phases"}, "its numbers are missing")
+    demand(isinstance(numbers["phases"], dict), "its phases are missing")
+    amounts = [numbers[name] for name in NUMBERS] + list(numbers["phases"].values())
+    demand(all(type(one) in (int, float) and 0.0 <= one < MOST for one in amounts), "its numbers are none of a run")
+    whole = all(type(numbers[name]) is int for name in ("rows_touched", "kernel_evaluations"))
+    demand(whole, "its counts are not whole")
+    fine = isinstance(trace, list) and all(isinstance(row, dict) for row in trace)
+    demand(fine and all(isinstance(one, PLAIN) for row in trace for one in row.values()), "its trace is not of records")
+
+
+def _saved(problem: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Saved:
+    """The contents of a checkpoint, after their shapes were compared with the problem's."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not name.startswith("state_"):
+            demand(np.isfinite(array).all(), f"its {name} is not finite")
+    state = {name.removeprefix("state_"): one for name, one in arrays.items() if name.startswith("state_")}
+    rest = {name: one for name, one in arrays.items() if not name.startswith("state_")}
+    best = None
+    if "beta" in rest:
+        beta = rest.pop("beta")
+        demand(beta.dtype == np.float64 and beta.shape == problem.y.shape, "its beta has another size")
+        point: Any = KernelPoint(beta)
+    else:
+        point = _point_of(problem, rest, "")
+        if {"best_w", "best_alpha"} & {*rest}:
+            best = _point_of(problem, rest, "best_")
+    demand(not rest, f"it holds an array {short(next(iter(rest), ''), 40)!r}, which no checkpoint has")
+    return Saved(point, best, header["numbers"], Trace(header["trace"]), state)
+
+
+def _arrays_of(point: Point, prefix: str) -> dict[str, np.ndarray]:
+    """The weights and the dual variables of a point; sparse variables as (row, class, variable)."""
+    arrays = {}
+    if point.w is not None:
+        arrays[f"{prefix}w"] = np.asarray(point.w)
+    if point.alpha is not None:
+        alpha: Any = point.alpha
+        if sparse.issparse(alpha):
+            held = sparse.coo_array(alpha)
+            alpha = np.column_stack([*held.coords, held.data]).astype(np.float64)
+            prefix = f"{prefix}listed_"
+        arrays[f"{prefix}alpha"] = np.asarray(alpha)
+    return arrays
+
+
+def _point_of(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Point:
+    """Take a point out of the arrays; ValueError unless it has the shape of the problem's."""
+    w = arrays.pop(f"{prefix}w", None)
+    alpha: Any = arrays.pop(f"{prefix}alpha", None)
+    listed = arrays.pop(f"{prefix}listed_alpha", None)
+    classes = getattr(problem, "n_classes", None)
+    rows = (problem.n_features + 1,)
+    wanted = rows if classes is None else (classes, *rows)
+    floats = (np.float32, np.float64)
+    if w is not None:
+        demand(w.dtype in floats and w.shape == wanted, f"its {prefix}w has shape {w.shape}; {wanted} is needed")
+    if listed is not None:
+        demand(classes is not None and listed.ndim == 2 and listed.shape[1] == 3, "its variables are of other classes")
+        places = listed[:, :2]
+        inside = (places >= 0) & (places < (problem.y.size, classes)) & (places == np.floor(places))
+        demand(inside.all(), "its variables are of rows or classes that there are not")
+        own, of_class, values = listed.T
+        shape = problem.y.size, classes
+        alpha = sparse.csr_array((values, (own.astype(np.int64), of_class.astype(np.int64))), shape=shape)
+    elif alpha is not None:
+        shapes = ((problem.y.size,),) if classes is None else ((problem.y.size, classes), (0, 0))
+        fine = alpha.dtype in floats and alpha.shape in shapes
+        demand(fine, f"its {prefix}alpha has shape {alpha.shape}; the problem has {problem.y.size} rows")
+    demand(w is not None or alpha is not None, "its solution is missing")
+    return Point(w, alpha)
+
+
+def take_over(state: Any, stored: Mapping[str, Any]) -> None:
+    """Give a fresh state the fields that a checkpoint holds of it.
+
+    Raises
+    ------
+    ValueError
+        They are not the fields that `carried` names, or of other types or shapes.
+    """
+    names = type(state).carried
+    demand({*stored} == {*names}, "its state is of another solver")
+    for name in names:
+        was = getattr(state, name)
+        found = stored[name]
+        if isinstance(was, np.ndarray):
+            fine = found.dtype == was.dtype and found.shape == was.shape
+            demand(fine, f"its {name} has shape {found.shape}, where {was.shape} is needed")
+            setattr(state, name, found)
+        else:
+            fine = found.shape == () and found.dtype == np.asarray(was).dtype
+            demand(fine and 0.0 <= found < MOST, f"its {name} is no number of a run")
+            setattr(state, name, type(was)(found))
 
 
 def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> Checkpoint | None:
@@ -282,8 +350,3 @@ def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> Checkp
     if problems > 1:
         found.path = found.path.with_name(f"{found.path.name}.{index}")
     return found
-
-
-def _intercept(stored: Any) -> Any:
-    """A number, or an array with one for each class of a joint model."""
-    return np.array(stored) if isinstance(stored, list) else stored

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.outcome import Limits
-from saddlesvm.fit.restored import certified_anew, is_confirmed
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
@@ -114,22 +113,6 @@ class Points:
             self.best = evaluation
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
-
-    def verify(self) -> bool:
-        """Read the rows for the model and the dual point that the fit would return: whether their claims are confirmed.
-
-        Where they are not, what the rows say takes the place of all points so far.
-        """
-        if self.returned is None:
-            return True
-        model, bound = self.returned
-        found = certified_anew(self.problem, model, bound.alpha)
-        if is_confirmed(proof(model, bound), found.certificate):
-            return True
-        self.last = self.best = found
-        self.bound = replace(found, alpha=self.problem.kept_duals(found.alpha))
-        self.improved = None
-        return self.limits.prove(found.certificate)
 
     def improve(self, seconds: float, model: Evaluation | None = None) -> None:
         """Look for a better model among the multiples of one, of the best where none is given, and the best intercept

@@ -7,21 +7,19 @@ fit is repeatable bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import Checkpoint, Saved
+from saddlesvm.fit.checkpoint import NUMBERS, Checkpoint, Saved, take_over
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Record, StallWatch, Trace, read_only
 from saddlesvm.fit.points import Points, proof
-from saddlesvm.fit.restored import POINTS
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
+from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, working_for
-from saddlesvm.runtime.durable import stored_fields
 from saddlesvm.solvers.base import Budget, check_penalty, check_place, phase_of
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
@@ -113,18 +111,18 @@ class Fit:
         self.primal_before = np.inf  # the lowest objective at the certificate before the last one
         self.certificate_seconds = 0.0  # of the last one, by the state's own measure of how heavy it is
         # As the end does, so that a run stopped later never returns a worse model; over files, where that is asked for.
-        self.tries_multiples = limits.certify_every is not None and problem.stored_points == "checked later"
+        self.tries_multiples = limits.certify_every is not None and getattr(problem, "on_files", False)
         self.end: tuple[Outcome, str] | None = None
-        self.leaving: Saved | None = None
+        self.earlier: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
+        saved = self._stored(seed)
         begun = clock()
-        self.state = solver.init(problem, seed, start)
+        self.state = solver.init(problem, seed, start) if saved is None else self._begin_at(saved, seed)
         seconds = clock() - begun
-        stored = self._stored(seed)
-        self.unverified = stored is not None and problem.stored_points == "checked later"
-        self.pending = stored is not None and stored.numbers["pending"]  # what follows a step is still to come
-        if stored is not None:
-            self.restore(stored)
-            self.end = self.end_of(stored)
+        if saved is not None:
+            if saved.best is not None:
+                self.points.keep(self.points.evaluated(saved.best))
+            self._certify()
+            self.end = self.end or self.reason_to_end(stopped=False)
         elif limits.certify_start and start is not None:
             if getattr(start, "alpha", None) is not None:
                 # The given point itself: a solver may begin elsewhere.
@@ -135,19 +133,9 @@ class Fit:
             self.certificate_seconds = max(self.certificate_seconds, seconds / getattr(self.state, "heaviness", 1.0))
             self.end = self.end or self.reason_to_end(stopped=False)
 
-    def _stored(self, seed: int) -> Saved | None:
-        """What the checkpoint's file holds; None where there is none."""
-        if self.checkpoint is None:
-            return None
-        self.mark = fingerprint(self.problem, self.solver) | self.checkpoint.marks(self.problem, seed)
-        if self.points.keeps_last:
-            self.mark["keep"] = self.limits.keep  # the checkpoint then holds the last point, too
-        stored_fields(self.state)  # an error, where no checkpoint can hold them, is one before any work
-        return self.checkpoint.read(self.problem, self.solver, self.mark, self.state)
-
     def step(self) -> None:
         """Do a bounded amount of work; none where the starting point is already certified."""
-        if self.end is None and not self.pending:
+        if self.end is None:
             budget = self.budget()
             with working_for(budget.seconds):
                 state = self.solver.step(self.problem, self.state, budget)
@@ -162,15 +150,12 @@ class Fit:
 
     def finish_step(self, stopped: bool) -> bool:
         """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
-        going_on, self.pending, self.leaving = self.end is None, False, None
+        going_on = self.end is None
         if going_on:
             self._certify_if_due(stopped)
-        if self.end is not None and self.unverified:
-            self._verify()
         if self.end is not None and self.end[0] is not Outcome.CERTIFIED:
             self._improve(self.end[0])
-        written = self.leaving is not None and self.leaving.numbers["pending"]
-        if going_on and self.checkpoint and not written and (self.end is not None or self.checkpoint.due()):
+        if going_on and self.checkpoint and (self.end is not None or self.checkpoint.due()):
             self._persist()
         return self.end is not None
 
@@ -181,12 +166,11 @@ class Fit:
         self.end = self.reason_to_end(stopped)
         for callback in self.callbacks:
             if hasattr(callback, "tick"):
-                callback.tick(self.state.epochs, self.state.estimate, self.watches.total)
+                callback.tick(self.epochs, self.state.estimate, self.watches.total)
         if self.watch is not None:
             self.watch(self)
         if self.end is not None and self.checkpoint:
-            self.leaving = self.saved(pending=True)
-            self._persist()
+            self._persist()  # the last certificate may take long
         if self.end is not None or self.is_due():
             self._certify()
 
@@ -212,8 +196,6 @@ class Fit:
                 self.state, verdict = other, None
         self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if asked else None)
         if self.end is not None and self.points.last is not None and not self.points.last.exact:
-            if self.end[0] is Outcome.INTERRUPTED:
-                self.leaving = self.leaving or self.saved()
             self.confirm()
 
     def certify(self, ending: bool) -> None:
@@ -250,13 +232,6 @@ class Fit:
         self.trace.pop()
         self.trace(self.record())
 
-    def _verify(self) -> None:
-        """Prove anew what may rest on figures of a checkpoint over files; a fit that ended by them alone goes on."""
-        self.unverified, confirmed = False, self.points.verify()
-        self.watches.lap("certifying")
-        if not confirmed and self.end is not None and self.end[0] is Outcome.CERTIFIED:
-            self.end = None
-
     def _improve(self, outcome: Outcome) -> None:
         """Let a fit that ended early return no model that a number would make better, which may even be certified."""
         if outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous:
@@ -273,19 +248,16 @@ class Fit:
         self.watches.lap("certifying")
 
     def _persist(self) -> None:
-        """Write the checkpoint: of a run that goes on from it as if it had not ended, where no certificate ended it."""
+        """Write the checkpoint; where that fails, the fit goes on without it."""
         assert self.checkpoint is not None
-        end = (str(self.end[0]), self.end[1]) if self.end and self.end[0] is not Outcome.INTERRUPTED else ()
-        saved, improved = self.leaving or self.saved(end), self.points.improved
-        if self.leaving and improved is not None and saved.points:
-            saved.points["improved"] = improved
+        saved = self.saved()
         with self.checkpoint.warned():
             self.checkpoint.write(self.mark, saved)
 
     def budget(self) -> Budget:
         """Work until the next certificate or limit, in slices of bounded length."""
         n = self.problem.members.size
-        stop = min(self.next_certificate(), self.limits.max_epochs or np.inf)
+        stop = min(self.next_certificate(), (self.limits.max_epochs or np.inf) - self.earlier["epochs"])
         until = max(1, round((stop - self.state.epochs) * n)) if stop < np.inf else np.inf
         values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
         slice_rows = max(1, int(values / self.problem.values_per_row))
@@ -329,7 +301,7 @@ class Fit:
             return Outcome.INTERRUPTED, "interrupted"
         if not np.isfinite(self.state.w).all():
             return Outcome.FAILED, "the weights are not finite"
-        reached = limits.reached(self.state.epochs, self.watches.total, reserve=self.reserve())
+        reached = limits.reached(self.epochs, self.watches.total, reserve=self.reserve())
         if reached is not None:
             return reached
         if self.state.satisfied:
@@ -371,8 +343,8 @@ class Fit:
         model, bound = self.points.chosen
         return Record.of(
             proof(model, bound),
-            epoch=float(self.state.epochs),
-            rows_touched=int(self.state.rows_touched),
+            epoch=self.epochs,
+            rows_touched=self.rows_touched,
             seconds_solving=self.watches.solving,
             seconds_certifying=self.watches.certifying,
             active=int(self.state.active),
@@ -381,65 +353,80 @@ class Fit:
             coef=read_only(model.coef),
             intercept=read_only(model.intercept),
             problem=self.label,
-            kernel_evaluations=int(self.state.kernel_evaluations),
+            kernel_evaluations=self.kernel_evaluations,
         )
 
-    def saved(self, end: tuple[str, ...] = (), pending: bool = False) -> Saved:
-        """The state that a resumed run needs.
-
-        `end` is the outcome and the reason with which certificates have ended the run, if they have; `pending` says
-        that what follows a step is still to come.
-        """
-        numbers: dict[str, Any] = {
-            "pending": pending,
+    def saved(self) -> Saved:
+        """What a checkpoint holds of the run: its last solution, its best model and bound, and what it took so far."""
+        point = self.solver.solution(self.problem, self.state)
+        best = None
+        if not isinstance(self.problem, KernelProblem):
+            w = point.w
+            if w is not None and point.tracks and not self.problem.penalty.identity():
+                w = self.problem.regularizer.weights(w)  # a dual solver's running pull, as weights
+            point = Point(w, point.alpha)
+            returned = None if self.points.keeps_last else self.points.returned
+            if returned is not None:
+                model, bound = returned
+                scale = self.problem.scale
+                last = np.asarray(model.intercept) / scale if scale else 0.0 * np.asarray(model.intercept)
+                best = Point(np.concatenate([model.coef, last[..., None]], axis=-1), bound.alpha)
+        numbers = {
+            "epochs": self.epochs,
+            "rows_touched": self.rows_touched,
+            "kernel_evaluations": self.kernel_evaluations,
             "solving": self.watches.solving,
             "certifying": self.watches.certifying,
-            "certified_at": self.certified_at,
-            "passes": self.passes,
-            "ratio": self.ratio,
-            "history": list(self.stall.history),
-            "phase": self.stall.phase,
             "phases": dict(self.phases),
         }
-        found = {name: one for name in POINTS if (one := getattr(self.points, name)) is not None}
-        if not (end or self.points.keeps_last):
-            found.pop("last", None)
-        if self.problem.stored_points == "made anew":
-            found, end = {}, ()
-        limits = {
-            name: given if given is None or isinstance(given, str) else float(given)
-            for name, given in asdict(self.limits).items()
-        }
-        return Saved(self.state, numbers, found, Trace(self.trace), limits, end)
+        state = {name: getattr(self.state, name) for name in type(self.state).carried}
+        return Saved(point, best, numbers, Trace(self.trace), state)
 
-    def restore(self, saved: Saved) -> None:
-        """Take over the state, numbers, points and trace of a saved run."""
-        self.state = saved.state
-        self.watches.solving, self.watches.certifying = saved.numbers["solving"], saved.numbers["certifying"]
-        self.certified_at, self.passes = saved.numbers["certified_at"], saved.numbers["passes"]
-        self.ratio, self.phases = saved.numbers["ratio"], dict(saved.numbers["phases"])
-        self.stall.history = [tuple(seen) for seen in saved.numbers["history"]]
-        for name in POINTS:
-            setattr(self.points, name, saved.points.get(name))
-        self.stall.phase = saved.numbers["phase"]
-        self.trace.extend(saved.trace)
-
-    def end_of(self, saved: Saved) -> tuple[Outcome, str] | None:
-        """The end of a restored run, which stands where nothing is asked for that it has not shown; else None."""
-        now = self.saved()
-        known = self.points.best is not None and self.points.bound is not None
-        proven = known and self.points.returned is not None and self.limits.prove(proof(*self.points.returned))
-        if saved.end and saved.limits == now.limits and (proven or saved.end[0] != str(Outcome.CERTIFIED)):
-            return Outcome(saved.end[0]), saved.end[1]
-        if saved.end and proven:
-            return Outcome.CERTIFIED, "the gap is proven already"
-        if not known or saved.numbers["pending"]:
+    def _stored(self, seed: int) -> Saved | None:
+        """What the checkpoint's file holds; None where there is none."""
+        if self.checkpoint is None:
             return None
-        return self.reason_to_end(stopped=False)  # the run may have been killed at its end
+        self.mark = fingerprint(self.problem, self.solver) | self.checkpoint.marks(self.problem, seed)
+        if self.points.keeps_last:
+            self.mark["keep"] = self.limits.keep
+        return self.checkpoint.read(self.problem, self.mark)
+
+    def _begin_at(self, saved: Saved, seed: int) -> Any:
+        """The state of a run that goes on from a saved solution, which no limit of the run before counts anew."""
+        self.earlier = saved.numbers
+        self.watches.solving = saved.numbers["solving"]
+        self.watches.certifying = saved.numbers["certifying"]
+        self.phases = dict(saved.numbers["phases"])
+        self.trace.extend(saved.trace)
+        assert self.checkpoint is not None
+        # Other draws than those of the run before: repeating them would weigh their rows twice.
+        seed = (seed + int(self.earlier["rows_touched"])) % 2**32
+        try:
+            state = self.solver.init(self.problem, seed, None if "w" in saved.state else saved.point)
+            take_over(state, saved.state)
+        except ValueError as error:
+            path = self.checkpoint.path
+            raise ValueError(f"{path} is not a readable checkpoint ({error}); remove it to start anew") from None
+        return state
+
+    @property
+    def epochs(self) -> float:
+        """Epochs so far, those before a checkpoint included."""
+        return float(self.earlier["epochs"] + self.state.epochs)
+
+    @property
+    def rows_touched(self) -> int:
+        """Row visits so far, those before a checkpoint included."""
+        return int(self.earlier["rows_touched"] + self.state.rows_touched)
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed so far, those before a checkpoint included."""
+        return int(self.earlier["kernel_evaluations"] + self.state.kernel_evaluations)
 
     def result(self) -> FitResult:
         """The best model; zeros with a certificate of NaN where no objective is finite."""
-        state, problem, returned = self.state, self.problem, self.points.returned
+        problem, returned = self.problem, self.points.returned
         assert self.end is not None
         if returned is None:
             certificate = Certificate(np.nan, np.nan)
@@ -457,8 +444,8 @@ class Fit:
             outcome=self.end[0],
             tol=self.limits.tol,
             gap=self.limits.gap,
-            epochs=float(state.epochs),
-            rows_touched=int(state.rows_touched),
+            epochs=self.epochs,
+            rows_touched=self.rows_touched,
             seconds_solving=self.watches.solving,
             seconds_certifying=self.watches.certifying,
             trace=self.trace,

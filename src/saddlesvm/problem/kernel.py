@@ -21,7 +21,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -158,7 +158,6 @@ class KernelProblem(Weighted):
         What is known of the points already.
     """
 
-    stored_points: ClassVar[str] = "made anew"
     X: Matrix
     kernel: Kernel
     y: np.ndarray

@@ -226,12 +226,6 @@ class Problem(Weighted):
         return self.place is None or self.place.holds_rows
 
     @property
-    def stored_points(self) -> str:
-        """What becomes of the points in a checkpoint: "checked" when they are read; "checked later", at the end of the
-        resumed run, where rows are read from files; or, for other kinds of problems, "made anew"."""
-        return "checked later" if self.on_files else "checked"
-
-    @property
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are reported."""
         return Strength(self.C, self.n, self.uses_lambda, self.share)

@@ -6,7 +6,6 @@ certificate, when to stop, and what to record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -20,7 +19,6 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.matrix import KINDS
 from saddlesvm.runtime.compiled import inlined, record_of
-from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.randomness import seeded
 
 
@@ -37,11 +35,11 @@ AT_BOUND = 4e-16  # what rounding leaves between a dual variable and a bound, or
 
 
 @dataclass
-class Best(Group):
+class Best:
     """The best primal and the best dual point so far, and their objectives (both in the C form)."""
 
-    w: np.ndarray = growing()
-    alpha: np.ndarray = growing()
+    w: np.ndarray = field(default_factory=lambda: np.empty(0))
+    alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
     primal: float = np.inf
     dual: float = -np.inf
 
@@ -62,9 +60,10 @@ class Best(Group):
 
 
 @dataclass
-class State(Group):
-    """The state of a run. Every field is a number, a string or an array, so that a checkpoint can hold it; a group of
-    these; or a workspace, see :mod:`saddlesvm.runtime.durable`.
+class State:
+    """The state of a run.
+
+    A checkpoint holds none of it but the fields that `carried` names; a continued run begins at the saved solution.
 
     Attributes
     ----------
@@ -84,6 +83,9 @@ class State(Group):
         Rows that the solver still works on.
     """
 
+    # Fields, arrays and numbers, with which a run goes on from a checkpoint besides its solution. A solver that names
+    # "w" among them goes on from them alone.
+    carried: ClassVar[tuple[str, ...]] = ()
     w: np.ndarray
     rows_touched: int = 0
     epochs: float = 0.0
@@ -109,18 +111,6 @@ class State(Group):
         """Kernel values computed so far; 0 except in the solvers of kernel machines."""
         return 0
 
-    def check_restored(self, problem: Any) -> None:
-        """Raise ValueError where fields that were read from a checkpoint do not go together."""
-        counts = (self.rows_touched, self.active)
-        demand(all(type(one) is int and one >= 0 for one in counts), "its counts of rows are none")
-        demand(0.0 <= self.epochs < np.inf, f"its epochs are {self.epochs!r}")
-
-    def check_positions(self, problem: Any, last: int) -> None:
-        """Raise ValueError where the active rows are more than there are, or the position is behind the `last`."""
-        State.check_restored(self, problem)
-        demand(self.active <= problem.members.size, "more rows are active than there are")
-        demand(0 <= getattr(self, "position", 0) <= last, "its position is behind the last row")
-
 
 def phase_of(state: Any) -> str:
     """The part of a method that is at work; empty where a state has none."""
@@ -130,7 +120,7 @@ def phase_of(state: Any) -> str:
 
 @dataclass
 class DualState(State):
-    """The state of a dual coordinate solver; `w` belongs to `alpha` after every step, which checkpoints check.
+    """The state of a dual coordinate solver; `w` belongs to `alpha` after every step.
 
     Attributes
     ----------
@@ -149,16 +139,13 @@ class DualState(State):
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
+    order: np.ndarray = field(default_factory=nothing)
     random: np.ndarray = field(default_factory=nothing)
     offset: np.ndarray = field(default_factory=nothing)
     meters: np.ndarray = field(default_factory=nothing)
     position: int = 0
     known: float = np.inf
     known_at: float = 0.0
-
-    def check_restored(self, problem: Any) -> None:
-        self.check_positions(problem, max(self.order.size - 1, 0))
 
 
 @dataclass(frozen=True)
@@ -266,14 +253,6 @@ class SolverBase:
     def on_stall(self, problem: Any, state: Any) -> Any:
         """Neither gap nor objectives move any more: return a state that continues in another way, or None."""
         return None
-
-    def like(self, problem: Any, state: Any, stored: Mapping[str, Any]) -> Any:
-        """Return a state with the parts that a stored one has, given one that has just begun."""
-        return state
-
-    def resumed(self, problem: Any, state: Any) -> Any:
-        """Make anew what a checkpoint does not hold of a state; return the state to continue."""
-        return state
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The options by name (scikit-learn's protocol, so that ``solver__batch_size`` works in a grid search)."""

@@ -40,7 +40,6 @@ from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, stacked_rows
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
 from saddlesvm.solvers.base import Budget, is_fine, nothing
 from saddlesvm.solvers.dcd import DCD
@@ -54,7 +53,7 @@ Another = Callable[[list[float], float, float], bool]  # of the gains so far, vi
 
 
 @dataclass
-class Judgement(Group):
+class Judgement:
     """The findings of the whole sweeps so far.
 
     Attributes
@@ -67,10 +66,10 @@ class Judgement(Group):
         The weights of that dual point.
     """
 
-    model: np.ndarray = growing()
+    model: np.ndarray = field(default_factory=lambda: np.empty(0))
     primal_paid: float = 0.0
     bound_conjugates: float = 0.0
-    bound_w: np.ndarray = growing()
+    bound_w: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def primal(self, problem: Problem) -> float:
         """The objective of the model, in the C form."""
@@ -110,36 +109,22 @@ class BlocksState(SweepState):
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
-    edges: np.ndarray = growing(dtype=np.int64)
-    order: np.ndarray = growing(dtype=np.int32)
-    following: np.ndarray = growing(dtype=np.int32)
+    edges: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    following: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     random: np.ndarray = field(default_factory=nothing)
     offset: np.ndarray = field(default_factory=nothing)
-    judged: np.ndarray = growing()
+    judged: np.ndarray = field(default_factory=lambda: np.empty(0))
     paid: float = 0.0
     conjugates: float = 0.0
     last: Judgement = field(default_factory=Judgement)
-    kept: np.ndarray = growing(dtype=np.int64, rows=True)
+    kept: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     norms: np.ndarray = field(default_factory=nothing)
     values: KeptRows = field(default_factory=KeptRows, repr=False)
     position: int = 0
     fine: bool = False
     fall: float = 1.0
     target: float = 0.0
-
-    def check_restored(self, problem: Any) -> None:
-        edges, order, following = self.edges, self.order, self.following
-        super().check_restored(problem)
-        demand(0 <= self.position <= max(edges.size - 2, 0), "its position is behind the last chunk")
-        fine = edges.size >= 2 and edges[0] == 0 and (np.diff(edges) > 0).all() and edges[-1] == problem.y.size
-        demand(fine, "its chunks are of other rows")
-        for name, found in (("order", order), ("following", following)):
-            whole = np.array_equal(np.sort(found), np.arange(edges.size - 1))
-            demand(whole or (name == "following" and not found.size), f"its {name} is no permutation of the chunks")
-        width, last = self.w.size, self.last
-        for name, found in (("judged", self.judged), ("model", last.model)):
-            demand(found.size == width or (not found.size and name != "judged"), f"its {name} has another width")
-        demand(last.bound_w.size in (0, width), "its bound_w has another width")
 
 
 @dataclass(frozen=True)

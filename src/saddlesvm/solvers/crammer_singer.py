@@ -123,10 +123,6 @@ class JointState(ChosenState):
         inner = self.inner
         return Point(inner.w.astype(np.float64), inner.duals()) if isinstance(inner, AscentState) else super().point
 
-    def begins_again(self) -> Any:
-        inner = self.inner
-        return sparse.csr_array(inner.duals().shape) if isinstance(inner, ListedState) else super().begins_again()
-
 
 @dataclass(frozen=True)
 class CrammerSinger(Choosing):

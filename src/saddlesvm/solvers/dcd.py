@@ -36,7 +36,6 @@ from saddlesvm.rows.layouts import axpy
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
-from saddlesvm.runtime.durable import demand
 from saddlesvm.runtime.randomness import copy_items, deal
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
@@ -279,21 +278,10 @@ def near_rows(problem: Problem) -> int:
 class DCDState(DualState):
     """The dual state, the other arrays of the :class:`Deck`, and the weights of a pass ago (for the rule on w)."""
 
-    sequence: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
+    sequence: np.ndarray = field(default_factory=nothing)
     blocks: np.ndarray = field(default_factory=nothing)
     aside: np.ndarray = field(default_factory=nothing)
     before: np.ndarray = field(default_factory=nothing)
-
-    def check_restored(self, problem: Any) -> None:
-        self.check_positions(problem, check_pass(self.meters[0], self.sequence.size))
-        demand((self.aside <= 1).all(), "its aside holds other numbers than 0 and 1")
-
-
-def check_pass(meters: Any, most: int) -> int:
-    """The rows of a pass under way, by its meters; ValueError where they are more than `most`."""
-    length = float(meters["length"])
-    demand(0.0 <= length <= most and length == int(length), f"its pass has {length:g} of {most} rows")
-    return int(length)
 
 
 def deck_of(problem: Problem, state: DCDState) -> Deck:

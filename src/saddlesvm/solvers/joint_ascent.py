@@ -28,7 +28,6 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import dots
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
-from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.randomness import seeded, shuffle
 from saddlesvm.solvers.base import SAME_SLOPES, Place, State, nothing
 from saddlesvm.solvers.joint_steps import Room, Row, renew_block, row_slopes, set_aside
@@ -247,7 +246,7 @@ class AscentState(State):
         Whether the current pass goes over all classes of all rows.
     """
 
-    order: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
+    order: np.ndarray = field(default_factory=nothing)
     random: np.ndarray = field(default_factory=nothing)
     counts: np.ndarray = field(default_factory=nothing)
     meters: np.ndarray = field(default_factory=nothing)
@@ -314,9 +313,6 @@ class AscentState(State):
         """Make all classes of all rows active again."""
         self.active, self.position, self.whole = self.order.size, 0, True
 
-    def check_restored(self, problem: Any) -> None:
-        self.check_positions(problem, max(self.active - 1, 0))
-
 
 @dataclass
 class TableState(AscentState):
@@ -333,12 +329,6 @@ class TableState(AscentState):
         classes[:] = np.arange(K)
         state: TableState = cls.of_rows(problem, W, seed, np.full(n, K, dtype=np.int32), alpha=alpha, classes=classes)
         return state
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        K = self.classes.shape[1]
-        demand(((self.counts >= 0) & (self.counts <= K)).all(), "its counts of classes are out of range")
-        demand((np.sort(self.classes, axis=1) == np.arange(K)).all(), "its classes of a row are no permutation")
 
     @property
     def stored(self) -> tuple[Table | None, Pool | None]:
@@ -370,8 +360,8 @@ class ListedState(AscentState):
     rooms: np.ndarray = field(default_factory=nothing)
     every: np.ndarray = field(default_factory=nothing)
     used: np.ndarray = field(default_factory=nothing)
-    classes: np.ndarray = growing()
-    values: np.ndarray = growing()
+    classes: np.ndarray = field(default_factory=lambda: np.empty(0))
+    values: np.ndarray = field(default_factory=lambda: np.empty(0))
     n_classes: int = 0
 
     @classmethod
@@ -394,24 +384,6 @@ class ListedState(AscentState):
         )
         state.pack(FIRST_LENGTH * n)
         return state
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        size, lengths = self.values.size, self.rooms.astype(np.int64)
-        demand(self.classes.size == size, "its lists of classes and of variables differ in length")
-        demand(((self.counts >= 0) & (self.counts <= lengths)).all(), "its counts of classes are out of range")
-        demand(((self.starts >= 0) & (self.starts + lengths <= size)).all(), "its lists are out of range")
-        demand(0 <= int(self.used[0]) <= size, "its pool is out of range")
-        held = self.starts + lengths <= self.used[0]
-        demand(held[lengths > 0].all(), "its lists are out of range")
-        _, classes, _ = self._one_behind_the_other()
-        demand(((classes >= 0) & (classes < self.n_classes)).all(), "its classes of a row are out of range")
-        demand(self.n_classes == problem.n_classes, "its number of classes is another")
-        rows = np.repeat(np.arange(self.counts.size), self.counts)
-        demand(np.unique(rows * self.n_classes + classes).size == rows.size, "its classes of a row are not different")
-        begins = self.starts[self.rooms > 0]
-        ends = np.sort(begins + lengths[self.rooms > 0])
-        demand((np.sort(begins)[1:] >= ends[:-1]).all(), "its lists overlap")
 
     @property
     def pool(self) -> Pool:

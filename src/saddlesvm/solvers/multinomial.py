@@ -29,7 +29,6 @@ from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluati
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.newton import BlockState, SoftmaxNewton, suits_classes
@@ -50,7 +49,7 @@ SHARE_LEFT = 0.3  # share of the gap asked for that the residual of the last equ
 
 
 @dataclass
-class MultinomialWork(Workspace):
+class MultinomialWork:
     """The working data that a run can make anew.
 
     Attributes
@@ -124,7 +123,7 @@ class MultinomialState(DescentState):
     """
 
     proven: bool = True
-    equations: ConjugateGradients = field(default_factory=ConjugateGradients, metadata={"prefix": "equations_"})
+    equations: ConjugateGradients = field(default_factory=ConjugateGradients)
     first: float = 0.0
     solving: bool = False
     begun: bool = False

@@ -30,7 +30,6 @@ from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluati
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.multinomial import ENOUGH, SHORTEST, DescentState, objective_of
@@ -68,15 +67,10 @@ class MultinomialFilesState(SweepState, DescentState):
 
     base: np.ndarray = field(default_factory=nothing)
     direction: np.ndarray = field(default_factory=nothing)
-    secants: Secants = field(default_factory=Secants, metadata={"prefix": "secants_"})
-    model: np.ndarray = growing()
+    secants: Secants = field(default_factory=Secants)
+    model: np.ndarray = field(default_factory=lambda: np.empty(0))
     sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    pull: np.ndarray = growing()
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        self.secants.check_restored(self.w.size)
-        demand((self.model.size, self.pull.size) in ((0, 0), 2 * (self.w.size,)), "its model has another width")
+    pull: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)

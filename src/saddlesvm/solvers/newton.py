@@ -39,7 +39,6 @@ from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.rows.matrix import in_arrays
 from saddlesvm.rows.places import IN_CACHE, Memory
 from saddlesvm.runtime.clock import clock, time_is_up
-from saddlesvm.runtime.durable import Workspace, growing
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.equations import Equations
@@ -63,7 +62,7 @@ LONG = 8  # steps without a lower objective or a higher bound after which roundi
 
 
 @dataclass
-class NewtonWork(Workspace):
+class NewtonWork:
     """What a run can make anew by a pass.
 
     Attributes
@@ -117,7 +116,7 @@ class BlockState(State):
     """
 
     proven: bool = True
-    centre: np.ndarray = growing()
+    centre: np.ndarray = field(default_factory=lambda: np.empty(0))
     q: float = 0.0
     fineness: float = 1.0
     apart: float = np.inf
@@ -126,7 +125,7 @@ class BlockState(State):
     vain: int = 0
     begun: bool = False
     stuck: bool = False
-    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
+    best: Best = field(default_factory=Best)
     work: NewtonWork = field(default_factory=NewtonWork, repr=False)
 
 

@@ -26,7 +26,6 @@ from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, add_rows
 from saddlesvm.rows.passes import FromFiles, Part
-from saddlesvm.runtime.durable import Workspace
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
 FILLED = 0.9  # share of the room that rows drawn, or likely to be free, are to fill
@@ -98,7 +97,7 @@ class CarriedDuals:
 
 
 @dataclass
-class SweepWork(Workspace):
+class SweepWork:
     """The findings of the present sweep so far.
 
     Attributes
@@ -126,7 +125,7 @@ class SweepWork(Workspace):
 
 
 @dataclass
-class KeptRows(Workspace):
+class KeptRows:
     """The values of the rows kept in this sweep, block by block; a resumed run reads them again.
 
     Attributes
@@ -151,8 +150,8 @@ class SweepState(State):
 
     Attributes
     ----------
-    sweeps, visited : int
-        Sweeps so far, and row visits of the one under way.
+    sweeps : int
+        Sweeps so far.
     proves_itself : bool
         Each sweep proves its point: a certificate reads nothing.
     work : SweepWork
@@ -160,7 +159,6 @@ class SweepState(State):
     """
 
     sweeps: int = 0
-    visited: int = 0
     proves_itself: bool = False
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
@@ -200,11 +198,6 @@ class OverFiles(SolverBase):
 class Sweeps(OverFiles):
     """The base class of solvers whose epoch is one sweep over all blocks, at the end of which they take a step."""
 
-    def resumed(self, problem: Problem, state: Any) -> Any:
-        """Begin the sweep again, which was under way."""
-        state.rows_touched, state.visited, state.epochs = state.rows_touched - state.visited, 0, float(state.sweeps)
-        return state
-
     def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
         """Read one block for several problems over the same files, whose sweeps are at the same block."""
         streamed = [self.suited(problem) for problem in problems]
@@ -216,12 +209,11 @@ class Sweeps(OverFiles):
             own, work = part.among(problem.members), state.work
             self.visit(problem, state, own)
             state.rows_touched += own.rows.size
-            state.visited += own.rows.size
             work.block += 1
             if work.block < passes.reader.n_blocks:
                 state.epochs += (part.last - part.first) / problem.y.size
                 continue
-            state.sweeps, state.visited, state.work = state.sweeps + 1, 0, SweepWork()
+            state.sweeps, state.work = state.sweeps + 1, SweepWork()
             state.epochs = float(state.sweeps)
             self.end_of_sweep(problem, state, work, budget.relative_gap)
         return list(states)

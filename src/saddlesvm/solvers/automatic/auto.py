@@ -13,7 +13,6 @@ works alone. All predictions count operations, not seconds: no decision depends 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -25,7 +24,6 @@ from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import is_at_hand
-from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.automatic.choosing import (
     BEND,
     NEXT_PREDICTION,
@@ -91,7 +89,7 @@ class AutoState(ChosenState):
 
     phase: str = COORDINATES
     begun: bool = False
-    equations: NewtonEquations | None = field(default=None, repr=False, metadata={"prefix": "equations_"})
+    equations: NewtonEquations | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -305,21 +303,6 @@ class Auto(Choosing):
         super().change(problem, state, phase, why)
         if phase == FINISH:
             state.inner.equations, state.equations = state.equations, None
-
-    def like(self, problem: Problem, state: AutoState, stored: Mapping[str, Any]) -> AutoState:
-        """A state whose solver at work is that of the stored one."""
-        super().like(problem, state, stored)
-        threads = [np.size(stored.get("inner_bounds", (0, 1))) - 1, getattr(self.at_work(problem, state), "threads", 1)]
-        demand(threads[0] == threads[1], f"it is of a fit with {threads[0]} threads, and this one has {threads[1]}")
-        state.equations = NewtonEquations(problem, self.memory) if "equations_way" in stored else None
-        return state
-
-    def resumed(self, problem: Problem, state: AutoState) -> AutoState:
-        """Let the solver at work make anew what it needs."""
-        super().resumed(problem, state)
-        if state.equations is not None:
-            state.equations.renew()
-        return state
 
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
         """Change over to Newton's method where coordinate descent stalls before a prediction recommends the change.

@@ -10,7 +10,6 @@ The predictions count operations and never read the clock. They are in seconds o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,7 +18,6 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import Loss, Shape, is_cornerless, is_smooth, traits_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.durable import Group, demand, growing, part_of
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import CALLS, epoch_cost, lead, values_cost
 from saddlesvm.solvers.second_order.first_point import coordinate_curvature
@@ -46,7 +44,7 @@ SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the chang
 
 
 @dataclass
-class Course(Group):
+class Course:
     """The course of a run: the gaps so far, the prediction for the finish, and the measurements since.
 
     Attributes
@@ -65,7 +63,7 @@ class Course(Group):
         Epoch before which no prediction changes over to the finish again.
     """
 
-    gaps: np.ndarray = growing(0, 2)
+    gaps: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
     next_prediction: float = 0.0
     promised: float = 0.0
     spent: float = 0.0
@@ -118,28 +116,20 @@ class ChosenState(State):
         Epochs and row visits before the solver at work began.
     """
 
-    alpha: np.ndarray = growing()
+    alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
     phase: str = ""
-    inner: Any = field(default=None, repr=False, metadata={"prefix": "inner_"})
-    course: Course = field(default_factory=Course, metadata={"prefix": "course_"})
+    inner: Any = field(default=None, repr=False)
+    course: Course = field(default_factory=Course)
     decision: str = ""
     seed: int = 0
     base_epochs: float = 0.0
     base_rows: int = 0
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        self.inner.check_restored(problem)
 
     @property
     def point(self) -> Point:
         """The point that another solver goes on from: the best one where the solver at work keeps it, else the last."""
         kept = getattr(self.inner, "best", self.inner)
         return Point(kept.w.astype(np.float64), kept.alpha)
-
-    def begins_again(self) -> Any:
-        """Dual variables of zero."""
-        return np.zeros_like(self.alpha)
 
     def update(self) -> None:
         """Copy the progress of the solver at work."""
@@ -239,22 +229,6 @@ class Choosing(SolverBase):
             return None
         state.course.rest(state.epochs)
         self.change(problem, state, phase, "no progress: changing back")
-        return state
-
-    def like(self, problem: Any, state: Any, stored: Mapping[str, Any]) -> Any:
-        """A state whose solver at work is that of the stored one."""
-        phase, zeros = stored.get("phase"), Point(np.zeros(problem.n_features + 1), state.begins_again())
-        demand(phase in self.phases, f"its phase is {str(phase)[:40]!r}")
-        state.phase = str(phase)
-        solver = self.at_work(problem, state)
-        state.inner = solver.like(problem, solver.init(problem, state.seed, zeros), part_of(stored, "inner_"))
-        state.w = state.inner.w
-        return state
-
-    def resumed(self, problem: Any, state: Any) -> Any:
-        """Let the solver at work make anew what it needs."""
-        state.inner = self.at_work(problem, state).resumed(problem, state.inner)
-        state.update()
         return state
 
     def solution(self, problem: Any, state: Any) -> Any:

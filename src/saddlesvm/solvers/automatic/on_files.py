@@ -66,10 +66,6 @@ class OnFilesState(ChosenState):
         far = self.phase == DESCENT and not self.inner.last.model.any()
         return Point(np.zeros(self.w.size) if far else self.w.astype(np.float64), self.alpha)
 
-    def begins_again(self) -> Any:
-        """The dual variables of the problem, in their place."""
-        return self.alpha
-
     def update(self) -> None:
         """Copy the progress of the solver at work."""
         super().update()

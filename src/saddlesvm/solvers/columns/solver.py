@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import Workspace, demand, growing
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
@@ -68,7 +67,7 @@ MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves
 
 
 @dataclass
-class ColumnsWork(Workspace):
+class ColumnsWork:
     """The columns, the working set, and the largest curvature of each coordinate; all follow from the state."""
 
     store: ColumnStore | None = None
@@ -109,17 +108,9 @@ class ColumnsState(Standing, State):
     rough: bool = False
     ahead: float = 1.0
     damping: float = TINY
-    features: np.ndarray = growing(dtype=np.intp)
-    held: np.ndarray = growing(dtype=np.intp)
+    features: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    held: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        for found in (self.features, self.held):
-            inside = not found.size or 0 <= int(found.min()) <= int(found.max()) < self.out.size
-            demand(inside and np.unique(found).size == found.size, "its working set is of other features")
-        best = self.best.w.size, self.best.alpha.size
-        demand(best == (self.w.size, problem.y.size), "its best point has another size")
 
 
 @dataclass(frozen=True)
@@ -175,11 +166,6 @@ class Columns(SolverBase):
         # likely separable stop to bend at once where C is large and the loss has a corner.
         if l1 > 0.0 and (d > ALL or (n <= d and traits_of(problem.loss).shape is Shape.CORNERED)):
             state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
-        return state
-
-    def resumed(self, problem: Problem, state: ColumnsState) -> ColumnsState:
-        """Let go of what was made for the state that had just begun."""
-        state.work = ColumnsWork()
         return state
 
     def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:

@@ -44,7 +44,6 @@ from saddlesvm.solvers.kernel.state import (
     beginning,
     contenders,
     measure,
-    measured,
     movable,
     rebuilt,
     violates,
@@ -95,10 +94,6 @@ class Decomposition(SolverBase):
         if not self.is_whole(problem, state):
             measure(problem, state)
         return state
-
-    def resumed(self, problem: KernelProblem, state: KernelState) -> KernelState:
-        """Compute the margins and what they imply."""
-        return measured(problem, state)
 
     def is_whole(self, problem: KernelProblem, state: KernelState) -> bool:
         """Whether all rows make one working set, on a table of their kernel matrix."""

@@ -18,7 +18,6 @@ from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
-from saddlesvm.runtime.durable import demand, stored
 from saddlesvm.solvers.base import State
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
@@ -67,16 +66,6 @@ class KernelState(State):
     held: int = 0
     inner_steps: int = 0
     finishes: int = 0
-    # A checkpoint holds the dual point, from which everything else is computed, and proven, anew: a resumed run begins
-    # at the coefficients that were reached, with all rows at work. It proves as much, and goes another way.
-    __stored__ = stored("beta", "rows_touched", "epochs")
-
-    def check_restored(self, problem: KernelProblem) -> None:
-        super().check_restored(problem)
-        low, high = problem.box()
-        room = BEYOND * np.maximum(np.abs(low), np.abs(high))
-        inside = ((self.beta >= low - room) & (self.beta <= high + room)).all()
-        demand(inside, "its dual point is outside the bounds of this problem")
 
     @property
     def heaviness(self) -> float:

@@ -28,7 +28,6 @@ from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.rows.class_rows import FEWEST, block_rows
-from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
@@ -49,7 +48,7 @@ class Inverse(Protocol):
         """The inverse times an array in the layout of the rows."""
 
 
-class ClassFactors(Group):
+class ClassFactors:
     """One Cholesky factor a class.
 
     Parameters
@@ -59,8 +58,6 @@ class ClassFactors(Group):
         The factors of the rows' squares in the block of a class, divided by C, shape (n_all,), by its number.
     random : Generator
     """
-
-    __stored__ = stored("factors")
 
     def __init__(
         self, problem: JointProblem, parts_of: Callable[[int], np.ndarray], random: np.random.Generator
@@ -125,7 +122,7 @@ class SharedFactor:
         return _centred(self.problem, found)
 
 
-class Diagonal(Group):
+class Diagonal:
     """The diagonal of the second derivative.
 
     Parameters
@@ -134,8 +131,6 @@ class Diagonal(Group):
     bends : ndarray
         What the diagonal adds to that of R, divided by C, in the layout of the rows.
     """
-
-    __stored__ = stored("inverse")
 
     def __init__(self, problem: JointProblem, bends: np.ndarray) -> None:
         self.problem = problem

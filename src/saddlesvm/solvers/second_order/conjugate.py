@@ -10,12 +10,11 @@ Source: Nocedal and Wright (2006), "Numerical optimization", algorithms 5.3 and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import Group, growing
 
 Map = Callable[[np.ndarray], np.ndarray]
 FORCING = 0.3  # residual of the equations at their end, relative to the gradient, in the preconditioner's norm
@@ -25,7 +24,7 @@ MOST_PRODUCTS = 100  # passes for one step, at most
 
 
 @dataclass
-class ConjugateGradients(Group):
+class ConjugateGradients:
     """Where conjugate gradients stand between two products with the matrix; the arrays have any shape.
 
     Attributes
@@ -38,9 +37,9 @@ class ConjugateGradients(Group):
         Products so far.
     """
 
-    solution: np.ndarray = growing()
-    residual: np.ndarray = growing()
-    direction: np.ndarray = growing()
+    solution: np.ndarray = field(default_factory=lambda: np.empty(0))
+    residual: np.ndarray = field(default_factory=lambda: np.empty(0))
+    direction: np.ndarray = field(default_factory=lambda: np.empty(0))
     size: float = 0.0
     target: float = 0.0
     iterations: int = 0
@@ -117,7 +116,7 @@ class ProductsOverPasses(ConjugateGradients):
     """
 
     under_way: bool = False
-    diagonal: np.ndarray = growing()
+    diagonal: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def begin_at(self, gradient: np.ndarray, penalty: np.ndarray, diagonal: np.ndarray, product: np.ndarray) -> None:
         """Begin at a new point, with the step along the direction that its pass has multiplied, if any.

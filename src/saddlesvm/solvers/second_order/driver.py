@@ -38,7 +38,6 @@ from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import Group, demand, growing
 from saddlesvm.solvers.base import Best, nothing
 
 FIRST_PROXIMITY = 0.1  # in units of the median ``C ||x_i||^2``, or of the median size of the first margins
@@ -125,7 +124,7 @@ def lowest_on_line(
 
 
 @dataclass
-class Standing(Group):
+class Standing:
     """Where a second-order method stands, with one score a row or one for each class.
 
     Attributes
@@ -154,7 +153,7 @@ class Standing(Group):
     inner: int = 0
     steps: int = 0
     stuck: bool = False
-    best: Best = field(default_factory=Best, metadata={"prefix": "best_"})
+    best: Best = field(default_factory=Best)
     estimate: float = np.inf
 
     def judge(self, objectives: tuple[float, float], left: float, w: np.ndarray, alpha: np.ndarray) -> bool:
@@ -281,7 +280,7 @@ class PassSums:
 
 
 @dataclass
-class OverPasses(Group):
+class OverPasses:
     """Where a method stands that evaluates one point in each pass over the rows.
 
     Attributes
@@ -307,8 +306,8 @@ class OverPasses(Group):
 
     balances: ClassVar[bool] = False  # whether the best dual point is kept, with the sum that a free intercept asks for
     at: np.ndarray
-    model: np.ndarray = growing()
-    back: np.ndarray = growing()
+    model: np.ndarray = field(default_factory=lambda: np.empty(0))
+    back: np.ndarray = field(default_factory=lambda: np.empty(0))
     before: float = np.inf
     passes: int = 0
     ended: bool = False
@@ -324,10 +323,6 @@ class OverPasses(Group):
     def evaluates(self) -> bool:
         """Whether the next pass evaluates a point."""
         return True
-
-    def check_restored(self, width: int) -> None:
-        """Raise ValueError where arrays that were read from a checkpoint do not go together."""
-        demand(self.back.size in (0, width), "its back has another width")
 
     def question(self) -> Any:
         """The question of the next pass: it has an `empty` answer, and `add_to` an answer that of rows."""

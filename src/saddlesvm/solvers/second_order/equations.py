@@ -31,7 +31,6 @@ import numpy as np
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.costs import value_cost
 from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, Map, conjugate_gradients
@@ -76,7 +75,7 @@ class Way(NamedTuple):
 
 
 @dataclass
-class NewtonEquations(Group):
+class NewtonEquations:
     """Solves Newton's equations of one problem again and again; holds the factors between the calls.
 
     Parameters
@@ -95,11 +94,6 @@ class NewtonEquations(Group):
         The last steps, which correct a factor that is not exact.
     """
 
-    __stored__ = stored(
-        "seed", "way", "iterations", "stiff", "cost", "sample", "below",
-        features={"prefix": "features_"}, sampled={"prefix": "sampled_"}, rows={"prefix": "rows_"},
-        secants={"prefix": "secants_"},
-    )  # fmt: skip
     problem: Problem
     memory: float
     seed: int = 0
@@ -122,16 +116,6 @@ class NewtonEquations(Group):
         self.sampled = FeatureFactor(problem.X, self.penalty, count, np.float32, threads)
         self.rows = RowFactor(problem.X, self.penalty, count)
         self.secants = Secants()
-
-    def renew(self) -> None:
-        """Make again what a checkpoint does not hold."""
-        self.rows.renew()
-        for factor in (self.features, self.sampled):
-            demand(factor.sum.shape in ((0, 0), 2 * (self.penalty.size,)), "its matrix is of other features")
-            factor.sum = np.asfortranarray(factor.sum)
-        self.secants.check_restored(self.penalty.size)
-        if self.secants.serves:
-            self.sampled.renew()
 
     @cached_property
     def rank(self) -> np.ndarray:

@@ -20,7 +20,6 @@ from scipy.linalg import lu_factor, lu_solve
 from scipy.linalg.lapack import dpotrs, get_lapack_funcs
 
 from saddlesvm.rows.layouts import Rows, dot_rows
-from saddlesvm.runtime.durable import Group, demand, stored
 from saddlesvm.solvers.second_order import array_kernels
 from saddlesvm.solvers.second_order.kernels import combine, moved_shares
 from saddlesvm.solvers.second_order.linear_algebra import (
@@ -65,13 +64,11 @@ class Update(NamedTuple):
     exact: bool
 
 
-class FeatureFactor(Group):
+class FeatureFactor:
     """``R + unit sum_i share_i x_i x_i'`` over features: the sum is updated by the rows whose share changed.
 
     In float32 it takes half the time, and serves as a preconditioner just as well.
     """
-
-    __stored__ = stored("share", "unit", sum={"grows": 2}, inside={"grows": 1, "rows": True})
 
     def __init__(
         self, X: Rows, penalty: np.ndarray, count: int, dtype: Any = np.float64, threads: Threads = ALONE
@@ -151,10 +148,8 @@ class FeatureFactor(Group):
         return self.potrs(self.factor, v, lower=1)[0].astype(np.float64, copy=False)
 
 
-class GramCache(Group):
+class GramCache:
     """``x_i . x_l`` for a pool of rows that follows the active ones."""
-
-    __stored__ = stored(gram={"grows": 2}, pool={"grows": 1, "rows": True})
 
     def __init__(self, X: Rows, count: int) -> None:
         self.X = X
@@ -243,7 +238,7 @@ class BorderedFactor:
         return out
 
 
-class RowFactor(Group):
+class RowFactor:
     """The inverse of ``R + X_J' B_J X_J`` by way of the rows in J.
 
     A free intercept is eliminated last, so that its small R does not spoil the Gram matrix.
@@ -254,8 +249,6 @@ class RowFactor(Group):
         The rows and the second derivatives that the present factor was made for.
     """
 
-    __stored__ = stored(cache={"prefix": "cache_"}, base={"grows": 1, "rows": True}, bend={"grows": 1})
-
     def __init__(self, X: Rows, penalty: np.ndarray, count: int) -> None:
         self.free = penalty[-1] != 1.0
         self.scale, self.penalty = X.bias, float(penalty[-1])
@@ -264,18 +257,6 @@ class RowFactor(Group):
         self.factor: BorderedFactor | None = None
         self.active = self.base = np.empty(0, dtype=np.int64)
         self.answer = self.bend = np.empty(0)
-
-    def renew(self) -> None:
-        """Make again what a checkpoint does not hold."""
-        cache = self.cache
-        demand(self.base.size == self.bend.size, "its factor is of other rows")
-        demand(cache.gram.shape == 2 * (cache.pool.size,), "its products are of other rows")
-        cache.place[cache.pool] = np.arange(cache.pool.size)
-        demand((cache.place[self.base] >= 0).all(), "its products do not cover its factor")
-        if self.base.size:
-            bend = np.zeros(cache.place.size)
-            bend[self.base] = self.bend
-            self.factor = BorderedFactor(cache, self.base, bend)
 
     def cost(self, active: np.ndarray, bend: np.ndarray, values_per_row: float) -> float:
         """Rough seconds that :meth:`update` will take."""

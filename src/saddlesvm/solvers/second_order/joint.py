@@ -26,9 +26,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -38,7 +37,6 @@ from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.runtime.durable import stored
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
 from saddlesvm.solvers.costs import CALLS, values_cost
@@ -103,11 +101,6 @@ class JointFinish(Standing, State):
         Rough seconds of the last step.
     """
 
-    __stored__ = stored(
-        "w", "q", "centre", "W", "Z", "pull", "inner", "steps", "iterations", "cost", "stuck", "rows_touched", "epochs",
-        best={"prefix": "best_"}, inverse={"prefix": "inverse_"},
-    )  # fmt: skip
-
     def __init__(
         self,
         problem: JointProblem,
@@ -132,15 +125,6 @@ class JointFinish(Standing, State):
         self.inverse: Inverse | None = None
         self.proven = True
         self.evaluate()
-
-    def with_inverse(self, held: Mapping[str, Any]) -> JointFinish:
-        """Itself, with a preconditioner of the kind that a stored finish has."""
-        if "inverse_factors" in held:
-            nothing = np.zeros(self.problem.y.size)
-            self.inverse = ClassFactors(self.problem, lambda k: nothing, np.random.default_rng(0))
-        elif "inverse_inverse" in held:
-            self.inverse = Diagonal(self.problem, self.problem.new_weights())
-        return self
 
     @property
     def free_rows(self) -> FreeRows:
@@ -288,15 +272,6 @@ class JointNewton(SolverBase):
         state.w = problem.in_layout(state.pull.copy())
         state.rows_touched += problem.members.size
         state.epochs += 1.0
-        return state
-
-    def like(self, problem: JointProblem, state: JointFinish, stored: Mapping[str, Any]) -> JointFinish:
-        """A state with a preconditioner of the kind that the stored one has."""
-        return state.with_inverse(stored)
-
-    def resumed(self, problem: JointProblem, state: JointFinish) -> JointFinish:
-        """Compute again what follows from the centre and the scores, which a checkpoint does not hold."""
-        state.evaluate()
         return state
 
     def solution(self, problem: JointProblem, state: JointFinish) -> Point:

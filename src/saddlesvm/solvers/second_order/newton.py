@@ -32,9 +32,8 @@ proximal point algorithm in convex programming".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,7 +45,6 @@ from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margi
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.durable import demand
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.driver import FORCING, LINE_TOLERANCE, Standing
@@ -126,17 +124,12 @@ class NewtonState(Standing, State):
     gradient: np.ndarray = field(default_factory=nothing)
     z: np.ndarray = field(default_factory=nothing)
     full: bool = False
-    equations: NewtonEquations | None = field(default=None, repr=False, metadata={"prefix": "equations_"})
+    equations: NewtonEquations | None = field(default=None, repr=False)
 
     @property
     def rule(self) -> str:
         """Why a fit ends that has nothing to find."""
         return NOTHING_TO_FIND
-
-    def check_restored(self, problem: Any) -> None:
-        self.check_positions(problem, 0)
-        best = self.best.w.size, self.best.alpha.size
-        demand(best == (self.w.size, problem.y.size), "its best point has another size")
 
 
 @dataclass(frozen=True)
@@ -272,17 +265,6 @@ class Newton(SolverBase):
                 state = solver.step(sample, state, Budget(sample.members.size))
         equations.below = 1.0
         assert state is not None
-        return state
-
-    def like(self, problem: Problem, state: NewtonState, stored: Mapping[str, Any]) -> NewtonState:
-        """A state with equations where the stored one has them."""
-        state.equations = NewtonEquations(problem, self.memory) if "equations_way" in stored else None
-        return state
-
-    def resumed(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """Make the factors of the equations anew."""
-        if state.equations is not None:
-            state.equations.renew()
         return state
 
     def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:

@@ -22,7 +22,6 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import Sums, dual_of, summed
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import Part
-from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.solvers.base import nothing, start_alpha
 from saddlesvm.solvers.second_order import corners
 from saddlesvm.solvers.second_order.active_set import FILLED, ActiveSet
@@ -50,16 +49,10 @@ class PassesState(SweepState):
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
-    method: Any = field(default_factory=lambda: OverPasses(nothing()), metadata={"prefix": "method_"})
+    method: Any = field(default_factory=lambda: OverPasses(nothing()))
     proving: bool = False
-    proof: np.ndarray = growing()
-    dual_bound: np.ndarray = growing()
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        demand(self.proof.shape in ((0,), (7,)), "its proof has another size")
-        demand(self.dual_bound.shape in ((0,), (2,)), "its dual_bound has another size")
-        self.method.check_restored(self.w.size)
+    proof: np.ndarray = field(default_factory=lambda: np.empty(0))
+    dual_bound: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.proven_sums import Facts, Sums, dual_of, primal_of, summed
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.rounding import PointSizes
-from saddlesvm.runtime.durable import demand, growing
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.corners import Model, Near, Step
@@ -99,31 +98,22 @@ class NewtonOverPasses(OverPasses):
     """
 
     promised: float = 0.0
-    pull: np.ndarray = growing()
-    sums: np.ndarray = growing()
-    sizes: np.ndarray = growing()
-    signed: np.ndarray = growing()
+    pull: np.ndarray = field(default_factory=lambda: np.empty(0))
+    sums: np.ndarray = field(default_factory=lambda: np.empty(0))
+    sizes: np.ndarray = field(default_factory=lambda: np.empty(0))
+    signed: np.ndarray = field(default_factory=lambda: np.empty(0))
     steps: int = 0
     changes: bool = False
-    base: np.ndarray = growing()
-    matrix: np.ndarray = growing(0, 0)
+    base: np.ndarray = field(default_factory=lambda: np.empty(0))
+    matrix: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     precise: bool = False
     share: float = 1.0
     wide: bool = False
-    inner: ProductsOverPasses = field(default_factory=ProductsOverPasses, metadata={"prefix": "inner_"})
+    inner: ProductsOverPasses = field(default_factory=ProductsOverPasses)
     room: float = 0.0
     corners: bool = False
     primal: float = np.inf
     dual: float = -np.inf
-
-    def check_restored(self, width: int) -> None:
-        super().check_restored(width)
-        demand({self.model.size, self.pull.size} <= {0, width}, "its model has another width")
-        kept = self.base.size, self.matrix.shape
-        demand(kept in ((0, (0, 0)), (width, (width, width))), "its matrix has another width")
-        inner = self.inner
-        sizes = {one.size for one in (inner.solution, inner.residual, inner.direction, inner.diagonal)}
-        demand(sizes in ({0}, {width}), "its conjugate gradients have another width")
 
     @property
     def remark(self) -> str:

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-
-from saddlesvm.runtime.durable import Group, demand, growing
 
 MOST = 8  # steps that are remembered
 LEAST_BEND = float(np.finfo(float).eps)  # s.y, relative to the lengths of both, below which it is rounding
@@ -27,7 +25,7 @@ FALL = 0.25  # predicted fall of the objective, relative to the one of the step 
 
 
 @dataclass
-class Secants(Group):
+class Secants:
     """The last steps s and the changes y of the gradient along them, the latest last.
 
     Attributes
@@ -39,16 +37,10 @@ class Secants(Group):
         The last direction was found here: its factor may serve again.
     """
 
-    steps: np.ndarray = growing(0, 0)
-    changes: np.ndarray = growing(0, 0)
+    steps: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    changes: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     fall: float = math.inf
     serves: bool = False
-
-    def check_restored(self, width: int) -> None:
-        """Raise where arrays that were read from a checkpoint do not go together."""
-        count = len(self.steps)
-        fits = self.steps.shape == self.changes.shape == ((count, width) if count else (0, 0))
-        demand(fits and count <= MOST, "its last steps are of other features")
 
     def learn(self, step: np.ndarray, change: np.ndarray) -> None:
         """Learn from a step, unless the gradient did not rise along it."""

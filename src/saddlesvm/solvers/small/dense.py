@@ -15,7 +15,6 @@ from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.runtime.clock import clock, time_is_up
-from saddlesvm.runtime.durable import Workspace
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.small.equations import RAISED, Equations
@@ -198,7 +197,7 @@ def fits(problem: Problem) -> bool:
 
 
 @dataclass
-class SmallWork(Workspace):
+class SmallWork:
     """The matrix of the problem, and what the last step found; a resumed run makes them anew."""
 
     small: Small | None = None
@@ -229,11 +228,8 @@ class SmallState(State):
     dual: float = -np.inf
     stuck: bool = False
     steps: int = 0
-    at: Any = field(default=None, repr=False, metadata={"prefix": "at_"})
+    at: Any = field(default=None, repr=False)
     work: SmallWork = field(default_factory=SmallWork, repr=False)
-
-    def check_restored(self, problem: Any) -> None:
-        self.check_positions(problem, 0)
 
 
 @dataclass(frozen=True)

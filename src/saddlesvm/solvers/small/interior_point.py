@@ -32,7 +32,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.base import SAME_SLOPES
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, products
 from saddlesvm.solvers.small.equations import inner, solved
@@ -45,7 +44,7 @@ MOST_STEPS = 60  # after which rounding has won
 WELL_AHEAD = 30.0  # quotient of the interior point's gap and of that at the bounds, where this may be small enough
 
 
-class Box(Group):
+class Box:
     """The duals of K problems over the same rows as programs over a box, and the points that the runs stand at.
 
     Attributes
@@ -68,8 +67,6 @@ class Box(Group):
         upper bounds negative, so that products of both are positive, and both slacks add up to a slope.
     w : ndarray of shape (K, m)
     """
-
-    __stored__ = stored("ways", "slacks", "w")
 
     def __init__(self, small: Small) -> None:
         y, self.rows, self.size = np.atleast_2d(small.y), small.with_axes(), small.size

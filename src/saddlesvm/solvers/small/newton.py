@@ -21,7 +21,6 @@ from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import primal_of
-from saddlesvm.runtime.durable import Group, stored
 from saddlesvm.solvers.second_order.driver import Bracket
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, fits, products
 from saddlesvm.solvers.small.equations import inner, solved
@@ -29,14 +28,13 @@ from saddlesvm.solvers.small.interior_point import InteriorPoint
 
 
 @dataclass
-class At(Group):
+class At:
     """The points that runs stand at: weights, shape (K, m), and, shape (K, n), margins, multipliers, and second
     derivatives of the rows' terms.
 
     `pull` is ``C sum_i a_i x_i``, once it is computed.
     """
 
-    __stored__ = stored("u", "z", "a", "bend")
     u: np.ndarray
     z: np.ndarray
     a: np.ndarray

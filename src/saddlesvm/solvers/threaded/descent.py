@@ -20,10 +20,9 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.durable import Workspace, demand
 from saddlesvm.solvers.base import EPOCH_METERS, Budget, DualAscent, DualState, Place, nothing
 from saddlesvm.solvers.costs import rows_cost
-from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, check_pass, descend
+from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.threaded.phases import apart, new_gate, side_by_side
@@ -39,7 +38,7 @@ ROUNDING = {4: 1e-5, 8: 1e-12}  # relative rounding error of the dual objective,
 
 
 @dataclass
-class ThreadsWork(Workspace):
+class ThreadsWork:
     """The threads besides the caller's, and the data that all threads share."""
 
     pool: ThreadPoolExecutor | None = None
@@ -68,10 +67,10 @@ class ParallelState(DualState):
         `order` begins with the active rows of all parts.
     """
 
-    sequence: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
-    blocks: np.ndarray = field(default_factory=nothing, metadata={"grows": 2})
+    sequence: np.ndarray = field(default_factory=nothing)
+    blocks: np.ndarray = field(default_factory=nothing)
     aside: np.ndarray = field(default_factory=nothing)
-    parts: np.ndarray = field(default_factory=nothing, metadata={"rows": True})
+    parts: np.ndarray = field(default_factory=nothing)
     bounds: np.ndarray = field(default_factory=nothing)
     positions: np.ndarray = field(default_factory=nothing)
     actives: np.ndarray = field(default_factory=nothing)
@@ -84,19 +83,6 @@ class ParallelState(DualState):
     numbers: np.ndarray = field(default_factory=nothing)
     alone: bool = False
     work: ThreadsWork = field(default_factory=ThreadsWork, repr=False)
-
-    def check_restored(self, problem: Any) -> None:
-        super().check_restored(problem)
-        bounds, sizes = self.bounds, np.diff(self.bounds)
-        demand(bounds[0] == 0 and bounds[-1] == self.parts.size and (sizes > 0).all(), "its parts are not of all rows")
-        inside = not self.often.size or 0 <= int(self.often.min()) <= int(self.often.max()) < self.w.size
-        demand(inside, "its frequent features are none")
-        if self.blocks.size:  # room for parts that are dealt out at random, each as large as it turns out
-            self.blocks = np.zeros((sizes.size, int(sizes.max()) + 2), dtype=self.blocks.dtype)
-        for k, size in enumerate([self.parts.size] if self.alone else sizes.tolist()):
-            demand(0 <= self.actives[k] <= size, "more rows of a part are active than there are")
-            length = check_pass(self.part_meters[k], size)
-            demand(0 <= self.positions[k] <= length, "its positions are behind the end of the pass")
 
 
 @dataclass(frozen=True)
@@ -260,7 +246,7 @@ class ParallelDCD(DualAscent):
             state.known_at = float(state.part_meters["known_at"].sum()) / state.order.size
 
     def _team(self, problem: Problem, state: ParallelState) -> Team:
-        """The shared data of the threads; made anew after a checkpoint, and when w changes its precision."""
+        """The shared data of the threads; made anew when w changes its precision."""
         if state.work.pool is None:
             state.work.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
         if state.work.team is None or state.work.team.base.dtype != state.w.dtype:
