@@ -119,11 +119,7 @@ def choose_C(model: Any, asked: dict[str, Any], folds: Any, data: tuple[Any, Any
     rows = [
         {"C": float(C), "accuracy": float(mean), "standard_error": float(error), "largest_relative_gap": float(gap)}
         for C, mean, error, gap in zip(
-            search.Cs_,
-            search.mean_scores_,
-            search.standard_errors_,
-            search.relative_gaps_.max(axis=1),
-            strict=True,
+            search.Cs_, search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1), strict=True
         )
     ]
     count = folds if isinstance(folds, int) else folds.get_n_splits()

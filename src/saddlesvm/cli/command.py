@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -43,6 +44,12 @@ class Option(click.Option):
 def option(*given: Any, **named: Any) -> Callable[[Any], Any]:
     """``click.option`` for an :class:`Option`."""
     return click.option(*given, cls=Option, **named)
+
+
+data_option = functools.partial(option, section="data")
+model_option = functools.partial(option, section="model")
+solving_option = functools.partial(option, section="solving")
+output_option = functools.partial(option, section="output")
 
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from saddlesvm.cli import INTERRUPTED, OK
-from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import IMPORT, LABEL, data_argument
 from saddlesvm.cli.values import DATA, NUMBERS, OUTPUT
@@ -27,28 +27,27 @@ COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
     )
 )
 @data_argument(several=False)
-@option("--report", type=OUTPUT, required=True, section="output", help="The HTML report to write.")
-@option("--test", type=DATA, section="data", help="Data to measure the test error on.")
+@output_option("--report", type=OUTPUT, required=True, help="The HTML report to write.")
+@data_option("--test", type=DATA, help="Data to measure the test error on.")
 @LABEL
-@option("--scale", type=float, default=1.0, section="data", help="Multiply every value by this.")
-@option("--positive", metavar="LABEL", section="data", help="The class compared with the rest, if there are several.")
-@option(
+@data_option("--scale", type=float, default=1.0, help="Multiply every value by this.")
+@data_option("--positive", metavar="LABEL", help="The class compared with the rest, if there are several.")
+@solving_option(
     "--solvers",
     metavar="NAMES",
-    section="solving",
     help="With options: dcd,pegasos:batch_size=64,output=average (default auto,dcd,sdca,pegasos).",
 )
-@option("--with", "peers", default="", metavar="PEERS", section="solving", help="sklearn,sgd,liblinear,... or all.")
-@option("--C", "C", type=NUMBERS, section="model", help="One or several, with commas; 1 by default.")
-@option("--lambda", "lam", type=NUMBERS, section="model", help="One or several, in place of C.")
-@option("--loss", metavar="LOSSES", section="model", help="One or several, with commas; hinge by default.")
-@option("--intercept", type=click.Choice(INTERCEPTS), default="regularized", section="model", help="Of linear models.")
-@option("--kernel", type=click.Choice(COMPUTED), metavar="NAME", section="model", help="Compare kernel machines.")
-@option("--gamma", default="scale", section="model", help="Of the kernel: scale, auto or a number.")
+@solving_option("--with", "peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,... or all.")
+@model_option("--C", "C", type=NUMBERS, help="One or several, with commas; 1 by default.")
+@model_option("--lambda", "lam", type=NUMBERS, help="One or several, in place of C.")
+@model_option("--loss", metavar="LOSSES", help="One or several, with commas; hinge by default.")
+@model_option("--intercept", type=click.Choice(INTERCEPTS), default="regularized", help="Of linear models.")
+@model_option("--kernel", type=click.Choice(COMPUTED), metavar="NAME", help="Compare kernel machines.")
+@model_option("--gamma", default="scale", help="Of the kernel: scale, auto or a number.")
 @IMPORT
-@option("--repeats", type=int, default=1, show_default=True, section="solving", help="Runs with the seeds 0, 1, ...")
-@option("--max-time", type=float, default=10.0, show_default=True, section="solving", help="Seconds for each run.")
-@option("--tol", type=float, default=1e-6, show_default=True, section="solving", help="Relative gap that ends a run.")
+@solving_option("--repeats", type=int, default=1, show_default=True, help="Runs with the seeds 0, 1, ...")
+@solving_option("--max-time", type=float, default=10.0, show_default=True, help="Seconds for each run.")
+@solving_option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that ends a run.")
 def command(
     *,
     data: str,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from saddlesvm.cli import INTERRUPTED, OK
-from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.command import data_option, declare, option
 from saddlesvm.cli.console import print_error
 from saddlesvm.cli.options import JSON, Reading, reading_options
 from saddlesvm.cli.values import DATA
@@ -27,13 +27,12 @@ from saddlesvm.cli.values import DATA
 @option("--memory", metavar="BYTES", default="256M", show_default=True, help="That the rows may take on their way.")
 @option("--overwrite", is_flag=True, help="Replace a store of that name.")
 @reading_options(
-    option(
+    data_option(
         "--missing",
         type=click.Choice(["error", "drop", "mean"]),
-        section="data",
         help="Missing values: refuse them, drop their rows, or fill in the column's mean.",
     ),
-    option("--scale", type=float, default=1.0, section="data", help="Multiply every value by this: 0.00392157."),
+    data_option("--scale", type=float, default=1.0, help="Multiply every value by this: 0.00392157."),
 )
 @JSON
 def command(
@@ -57,13 +56,7 @@ def command(
     try:
         with progress_bar(f"converting to {store}", as_json) as advance:
             made = make_store(
-                data,
-                store,
-                dtype=dtype,
-                n_features=n_features,
-                overwrite=overwrite,
-                advance=advance,
-                **vars(reading),
+                data, store, dtype=dtype, n_features=n_features, overwrite=overwrite, advance=advance, **vars(reading)
             )
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted; nothing was written")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import mean_absolute_error, r2_score
 
 from saddlesvm.cli.show import Facts, as_identifier
 from saddlesvm.data import Table
@@ -109,11 +110,7 @@ def describe_worth(model: Any, predicted: np.ndarray, y: np.ndarray | None, name
         return {f"{name}_outside_share": float(np.mean(predicted == -1))}
     if entry is None or entry.task != "regression":
         return {f"{name}_accuracy": float(np.mean(predicted == y))}
-    targets = np.asarray(y, dtype=np.float64)
-    errors = targets - predicted
-    spread = float(np.square(targets - targets.mean()).sum())
-    r2 = 1.0 - float(np.square(errors).sum()) / spread if spread > 0.0 else float("nan")
-    return {f"{name}_r2": r2, f"{name}_mean_absolute_error": float(np.abs(errors).mean())}
+    return {f"{name}_r2": r2_score(y, predicted), f"{name}_mean_absolute_error": mean_absolute_error(y, predicted)}
 
 
 def describe_fit(model: Any, table: Table) -> dict[str, Any]:

@@ -16,19 +16,8 @@ from typing import Any
 
 import click
 
-from saddlesvm.cli.command import option, together
-from saddlesvm.cli.values import (
-    DATA,
-    GAMMA,
-    HEADER,
-    INDEX_BASE,
-    KINDS,
-    NAMES,
-    OUTPUT,
-    SETTING,
-    STRENGTH,
-    join_sources,
-)
+from saddlesvm.cli.command import data_option, model_option, output_option, solving_option, together
+from saddlesvm.cli.values import DATA, GAMMA, HEADER, INDEX_BASE, KINDS, NAMES, OUTPUT, SETTING, STRENGTH, join_sources
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.option_names import INTERCEPTS, KERNEL_NAMES, MISSING_VALUES
 
@@ -73,50 +62,36 @@ class Reading:
                 raise DataError(f"{flag} is for files; {', '.join(stores)} are stores")
 
 
-LABEL = option("--label", metavar="NAME", section="data", help="Label column of a table; the last one by default.")
+LABEL = data_option("--label", metavar="NAME", help="Label column of a table; the last one by default.")
 OF_TABLES = (
     LABEL,
-    option(
-        "--columns",
-        type=KINDS,
-        default=(),
-        section="data",
-        help="Kinds of columns: zip=category,note=text,id=drop.",
+    data_option("--columns", type=KINDS, default=(), help="Kinds of columns: zip=category,note=text,id=drop."),
+    data_option(
+        "--drop-columns", type=NAMES, default=(), rare=True, help="Columns to leave out, such as identifiers: id,name."
     ),
-    option(
-        "--drop-columns",
-        type=NAMES,
-        default=(),
-        section="data",
-        rare=True,
-        help="Columns to leave out, such as identifiers: id,name.",
-    ),
-    option(
+    data_option(
         "--header",
         type=HEADER,
         default="auto",
-        section="data",
         rare=True,
         help="Whether the first line of a table has names; auto finds out.",
     ),
-    option(
+    data_option(
         "--index-base",
         type=INDEX_BASE,
         default="auto",
-        section="data",
         rare=True,
         help="The number of the first feature in LIBSVM text.",
     ),
 )
-MISSING = option(
+MISSING = data_option(
     "--missing",
     type=click.Choice(MISSING_VALUES),
     metavar="HOW",
-    section="data",
     rare=True,
     help="Missing values: error, drop (their rows), or fill in mean or median of the column.",
 )
-JSON = option("--json", "as_json", is_flag=True, section="output", help="Print JSON for programs.")
+JSON = output_option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
 def reading_options(*further: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -155,124 +130,85 @@ def import_module(ctx: click.Context, param: click.Parameter, name: str | None) 
     return name
 
 
-IMPORT = option(
+IMPORT = model_option(
     "--import",
     "imported",
     metavar="MODULE",
     callback=import_module,
     expose_value=False,
-    section="model",
     rare=True,
     help="Import your Python module, which registers a loss, a solver or an estimator.",
 )
-LAMBDA = option(
-    "--lambda",
-    "lam",
-    type=float,
-    metavar="LAMBDA",
-    section="model",
-    rare=True,
-    help="Lambda = 1 / (C n), in place of C.",
+LAMBDA = model_option(
+    "--lambda", "lam", type=float, metavar="LAMBDA", rare=True, help="Lambda = 1 / (C n), in place of C."
 )
-LOSS = option(
-    "--loss",
-    metavar="LOSS",
-    section="model",
-    help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}",
-)
-SEED = option(
-    "--seed", type=int, default=0, show_default=True, section="solving", rare=True, help="Of the random choices."
-)
+LOSS = model_option("--loss", metavar="LOSS", help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}")
+SEED = solving_option("--seed", type=int, default=0, show_default=True, rare=True, help="Of the random choices.")
 OF_KERNELS = (
-    option(
+    model_option(
         "--kernel",
         type=click.Choice(KERNEL_NAMES),
         metavar="NAME",
-        section="model",
         help="A kernel machine: rbf, poly, sigmoid, laplacian, ...",
     ),
-    option("--gamma", type=GAMMA, section="model", rare=True, help="Of the kernel: scale (default), auto, or numbers."),
-    option(
-        "--nu",
-        type=float,
-        section="model",
-        rare=True,
-        help="Train a nu machine: the share of rows that may be margin errors.",
+    model_option("--gamma", type=GAMMA, rare=True, help="Of the kernel: scale (default), auto, or numbers."),
+    model_option(
+        "--nu", type=float, rare=True, help="Train a nu machine: the share of rows that may be margin errors."
     ),
 )
 OF_MODELS = (
     LOSS,
-    option(
+    model_option(
         "--penalty",
         type=click.Choice(["l2", "l1", "elasticnet"]),
         metavar="NAME",
-        section="model",
         help="l2 (default); l1, elasticnet set weights to zero.",
     ),
-    option(
-        "--class-weight",
-        metavar="WEIGHTS",
-        section="model",
-        help="balanced, or LABEL=FACTOR,LABEL=FACTOR.",
-    ),
-    option(
+    model_option("--class-weight", metavar="WEIGHTS", help="balanced, or LABEL=FACTOR,LABEL=FACTOR."),
+    model_option(
         "--multi-class",
         type=click.Choice(["ovr", "ovo", "crammer_singer", "multinomial"]),
         metavar="WAY",
-        section="model",
         rare=True,
         help="ovr (default), ovo, crammer_singer or multinomial.",
     ),
-    option(
+    model_option(
         "--intercept",
         type=click.Choice(INTERCEPTS),
         metavar="KIND",
-        section="model",
         rare=True,
         help="regularized (default), free or none.",
     ),
-    option(
-        "--epsilon",
-        type=float,
-        section="model",
-        rare=True,
-        help="Half-width of the tube in which errors of a regression cost nothing.",
+    model_option(
+        "--epsilon", type=float, rare=True, help="Half-width of the tube in which errors of a regression cost nothing."
     ),
-    option(
+    model_option(
         "--estimator",
         metavar="NAME",
-        section="model",
         rare=True,
         help="LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, or one of your own.",
     ),
-    option(
+    model_option(
         "--set",
         "settings",
         type=SETTING,
         multiple=True,
-        section="model",
         rare=True,
         help="A further parameter of the estimator: degree=2. May be repeated.",
     ),
     IMPORT,
-    option("--max-time", type=float, metavar="SECONDS", section="solving", help="Stop after so many seconds."),
-    option("--max-iter", type=int, metavar="EPOCHS", section="solving", rare=True, help="Stop after so many epochs."),
-    option(
+    solving_option("--max-time", type=float, metavar="SECONDS", help="Stop after so many seconds."),
+    solving_option("--max-iter", type=int, metavar="EPOCHS", rare=True, help="Stop after so many epochs."),
+    solving_option(
         "--solver",
         metavar="NAME",
-        section="solving",
         rare=True,
         help="auto, dcd, sdca, newton, pegasos:batch_size=64, ...; auto by default.",
     ),
     SEED,
-    option(
-        "--checkpoint",
-        type=OUTPUT,
-        section="solving",
-        help="Save the state of the fit here; continue from it.",
-    ),
-    option("--n-jobs", type=int, metavar="N", section="solving", help="Threads; -1 for all cores."),
-    option("--memory", metavar="BYTES", section="solving", help="Train block by block in this memory: 512M, 1.5G."),
+    solving_option("--checkpoint", type=OUTPUT, help="Save the state of the fit here; continue from it."),
+    solving_option("--n-jobs", type=int, metavar="N", help="Threads; -1 for all cores."),
+    solving_option("--memory", metavar="BYTES", help="Train block by block in this memory: 512M, 1.5G."),
 )
 PARAMETERS = (
     "loss", "C", "lam", "penalty", "class_weight", "multi_class", "intercept", "epsilon", "kernel", "gamma", "nu",
@@ -303,6 +239,5 @@ def model_options(*further: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 STRENGTH_OPTIONS = together(
-    option("--C", "C", type=STRENGTH, section="model", help="Weight of the losses: 1, several (0.1,1,10) or auto."),
-    LAMBDA,
+    model_option("--C", "C", type=STRENGTH, help="Weight of the losses: 1, several (0.1,1,10) or auto."), LAMBDA
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
-from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.options import JSON, MISSING, Reading, data_argument, model_options, reading_options
 from saddlesvm.cli.values import DATA, ENDS, OUTPUT, SHARE
 
@@ -30,24 +29,18 @@ ESTIMATED = 13  # values of C whose leave-one-out error is estimated
     )
 )
 @data_argument()
-@option("--test", type=DATA, section="data", help="Data to measure the error of every C on.")
-@option("--validation", type=SHARE, section="data", help="Hold this share of the rows out; they choose C.")
+@data_option("--test", type=DATA, help="Data to measure the error of every C on.")
+@data_option("--validation", type=SHARE, help="Hold this share of the rows out; they choose C.")
 @reading_options(MISSING)
-@option("--standardize", is_flag=True, section="data", help="Scale features to mean 0 and variance 1.")
+@data_option("--standardize", is_flag=True, help="Scale features to mean 0 and variance 1.")
 @model_options(
-    option(
-        "--tol",
-        type=float,
-        metavar="GAP",
-        section="solving",
-        help="Relative gap to prove for every C; 0.01 by default.",
-    ),
-    option("--C", "ends", type=ENDS, section="model", help="Smallest and largest C; 1e-3,1e3 by default."),
-    option("--lambda", "lam", type=ENDS, section="model", rare=True, help="The same in lambda = 1 / (C n)."),
-    option("--leave-one-out", is_flag=True, section="model", help="Choose C by the error of training rows left out."),
+    solving_option("--tol", type=float, metavar="GAP", help="Relative gap to prove for every C; 0.01 by default."),
+    model_option("--C", "ends", type=ENDS, help="Smallest and largest C; 1e-3,1e3 by default."),
+    model_option("--lambda", "lam", type=ENDS, rare=True, help="The same in lambda = 1 / (C n)."),
+    model_option("--leave-one-out", is_flag=True, help="Choose C by the error of training rows left out."),
 )
-@option("--model", "model_path", type=OUTPUT, section="output", help="Write the model of the chosen C here.")
-@option("--report", type=OUTPUT, section="output", help="Write an HTML report with charts here.")
+@output_option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")
+@output_option("--report", type=OUTPUT, help="Write an HTML report with charts here.")
 @JSON
 def command(
     *,
@@ -118,37 +111,21 @@ def fit(
     """Every C between two ends; a grid from the first weight on if the penalty sets weights to zero."""
     import numpy as np
 
-    from saddlesvm.estimators.path import ends_for, fit_path, grid_for, takes_features
-    from saddlesvm.estimators.path_search import certified_path
+    from saddlesvm.estimators.path import takes_features
     from saddlesvm.estimators.register import GAP, GRID
 
+    # The path has a C, a lambda and a gap of its own.
+    options = template.get_params(deep=False)
+    options = {name: value for name, value in options.items() if name not in ("C", "lam", "gap")}
+    options["sample_weight"] = rows.train.sample_weight
     gap = GAP if tol is None else tol
-    X, weights = rows.train.X, rows.train.sample_weight
     if not takes_features(template):
-        return certified_path(
-            template,
-            X,
-            y,
-            ends or ends_for(template, X, y, weights),
-            gap,
-            sample_weight=weights,
-            in_lambda=in_lambda,
-            watch=tell_progress if template.verbose else None,
-        )
+        where = {"lam" if in_lambda else "C": ends} if ends else {}
+        return template.path(rows.train.X, y, gap=gap, **where, **options)
     if in_lambda:
         raise ValueError(f"a path with --penalty {template.penalty} goes over C: give --C LOW,HIGH, not --lambda")
-    template.set_params(tol=gap)
     Cs = GRID if ends is None else np.geomspace(*ends, GRID)
-    return fit_path(template, X, y, grid_for(template, X, y, Cs, weights), weights)
-
-
-def tell_progress(path: CertifiedPath) -> None:
-    """A line on standard error for each round of fits."""
-    print(
-        f"{len(path.knots)} fits, {path.seconds:.1f} s: a relative gap of {path.proven_gap:.2g} is proven for every C; "
-        f"{len(path.unproven)} stretches left",
-        file=sys.stderr,
-    )
+    return template.path(rows.train.X, y, Cs=Cs, **options | {"tol": gap})
 
 
 def measure_errors(path: Path, rows: Rows, estimate: bool) -> Errors:

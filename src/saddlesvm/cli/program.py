@@ -15,18 +15,7 @@ from saddlesvm.cli.command import Command, nearest
 from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_unwritten
 from saddlesvm.data.errors import DataError
 
-COMMANDS = (
-    "train",
-    "predict",
-    "certify",
-    "path",
-    "convert",
-    "info",
-    "compare",
-    "watch",
-    "prove",
-    "verify",
-)
+COMMANDS = ("train", "predict", "certify", "path", "convert", "info", "compare", "watch", "prove", "verify")
 
 
 class Program(click.Group):
@@ -96,6 +85,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def in_flags(message: str, words: Sequence[str]) -> str:
     """A message of the library with the command's flags in place of Python's parameters."""
+    if not words or words[0] not in COMMANDS:
+        return message
     command = importlib.import_module(f"saddlesvm.cli.{words[0]}").command
     options = {one.name: one for one in command.params if isinstance(one, click.Option)}
     flags = {name: max(one.opts, key=len) for name, one in options.items()}

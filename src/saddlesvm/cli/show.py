@@ -94,6 +94,8 @@ def number_as_text(name: str, value: float) -> str:
         return f"{100 * value:.2f} %"
     if name.startswith("seconds"):
         return f"{value:.3f}"
+    if name == "C":
+        return f"{value:.4g}"
     if "gap" in name or abs(value) < 1e-3:
         return f"{value:.3g}"
     return f"{value:.8g}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.options import (
     JSON,
     MISSING,
@@ -28,56 +28,36 @@ from saddlesvm.cli.values import DATA, OUTPUT, SHARE
     )
 )
 @data_argument()
-@option("--test", type=DATA, section="data", help="Data to test the model on.")
-@option("--validation", type=SHARE, section="data", help="Hold this share of the rows out for a test: 0.2.")
+@data_option("--test", type=DATA, help="Data to test the model on.")
+@data_option("--validation", type=SHARE, help="Hold this share of the rows out for a test: 0.2.")
 @reading_options(MISSING)
-@option(
-    "--standardize",
-    is_flag=True,
-    section="data",
-    help="Scale features to mean 0, variance 1, ever after.",
-)
+@data_option("--standardize", is_flag=True, help="Scale features to mean 0, variance 1, ever after.")
 @model_options(
     STRENGTH_OPTIONS,
     *OF_KERNELS,
-    option(
-        "--tol", type=float, metavar="GAP", section="solving", help="Relative gap to prove; 1e-4 for linear models."
-    ),
-    option(
+    solving_option("--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."),
+    model_option(
         "--cv",
         "folds",
         type=click.IntRange(min=2),
         metavar="FOLDS",
-        section="model",
         rare=True,
         help="Choose among several values of C or gamma by so many folds; 5 by default.",
     ),
-    option(
-        "--probability",
-        is_flag=True,
-        default=None,
-        section="model",
-        rare=True,
-        help="Fit probabilities to the scores of rows left out.",
+    model_option(
+        "--probability", is_flag=True, default=None, rare=True, help="Fit probabilities to the scores of rows left out."
     ),
 )
-@option(
+@solving_option(
     "--until-proven",
     type=DATA,
-    section="solving",
     rare=True,
     help="Test data; go on until each of their labels is proven to be the exact optimum's.",
 )
-@option(
-    "--dask",
-    metavar="local:N|ADDRESS",
-    section="solving",
-    rare=True,
-    help="Train on N processes here, or on a Dask cluster.",
-)
-@option("--model", "model_path", type=OUTPUT, section="output", help="Write the model here.")
-@option("--report", type=OUTPUT, section="output", help="Write an HTML report with charts here.")
-@option("--liblinear", type=OUTPUT, section="output", rare=True, help="Write the model here as a LIBLINEAR text model.")
+@solving_option("--dask", metavar="local:N|ADDRESS", rare=True, help="Train on N processes here, or on a Dask cluster.")
+@output_option("--model", "model_path", type=OUTPUT, help="Write the model here.")
+@output_option("--report", type=OUTPUT, help="Write an HTML report with charts here.")
+@output_option("--liblinear", type=OUTPUT, rare=True, help="Write the model here as a LIBLINEAR text model.")
 @JSON
 def command(
     *,

@@ -200,16 +200,10 @@ NUMBERS = Value("NUMBERS", "numbers with commas are needed, as in 0.1,1,10", rea
 ENDS = Value("LOW,HIGH", "two numbers with a comma are needed, as in 1e-3,1e3", read_ends)
 STRENGTH = Value("C", "a number, several with commas, as in 0.1,1,10, or auto is allowed", read_strength)
 GAMMA = Value("GAMMA", "a number, several with commas, as in 0.1,1, or scale or auto is allowed", read_gamma)
-SHARE = Value(
-    "SHARE",
-    "a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test",
-    read_share,
-)
+SHARE = Value("SHARE", "a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test", read_share)
 NAMES = Value("NAMES", "names or positions of columns are needed, as in id,name", read_names)
 KINDS = Value(
-    "NAME=KIND",
-    "names of columns and their kinds are needed, as in city=category,note=text,id=drop",
-    read_kinds,
+    "NAME=KIND", "names of columns and their kinds are needed, as in city=category,note=text,id=drop", read_kinds
 )
 SETTING = Value("NAME=VALUE", "a parameter and its value are needed, as in degree=2", read_setting)
 HEADER = Value("auto|yes|no", "auto, yes or no is allowed", one_of(CHOICES_OF_HEADER))

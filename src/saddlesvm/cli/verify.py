@@ -15,12 +15,7 @@ from saddlesvm.cli.values import MODEL
 from saddlesvm.data.errors import DataError
 
 
-@declare(
-    examples=(
-        "saddlesvm verify proof.json data.csv",
-        "saddlesvm verify proof.json data.parquet --json",
-    )
-)
+@declare(examples=("saddlesvm verify proof.json data.csv", "saddlesvm verify proof.json data.parquet --json"))
 @click.argument("proof_path", type=MODEL, metavar="PROOF")
 @data_argument()
 @reading_options()

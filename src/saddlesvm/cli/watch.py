@@ -14,12 +14,7 @@ from saddlesvm.cli.options import LABEL, data_argument
 from saddlesvm.cli.values import OUTPUT
 
 
-@declare(
-    examples=(
-        "saddlesvm watch toy",
-        "saddlesvm watch banknote --solvers sdca,newton --report banknote.html",
-    )
-)
+@declare(examples=("saddlesvm watch toy", "saddlesvm watch banknote --solvers sdca,newton --report banknote.html"))
 @data_argument(several=False)
 @option(
     "--solvers",
