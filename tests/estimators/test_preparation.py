@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather, ipc, parquet as pq
 
 from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
@@ -22,9 +24,6 @@ from saddlesvm.estimators.preparation import (
     make_store,
     read_training,
 )
-
-pa = pytest.importorskip("pyarrow")
-import pyarrow.parquet as pq  # noqa: E402
 
 N = 60
 
@@ -111,10 +110,10 @@ def test_truth_values_are_the_same_classes_in_every_format(tmp_path: Path) -> No
 
 def test_streams_of_arrow_are_read(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(made(), preserve_index=False)
-    with pa.ipc.new_stream(str(tmp_path / "x.arrows"), table.schema) as writer:
+    with ipc.new_stream(str(tmp_path / "x.arrows"), table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
     (tmp_path / "plain").write_bytes((tmp_path / "x.arrows").read_bytes())
-    pa.feather.write_feather(table, tmp_path / "x.feather")
+    feather.write_feather(table, tmp_path / "x.feather")
     expected = learnt(tmp_path / "x.feather")[0].X
     for name in ("x.arrows", "plain"):
         np.testing.assert_array_equal(learnt(tmp_path / name)[0].X, expected)
