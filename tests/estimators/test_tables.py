@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,8 @@ def test_cells_that_begin_with_digits_are_no_id() -> None:
     with pytest.raises(DataError, match=r"column 'a' holds cells such as '0-x3y'.*--columns a=number:point"):
         found([f"{k}-x{k + 3}y" for k in range(40)])
     assert found([f"T-{k}" for k in range(40)]) == "drop"
+    assert found([str(uuid.UUID(int=(k << 124) + k)) for k in range(16)] * 2 + ["9" * 32]) == "category"
+    assert found([str(uuid.UUID(int=(k % 16 << 124) + k)) for k in range(40)]) == "drop"
 
 
 def test_an_encoding_is_that_of_a_pipeline_written_by_hand() -> None:

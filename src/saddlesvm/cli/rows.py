@@ -112,6 +112,8 @@ def read_rows(
 
     facts: Facts = {"data": describe_data(whole) | {"label": label_words(whole, reading.label)}}
     facts["data"] |= {as_identifier(name): value for name, value in preparation.facts.items()}
+    if whole.kinds is not None:
+        facts["data"]["features"] = train.n_features
     if apart is not None:
         facts["data"]["rows_held_out"] = apart.n_rows
     if tested is not None:

@@ -21,7 +21,7 @@ from saddlesvm.data.streams import open_counted, open_text, reading
 from saddlesvm.data.table import Cells, Header, Label, Task, bounded_classes, is_number
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
-_ENCODE = "(--columns NAME=category reads words)"
+_ENCODE = "(words are read by --columns NAME=category, or saddlesvm.table.read)"
 _FIRST_ROWS = 200  # rows in which a cell of the first line is searched for
 _LONG_NAME = 60  # signs; longer cells of a first line are no names of columns
 _OPEN_QUOTE = "a quote is opened and not closed in its line"

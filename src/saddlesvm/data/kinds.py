@@ -45,6 +45,7 @@ _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _SPACED = r"[1-9]\d{0,2}(?:['’ \u00a0\u202f]\d{3})+"  # thousands apart
 _POINT = rf"(?:\d+|[1-9]\d{{0,2}}(?:,\d{{3}})+|{_SPACED})(?:\.\d*)?{_EXPONENT}|\.\d+{_EXPONENT}"
 _COMMA = rf"(?:\d+|[1-9]\d{{0,2}}(?:\.\d{{3}})+|{_SPACED})(?:,\d*)?{_EXPONENT}|,\d+{_EXPONENT}"
+_CODE = r"(?i)[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9a-f]{16,}"  # a UUID, or a hash
 _BEGINS_WITH_DIGITS = rf"\(?\s*[-+−]?\s*(?:{_MONEY})?\s*[-+−]?[.,]?\d.*"
 
 
@@ -170,7 +171,8 @@ def choose_kind(name: str, values: pd.Series[Any]) -> Found:
     if words >= WORDS and share >= DISTINCT:
         return Found(Kind("text", *NGRAMS["text"]), f"{words:.3g} words on average")
     if len(distinct) == len(texts) >= FEWEST:
-        _refuse_digits(name, texts)
+        if not _ID.search(name) and seen.matching(_CODE) < NUMBERS:
+            _refuse_digits(name, texts)
         return Found(Kind("drop"), "an id: every value is another")
     return Found(Kind("category"), f"{len(distinct):,} values")
 

@@ -398,7 +398,7 @@ class Preparation:
             if not len(frame):
                 raise DataError(f"{table.source}: every row has missing values: none is left")
             made.before = transformers_for(table.kinds, "median" if missing == "median" else "mean")
-            made.encoded = (frame, made.before.fit_transform(frame))
+            made.encoded = (table.X, made.before.fit_transform(frame))
             made.n_features = len(made.before.get_feature_names_out())
             return made
         if table.before is not None:
@@ -518,6 +518,10 @@ class Preparation:
 
     def _encode(self, table: Table, every_row: bool) -> Table:
         """A table with words, encoded; its columns stay in `frame`."""
+        # The training rows were encoded while their columns were learnt.
+        ready = None
+        if self.encoded is not None and self.encoded[0] is table.X:
+            ready = self.encoded
         how = "error" if self.missing == "drop" and every_row else self.missing
         kept = without_gaps(table.X, self.kinds, how, table.source, 0)
         if kept is not None:
@@ -525,12 +529,11 @@ class Preparation:
             if not kept.any():
                 raise DataError(f"{table.source}: every row has missing values: none is left")
             table = table.rows(np.flatnonzero(kept))
-        ready = self.encoded
-        if ready is not None and len(ready[0]) == len(table.X) and ready[0].equals(table.X):
+        if ready is None:
+            X = self.before.transform(table.X)
+        else:
             X = ready[1]
             self.encoded = None
-        else:
-            X = self.before.transform(table.X)
         return replace(table, X=X.tocsr() if sparse.issparse(X) else X, frame=table.X, kinds=None)
 
     def read(
