@@ -314,6 +314,12 @@ class Estimator(PublicDir, BaseEstimator):
                 fits.bar.work = "reading and solving"
             return fits.solve()
 
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        # skops reads an outcome as plain text.
+        if "outcome_" in vars(self):
+            self.outcome_ = Outcome(self.outcome_)
+
     def _forget(self) -> None:
         """Drop what earlier fits left behind."""
         for name in list(vars(self)):
