@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,20 @@ def test_an_outcome_is_text() -> None:
     model = LinearSVC(random_state=0).fit([[0.0], [1.0]], [0, 1])
     assert model.outcome_ == "certified"
     assert model.outcome_ != "time_limit"
+
+
+def test_labels_of_arrow_warn_of_nothing() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    words = pyarrow.array(np.array(["a", "b"])[y].tolist())
+    numbers = [pyarrow.array(y), pyarrow.array(y * 1.0), pyarrow.array(y == 1)]
+    chunked = pyarrow.chunked_array([y[:20], y[20:]])
+    for given in (*numbers, chunked, words, words.dictionary_encode()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = LinearSVC(random_state=0).fit(X, given)
+        assert model.score(X, np.asarray(given)) > 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SVC(random_state=0).fit(X, words)

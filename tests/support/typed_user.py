@@ -3,20 +3,22 @@
 Nothing runs it; ``tests/laws/test_types.py`` checks it.
 """
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 
 import saddlesvm
 from saddlesvm import SVC, SVR, Certificate, LinearSVC, LinearSVR, NuSVC, OneClassSVM, Outcome, Pegasos
-from saddlesvm.data import Table, load_bundled
+from saddlesvm.data import load_bundled
+from saddlesvm.data.table import LabelledTable
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.path import RegularizationPath
 from saddlesvm.losses import Hinge, Huber
 
 notes = load_bundled("banknote")
-assert_type(notes, Table)
-X, y = notes.X, np.asarray(notes.y)
+assert_type(notes, LabelledTable)
+assert_type(notes.y, np.ndarray[Any, Any])
+X, y = notes.X, notes.y
 
 # Fits keep the class, and fitted attributes their types.
 model = LinearSVC(loss="hinge", C=2.0, solver=Pegasos(batch_size=2), class_weight="balanced").fit(X, y)

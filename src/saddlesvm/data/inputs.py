@@ -100,6 +100,8 @@ def as_numpy(values: Any) -> Any:
     """
     if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
         return values
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        return np.asarray(values)  # its DLPack has numbers alone, and NumPy warns where it fails
     try:
         return np.from_dlpack(values)
     except (BufferError, RuntimeError, TypeError, ValueError):

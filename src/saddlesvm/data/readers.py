@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from saddlesvm.data.blocks import Reading, located
 from saddlesvm.data.conversion import source_of
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.store import Store, is_store, joined
-from saddlesvm.data.table import Cells, Label, Missing, Table, Task, ready_labels, ready_matrix, shorten
+from saddlesvm.data.table import Cells, Label, LabelledTable, Missing, Table, Task, ready_labels, ready_matrix, shorten
 
 
 def read(
@@ -184,7 +185,7 @@ def stores_of(paths: Sequence[str]) -> list[Store]:
     return [Store(path) for path in paths]
 
 
-def load_bundled(name: str, *, dtype: Any = None) -> Table:
+def load_bundled(name: str, *, dtype: Any = None) -> LabelledTable:
     """Load a data set that comes with the package: "banknote", "heart" or "toy".
 
     `saddlesvm.data.bundled` describes the sets and their licences (CC BY 4.0 for the first two).
@@ -202,4 +203,5 @@ def load_bundled(name: str, *, dtype: Any = None) -> Table:
     """
     if name not in BUNDLED:
         raise DataError(f"no bundled data set is called {name!r}; there are {', '.join(BUNDLED)}")
-    return read(name, dtype=dtype)
+    table = read(name, dtype=dtype)
+    return LabelledTable(**{column.name: getattr(table, column.name) for column in fields(table)})

@@ -127,6 +127,13 @@ class Table:
         return None if self.y is None else np.unique(self.y)
 
 
+@dataclass(frozen=True)
+class LabelledTable(Table):
+    """A table that has labels."""
+
+    y: np.ndarray[Any, Any]
+
+
 def shorten(names: Sequence[object], limit: int = 12) -> str:
     """Join names for a message, leaving out the middle of a long list."""
     shown = [repr(name) if isinstance(name, str) else str(name) for name in names]
