@@ -42,7 +42,8 @@ from saddlesvm.lab import (
 from saddlesvm.lab.figures import closing_chart, curve_chart
 from saddlesvm.losses import Hinge
 
-LYMPHOCYTE, NEUTROPHIL = 1, 3
+LYMPHOCYTE = 1
+NEUTROPHIL = 3
 LAM = 1.6
 COMPONENTS = 40
 LAMBDAS = (10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4)
@@ -98,7 +99,8 @@ class BloodCells(Experiment):
         raw = self.raw
         pca = PCA(COMPONENTS, random_state=0).fit(raw.X)
         rows = np.empty((len(self.arrays["split"]), COMPONENTS), dtype=np.float32)
-        rows[self._train], rows[~self._train] = pca.transform(raw.X), pca.transform(raw.test_X)
+        rows[self._train] = pca.transform(raw.X)
+        rows[~self._train] = pca.transform(raw.test_X)
         return self._dataset(rows, "40 principal components")
 
     @property
@@ -141,7 +143,8 @@ class BloodCells(Experiment):
         times = medians(reach_times(trace, 1e-3)).set_index("label")["seconds"]
         ends = trace[(trace["solver"] == "sdca") & (trace["outcome"] != "")]
         error = ends["test_error"].mean()
-        sdca, pegasos = times["sdca"], times[f"pegasos ({options_of(LAST)})"]
+        sdca = times["sdca"]
+        pegasos = times[f"pegasos ({options_of(LAST)})"]
         said = "SDCA about 3 times faster than Pegasos, 26 % test error" if "raw" in name else "Pegasos faster"
         self.say(
             f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA {seconds_text(sdca)}, "
@@ -192,10 +195,13 @@ class BloodCells(Experiment):
 
     def rate_in_rows(self) -> None:
         """Row visits until the gap is eps, against n; for Pegasos until the primal is within eps."""
-        data, lam, eps = self.components, 1e-2, 1e-2
+        data = self.components
+        lam = 1e-2
+        eps = 1e-2
         sizes = [data.X.shape[0] >> halvings for halvings in reversed(range(2 if self.quick else 6))]
         order = np.random.default_rng(0).permutation(data.X.shape[0])
-        sdca, pegasos = [], []
+        sdca = []
+        pegasos = []
         for size in sizes:
             part = make_dataset(data.X[order[:size]], data.y[order[:size]], name="part")
             sdca.append(self._visits(part, lam, eps))
@@ -233,7 +239,8 @@ class BloodCells(Experiment):
         problem = data.problem(Hinge(), lam=lam)
         bound = fit(problem, DCD(), Limits(tol=eps * 1e-2, max_time=5.0)).certificate.dual
         counts = np.unique(np.geomspace(10, 200_000, 60).round())
-        solver, found = Pegasos(sampling="replacement"), []
+        solver = Pegasos(sampling="replacement")
+        found = []
         for seed in range(3):
             epochs = list(counts / problem.n)
             points = zip(counts, iterates(problem, solver, epochs, seed), strict=True)
@@ -248,7 +255,8 @@ class BloodCells(Experiment):
         pieces = [(lam, word, fold) for lam in lambdas for word, folds in cuts.items() for fold in folds]
         found = in_threads(lambda piece: self._held_out(piece[0], *piece[2]), pieces)
         whole = in_threads(lambda lam: self.raw.errors(*_model(self.raw, lam)), lambdas)
-        rows, best = [], {}
+        rows = []
+        best = {}
         for lam, (train, test) in zip(lambdas, whole, strict=True):
             scores = {word: _mean(found, pieces, (lam, word)) for word in cuts}
             best[lam] = (scores["photograph"], test)
@@ -269,7 +277,8 @@ class BloodCells(Experiment):
         """Folds, training and held-out rows of each, that keep copies of a photograph together, and that do not."""
         from sklearn.model_selection import GroupKFold, KFold
 
-        data, source = self.raw, self.arrays["source"][self._train]
+        data = self.raw
+        source = self.arrays["source"][self._train]
         return {
             "photograph": list(GroupKFold(FOLDS).split(data.X, data.y, source)),
             "row": list(KFold(FOLDS, shuffle=True, random_state=0).split(data.X)),

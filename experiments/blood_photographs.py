@@ -29,10 +29,15 @@ from saddlesvm.lab import in_threads
 CLASSES = ("eosinophil", "lymphocyte", "monocyte", "neutrophil")
 SPLITS = ("TRAIN", "TEST")
 NAME = re.compile(r"_(\d+)_(\d+)\.jpe?g", re.IGNORECASE)
-SQUARE, SIDE = 120, 32  # pixels of the square that is cut out, and of the image that is made of it
+# pixels of the square that is cut out, and of the image that is made of it
+SQUARE = 120
+SIDE = 32
 STEP = 2  # the nucleus is searched in every second row and column
-FRAME, MARGIN = 60, 3  # brightness below which a pixel may be of the frame; pixels by which the frame is widened
-BLUR, DARKEST = 2.0, 2.0  # standard deviation of the blur; percentage of the picture that counts as dark
+FRAME = 60  # brightness below which a pixel may be of the frame
+MARGIN = 3  # pixels by which the frame is widened
+# standard deviation of the blur; percentage of the picture that counts as dark
+BLUR = 2.0
+DARKEST = 2.0
 SMALLER = 0.25  # dark spots of this share of the largest one belong to the nucleus too
 ENDING = "blood-cells.npz"
 
@@ -155,7 +160,8 @@ def main(words: list[str] | None = None) -> int:
         print(f"blood_photographs: {error}", file=sys.stderr)
         return 2
     train = int((arrays["split"] == 0).sum())
-    total, sources = len(arrays["label"]), len(np.unique(arrays["source"]))
+    total = len(arrays["label"])
+    sources = len(np.unique(arrays["source"]))
     print(f"{options.path}: {total:,} images of {sources} photographs, {train:,} of them to train on")
     return 0
 

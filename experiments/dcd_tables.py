@@ -55,10 +55,13 @@ TOLERANCE = 1e-4
 THEIRS = "scikit-learn"
 FITTED_WITH_CERTIFICATE = "DCD, gap 1e-4"
 HELD_OUT = 0.33
-ONE, SEVEN = 1, 7
+ONE = 1
+SEVEN = 7
 FIRST_IMAGES = 50_000
 SCALED = "heart, scaled"
-LOW, HIGH = 0.025, 0.975  # quantiles between which 95 % of the splits lie
+# quantiles between which 95 % of the splits lie
+LOW = 0.025
+HIGH = 0.975
 PUBLISHED_ACCURACY = {
     "banknote": ((98.90, 98.90, 98.68), (98.90, 98.90, 98.90), (98.90, 98.90, 98.90)),
     "heart": ((80.81, 80.81, 82.83), (80.81, 80.81, 80.81), (80.81, 82.83, 74.75)),
@@ -143,7 +146,8 @@ def split_rows(X: np.ndarray, y: np.ndarray, name: str, seed: int) -> Dataset:
     train, test, own, others = train_test_split(X, y, test_size=HELD_OUT, random_state=seed)
     if name == SCALED:
         scaler = StandardScaler().fit(train)
-        train, test = scaler.transform(train), scaler.transform(test)
+        train = scaler.transform(train)
+        test = scaler.transform(test)
     return make_dataset(train, own, test=(test, others), name=name)
 
 
@@ -193,7 +197,8 @@ def accuracies(split: Callable[[int], Dataset], strengths: Sequence[float], seed
     """
 
     def scores(entrant: Entrant, seed: int) -> list[float]:
-        data, found = split(seed), []
+        data = split(seed)
+        found = []
         for C in strengths:
             model: Any = entrant.make(C, passes)
             model.fit(data.X, data.y)
@@ -228,7 +233,7 @@ class Place:
 
     @property
     def inside(self) -> bool:
-        """Whether it lies within 95 % of the splits, rounding to two digits allowed."""
+        """True if it lies within 95 % of the splits, rounding to two digits allowed."""
         low, high = np.quantile(100.0 * self.values, (LOW, HIGH))
         return bool(low - 5e-3 <= self.published <= high + 5e-3)
 
@@ -359,7 +364,8 @@ class DCDTables(Experiment):
             return held_out(name)
         train, test = (digits(part, self.options.data) for part in ("train", "test"))
         step = 12 if self.quick else 1
-        X, y = train[0][::step], train[1][::step]
+        X = train[0][::step]
+        y = train[1][::step]
         return make_dataset(X, y, test=test, name=name, image_shape=(28, 28))
 
     def measure(self, name: str) -> None:
@@ -425,7 +431,8 @@ class DCDTables(Experiment):
         """The certificate of a cell's model."""
         key = (name, who, C)
         if key not in self.proofs:
-            data, model = self.sets[name], self.cells[key].model
+            data = self.sets[name]
+            model = self.cells[key].model
             self.proofs[key] = getattr(model, "certificate_", None) or certify(
                 data.X, data.y, model.coef_, float(model.intercept_[0]), loss="squared_hinge", C=C,
                 penalized_intercept=True, refine=10 if self.quick else REFINE,
@@ -434,7 +441,8 @@ class DCDTables(Experiment):
 
     def _compare_times(self) -> Table:
         """The times of our cells beside scikit-learn's in the same run."""
-        rows, ours = [], [entrant.name for entrant in ENTRANTS[:-1]]
+        rows = []
+        ours = [entrant.name for entrant in ENTRANTS[:-1]]
         for who in ours:
             cells = {(name, C): self.cells[name, who, C].seconds for name in self.sets for C in STRENGTHS}
             theirs = {(name, C): self.cells[name, "scikit-learn", C].seconds for name, C in cells}
@@ -453,15 +461,17 @@ class DCDTables(Experiment):
         return Table(columns, rows, caption)
 
     def _compare_accuracies(self) -> None:
-        """Whether our models and scikit-learn's differ only on rows where their gaps allow it.
+        """Count the rows on which our models and scikit-learn's differ, and by more than their gaps allow.
 
         The objective of the C form is strongly convex with modulus 1, so ``||w - w*||^2 <= 2 gap``, and two models
         differ on a row x by at most ``||x|| (sqrt(2 gap) + sqrt(2 gap'))``, the intercept's constant feature included.
         """
         differing = beyond = 0
         for (name, who, C), cell in self.cells.items():
-            data, other = self.sets[name], self.cells[name, "scikit-learn", C].model
-            scores, others = cell.model.decision_function(data.test_X), other.decision_function(data.test_X)
+            data = self.sets[name]
+            other = self.cells[name, "scikit-learn", C].model
+            scores = cell.model.decision_function(data.test_X)
+            others = other.decision_function(data.test_X)
             gaps = [max(self.proof(name, one, C).gap, 0.0) for one in (who, "scikit-learn")]
             lengths = np.sqrt(np.square(data.test_X.astype(np.float64)).sum(axis=1) + 1.0)
             apart = (scores > 0.0) != (others > 0.0)
@@ -525,12 +535,12 @@ class DCDTables(Experiment):
         model = self.cells["toy", FITTED_WITH_CERTIFICATE, 1.0].model
         plane = plane_chart(
             toy.X, toy.y, model.decision_function, "toy: decision function",
-            names=toy.classes, alpha=model.duals_of(0),
+            names=toy.classes, alpha=model.dual_coef_[0],
         )  # fmt: skip
         published = self.cells["toy", "DCD, shrinking", PUBLISHED_LINE[0]].model
         line = plane_chart(
             toy.X, toy.y, published.decision_function, f"toy: the line at C = {PUBLISHED_LINE[0]:g}",
-            names=toy.classes, alpha=published.duals_of(0),
+            names=toy.classes, alpha=published.dual_coef_[0],
         )  # fmt: skip
         epochs = (1, 3, 5, 7, 9, 11)
         shrunk = shrinking_charts(toy.problem(SquaredHinge(), 1.0, "regularized"), epochs, names=toy.classes)
@@ -549,7 +559,8 @@ class DCDTables(Experiment):
         model = self.cells[DIGITS, FITTED_WITH_CERTIFICATE, STRENGTHS[-1]].model
         scores = model.decision_function(data.test_X)
         names = np.array(data.classes)
-        true, taken = names[np.where(data.test_y > 0, 1, 0)], names[(scores > 0).astype(int)]
+        true = names[np.where(data.test_y > 0, 1, 0)]
+        taken = names[(scores > 0).astype(int)]
         self.report.section(
             "Misclassified digits",
             confusion_grid(true, taken, data.classes),

@@ -39,7 +39,11 @@ TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 # What another processor's rounding may change in a repeated run: relative and absolute; in percentages; in numbers that
 # are written with an exponent, where those below are rounding themselves.
-NEARLY, CLOSE, POINTS, TIMES_AS_MUCH, NOTHING = 0.2, 0.15, 1.0, 10.0, 1e-8
+NEARLY = 0.2
+CLOSE = 0.15
+POINTS = 1.0
+TIMES_AS_MUCH = 10.0
+NOTHING = 1e-8
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
 
 
@@ -70,7 +74,7 @@ def block(name: str, report: Report, clock: bool = False) -> str:
 
 
 def alike(old: str, new: str, percentages: bool = False) -> bool:
-    """Whether two blocks say the same: the same words, and numbers that only rounding can have changed."""
+    """Return True if two blocks say the same: the same words, and numbers that only rounding can have changed."""
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return False
     pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
@@ -78,8 +82,9 @@ def alike(old: str, new: str, percentages: bool = False) -> bool:
 
 
 def near(one: str, other: str, percentages: bool) -> bool:
-    """Whether two numbers differ by no more than rounding can change."""
-    a, b = float(one), float(other)
+    """Return True if two numbers differ by no more than rounding can change."""
+    a = float(one)
+    b = float(other)
     low, high = sorted((abs(a), abs(b)))
     if "e" in one + other:
         return high <= NOTHING or high <= TIMES_AS_MUCH * low
@@ -101,7 +106,8 @@ def stale_rows(page: Path, report: Report) -> list[str]:
     """The rows of a report of a part of the data that the page's tables, but those by the clock, do not have."""
     stale = []
     for name, text in settled(page):
-        shown, rows = text.splitlines(), block(name, report).splitlines()[4:]
+        shown = text.splitlines()
+        rows = block(name, report).splitlines()[4:]
         stale += [row for row in rows if not any(alike(old, row, "%" in text) for old in shown)]
     return stale
 
@@ -134,7 +140,8 @@ def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
 
 def times(pages: Path) -> str:
     """A table of what each experiment took, from the pages."""
-    lines, sums = ["| command | seconds on the clock | processor seconds |", "|---|---|---|"], [0, 0]
+    lines = ["| command | seconds on the clock | processor seconds |", "|---|---|---|"]
+    sums = [0, 0]
     for name in HOMES:
         found = re.search(r"seconds on the clock: (\d+); processor seconds: (\d+)", (pages / f"{name}.md").read_text())
         if found:

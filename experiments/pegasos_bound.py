@@ -36,7 +36,8 @@ FEATURES = 20
 DISTANCE = 2.5  # standard deviations between each class mean and the border
 NOISE = 0.1
 LAMBDAS = (0.1, 0.01, 0.001)
-DELTA, MISS = 0.05, 0.5
+DELTA = 0.05
+MISS = 0.5
 OUTPUTS = ("average", "last", "random")
 WORDS = {"last": "last iterate", "average": "average iterate", "random": "random iterate"}
 HUNDRED = 100
@@ -188,13 +189,15 @@ class PegasosBound(Experiment):
         words = (
             f"Mean of {self.runs:,} runs; the bands leave out 5 % on each side. Bounds are dashed, with delta = 0.05."
         )
-        title, axis = f"Excess error and its bounds, lambda = {lam:g}", "excess error on the population"
+        title = f"Excess error and its bounds, lambda = {lam:g}"
+        axis = "excess error on the population"
         return Chart(title, "iterations", axis, tuple(series), x_log=True, y_log=True, caption=words)
 
     def coverage(self) -> None:
         """The number of runs that exceed each bound, and the distance of the others from it."""
         section = self.report.section("Coverage of the bounds")
-        rows, broken = [], []
+        rows = []
+        broken = []
         for lam in LAMBDAS:
             for name, (output, bound) in stated(lam).items():
                 found = self.excess[lam, output]
@@ -228,7 +231,8 @@ class PegasosBound(Experiment):
     def enough(self) -> None:
         """The verdict on a hundred iterations: by test error, as it was claimed, and by the objective."""
         section = self.report.section("Are a hundred iterations enough?", self._by_test_error())
-        rows, fine = [], []
+        rows = []
+        fine = []
         place = int(np.searchsorted(self.marks, HUNDRED))
         for lam in LAMBDAS:
             found = self.excess[lam, "average"]
@@ -250,7 +254,8 @@ class PegasosBound(Experiment):
         self.say(f"By the objective, a hundred bring the mean excess of the average iterate to {WANTED:g} {where}.")
 
     def _by_test_error(self) -> Table:
-        rows, near = [], []
+        rows = []
+        near = []
         for lam in LAMBDAS:
             medians = {output: float(np.median(self.hundred[lam, output])) for output in OUTPUTS}
             quantile = float(np.quantile(self.hundred[lam, "last"], 0.95))
@@ -317,7 +322,8 @@ def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, la
         series.append(Series(f"{n:,} rows", marks, middle, low, high, style=style))
     words = f"Last iterate, lambda = {lam:g}: median over the runs, with the quartiles."
     levels = {best: "least possible"}
-    title, axis = "Test error of the last iterate", "error on new data"
+    title = "Test error of the last iterate"
+    axis = "error on new data"
     return Chart(title, "iterations", axis, tuple(series), x_log=True, levels=levels, caption=words)
 
 
@@ -332,7 +338,8 @@ def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
 def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """The least-squares slope of log y against log x, and its standard error; NaN for fewer than two points."""
     keep = (np.asarray(x) > 0.0) & (np.asarray(y) > 0.0)
-    u, v = np.log(np.asarray(x, dtype=float)[keep]), np.log(np.asarray(y, dtype=float)[keep])
+    u = np.log(np.asarray(x, dtype=float)[keep])
+    v = np.log(np.asarray(y, dtype=float)[keep])
     if u.size < 2 or np.ptp(u) == 0.0:
         return float("nan"), float("nan")
     found = linregress(u, v)

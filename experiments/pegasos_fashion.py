@@ -73,7 +73,8 @@ def ranged(values: Sequence[float]) -> str:
 
 def pair_tables(runs: Sequence[RunAccuracies]) -> tuple[Table, Table]:
     """The pairs with a published figure beside it, and the others: of the first run, and over all."""
-    known, others = [], []
+    known = []
+    others = []
     for second, first in sorted(runs[0].pairs):
         values = [run.pairs[second, first] for run in runs]
         cells = [f"{second}-{first}  {CLASSES[second]}, {CLASSES[first]}", percent(values[0]), ranged(values)]
@@ -102,7 +103,8 @@ def strength_table(runs: dict[float, Sequence[RunAccuracies]]) -> Table:
 
 def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str]:
     """The wavering pairs over many seeds of the published run, and whether the published figures are among them."""
-    rows, said = [], []
+    rows = []
+    said = []
     for (second, first), values in found.items():
         published = PUBLISHED_PAIRS[second, first]
         below = float((np.round(100.0 * values, 2) <= published).mean())
@@ -139,10 +141,13 @@ def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
         Runs of each setting.
     """
     scale = train[0].dtype.type(SCALE)
-    X, X_test = train[0].astype(np.float64) * scale, test[0] * scale
-    rows, found = [], []
+    X = train[0].astype(np.float64) * scale
+    X_test = test[0] * scale
+    rows = []
+    found = []
     for iterations in FEW_ITERATIONS:
-        scores, took = [], 0.0
+        scores = []
+        took = 0.0
         for seed in range(seeds):
             model, seconds = fit_timed(svm.LinearSVC(dual=True, max_iter=iterations, random_state=seed), X, train[1])
             scores.append(float(model.score(X_test, test[1])))
@@ -159,7 +164,9 @@ def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
 
 
 LAM = 1.0 / SCALE**2  # the published one
-WEAK, STRONG = 1e-4, 1e-3  # those of the machines near the optimum
+# those of the machines near the optimum
+WEAK = 1e-4
+STRONG = 1e-3
 ITERATIONS = 1_000_000
 SEEDS = {LAM: 4, 1e-4: 2, 1e-6: 2}  # runs for each lambda
 SKLEARN_SEEDS = 2  # runs of scikit-learn for each of its settings
@@ -370,7 +377,8 @@ class PegasosFashion(Experiment):
         for name, model in models.items():
             fit_timed(model, X[:WARM_ROWS], y[:WARM_ROWS])  # loads compiled code
             fitted, took = fit_timed(model, X[part], y[part])
-            train, test = float(fitted.score(X[part], y[part])), float(fitted.score(*self.test))
+            train = float(fitted.score(X[part], y[part]))
+            test = float(fitted.score(*self.test))
             rows.append([name, percent(train), percent(test), f"{took:.1f}"])
         columns = ["method", "training accuracy (%)", "test accuracy (%)", "seconds"]
         caption = f"The first {len(y[part]):,} training images, 5 epochs."

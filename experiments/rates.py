@@ -41,7 +41,9 @@ STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver
 LAMBDAS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 ACCURACIES = tuple(10.0 ** -np.arange(1.0, 6.5, 0.5))
 BATCHES = (1, 4, 16, 64, 256)
-LAM, EPS = 1e-3, 1e-3  # values of lambda and eps while other quantities vary
+# values of lambda and eps while other quantities vary
+LAM = 1e-3
+EPS = 1e-3
 SPACING = 1.15  # quotient of successive numbers of row visits at which the objective is evaluated
 LASTING = 2.0  # length of a run, as a multiple of the visits to the finest accuracy
 MOST_VISITS = 3_000_000
@@ -97,10 +99,12 @@ class Rates(Experiment):
         run goes on until it has stayed within the finest accuracy for as many visits as it took to get there.
         """
         data: Dataset = self.sets[n]
-        problem, optimum = data.problem(Hinge(), lam=lam), self.optimum(lam, n)
+        problem = data.problem(Hinge(), lam=lam)
+        optimum = self.optimum(lam, n)
         start = max(1.0, float(getattr(solver, "batch_size", 1)))
         marks = start * SPACING ** np.arange(1.0 + np.log(self.most / start) / np.log(SPACING))
-        since, wanted = np.full(len(ACCURACIES), np.inf), np.array(ACCURACIES)
+        since = np.full(len(ACCURACIES), np.inf)
+        wanted = np.array(ACCURACIES)
         for state, point in iterates(problem, solver, list(np.unique(marks.round()) / n), seed):
             inside = hinge_objective(data, lam, point.w) - optimum <= wanted
             since = np.where(inside, np.minimum(since, state.rows_touched), np.inf)
@@ -113,7 +117,8 @@ class Rates(Experiment):
 
     def _lines(self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]) -> None:
         """A section with a chart of one line a solver, and a table of slopes beside those stated."""
-        series, rows = [], []
+        series = []
+        rows = []
         for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True)):
             shown = np.isfinite(y)
             series.append(Series(contender.label, x[shown], y[shown], style=style))
@@ -153,7 +158,8 @@ class Rates(Experiment):
         for size in BATCHES:
             runs = [self._work(Pegasos(batch_size=size), self.lam, self.n, seed)[place] for seed in range(self.repeats)]
             visits.append(float(np.median(runs)))
-        sizes, rows = np.array(BATCHES, dtype=float), np.array(visits)
+        sizes = np.array(BATCHES, dtype=float)
+        rows = np.array(visits)
         iterations = rows / sizes
         series = (Series("iterations", sizes, iterations, style=0), Series("row visits", sizes, rows, style=1))
         title = f"Pegasos against the batch size, lambda = {self.lam:g}, eps = {EPS:g}"
@@ -170,8 +176,10 @@ class Rates(Experiment):
 
     def crossing(self) -> None:
         """The accuracy from which on SDCA needs fewer visits than Pegasos, against 1 / (lambda n)."""
-        pegasos, sdca = self.contenders[0], self.contenders[2]
-        rows, points = [], []
+        pegasos = self.contenders[0]
+        sdca = self.contenders[2]
+        rows = []
+        points = []
         for lam, n in sorted({(lam, n) for lam, n, _ in self.works}):
             eps = crossing_of(self.works[lam, n, pegasos.label], self.works[lam, n, sdca.label])
             said = f"{eps:.2g}" if isinstance(eps, float) else eps
@@ -212,8 +220,10 @@ def crossing_of(first: np.ndarray, second: np.ndarray) -> float | str:
     if not ahead[-1]:
         return "none that was tried"
     last = int(np.flatnonzero(~ahead)[-1])
-    before, after = np.log(first[last : last + 2]), np.log(second[last : last + 2])
-    low, high = np.log(ACCURACIES[last]), np.log(ACCURACIES[last + 1])
+    before = np.log(first[last : last + 2])
+    after = np.log(second[last : last + 2])
+    low = np.log(ACCURACIES[last])
+    high = np.log(ACCURACIES[last + 1])
     apart = after - before
     if not np.isfinite(apart).all():
         return float(np.exp(0.5 * (low + high)))

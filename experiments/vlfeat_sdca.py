@@ -84,9 +84,11 @@ class VLFeatSDCA(Experiment):
     def losses(self) -> None:
         """Objective, dual and gap of each loss along the epochs."""
         section = self.report.section("Objective, dual and gap")
-        table, found = [], []
+        table = []
+        found = []
         for name, loss in LOSSES.items():
-            problem, rows_of_loss = self.problem(loss), []
+            problem = self.problem(loss)
+            rows_of_loss = []
             limits = Limits(tol=1e-8, max_epochs=30.0 if self.quick else 300.0, certify_every=1.0)
             warm_up(problem, SDCA())
             for seed in range(self.repeats):
@@ -138,7 +140,8 @@ class VLFeatSDCA(Experiment):
 
     def strengths(self) -> None:
         """lambda against C = 1 / (lambda n): one model, two scales of the objective."""
-        lines, largest = [], 0.0
+        lines = []
+        largest = 0.0
         for name, loss in LOSSES.items():
             by_lam = self.problem(loss)
             by_C = self.data.problem(loss, C=by_lam.C, intercept="regularized")

@@ -271,9 +271,11 @@ def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **o
     def error(T: int) -> float:
         return bound(*arguments[:places], T, *arguments[places:], **options)
 
-    low, high = int(LEAST_ITERATIONS), int(LEAST_ITERATIONS)
+    low = int(LEAST_ITERATIONS)
+    high = int(LEAST_ITERATIONS)
     while error(high) > eps:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > MOST:
             raise ValueError(f"{bound.__name__} stays above eps={eps!r} for every T that was tried: give a larger eps")
     while high - low > 1:
@@ -285,7 +287,9 @@ def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **o
     return high
 
 
-SHARP, MIDPOINT = 2.0, 4.0  # the constant k of the variance
+# the constant k of the variance
+SHARP = 2.0
+MIDPOINT = 4.0
 
 
 def log_of_share(T: float, delta: float) -> float:
@@ -363,7 +367,8 @@ def strongly_convex_average_bound(
     positive(L=L, nu=nu, B=B, k=k)
     if not 0.0 <= regret < math.inf:
         raise ValueError(f"regret must be at least 0 and finite; got {regret!r}")
-    log, d = log_of_share(T, delta), 0.25 * k * L * L / nu
+    log = log_of_share(T, delta)
+    d = 0.25 * k * L * L / nu
     return (regret + 4.0 * math.sqrt(d * regret * log) + max(16.0 * d, 6.0 * B) * log) / T
 
 

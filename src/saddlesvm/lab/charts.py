@@ -25,11 +25,15 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 SHADES = ("#eef3f7", "#0b4f8a")  # colours of a grid's squares, for a share of 0 and of 1 of the row
-CAPTION_SIZE, CAPTION_LETTERS = 6.5, 19  # captions of exported pictures: size in points, letters per inch
+# captions of exported pictures: size in points, letters per inch
+CAPTION_SIZE = 6.5
+CAPTION_LETTERS = 19
 FEW_POINTS = 24  # lines of fewer points get markers
 MANY_POINTS = 1_000  # clouds of more points are pixels in an SVG, which would be large otherwise
 DOTS_PER_INCH = 110  # of pictures in files
-NEGATIVE, POSITIVE = "#0072B2", "#D55E00"  # the two ends of a heat map, those of the classes; its middle is clear
+# the two ends of a heat map, those of the classes; its middle is clear
+NEGATIVE = "#0072B2"
+POSITIVE = "#D55E00"
 OPACITY = 0.55  # of a heat map's ends
 
 
@@ -231,7 +235,7 @@ def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
 
 
 def has_positive(series: tuple[Series, ...], axis: str) -> bool:
-    """Whether a logarithmic axis would have anything to show."""
+    """Return True if a logarithmic axis would have anything to show."""
     return any(bool((getattr(one, axis) > 0.0).any()) for one in series)
 
 

@@ -178,7 +178,8 @@ def convergence_section(trace: pd.DataFrame, title: str) -> Section:
 
 def classifier_section(comparison: Comparison) -> Section:
     """Pictures of a certified model: that of the C with the lowest error among those compared."""
-    dataset, trace = comparison.dataset, comparison.trace
+    dataset = comparison.dataset
+    trace = comparison.trace
     column = "test_error" if dataset.test_X is not None else "train_error"
     best = trace.loc[trace[column].fillna(np.inf).idxmin()]
     planned = {spelled(one): one for one in comparison.plan.losses}
@@ -209,7 +210,8 @@ def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
 
     scores = decide(X)
     names = np.array(dataset.classes)
-    true, taken = names[(y > 0).astype(int)], names[(scores > 0).astype(int)]
+    true = names[(y > 0).astype(int)]
+    taken = names[(scores > 0).astype(int)]
     items: list[Any] = [figures.confusion_grid(true, taken, dataset.classes)]
     items.append(figures.margins_chart(scores, y, dataset.classes))
     if dataset.image_shape is not None and (true != taken).any():
@@ -247,7 +249,8 @@ def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
     DataFrame
         Columns solver, options, label, loss, C, repeat, seconds, epochs.
     """
-    keys, taken = ["solver", "options", "label", *PROBLEM, "repeat"], {"seconds_solving": "seconds", "epoch": "epochs"}
+    keys = ["solver", "options", "label", *PROBLEM, "repeat"]
+    taken = {"seconds_solving": "seconds", "epoch": "epochs"}
     trace = add_labels(trace)
     inside = trace[trace["relative_suboptimality"] <= level]
     first = inside.loc[inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]]

@@ -85,7 +85,8 @@ def group_lines(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.Da
             chosen = solver[(solver["loss"] == loss) & (solver["C"] == C)]
             if len(chosen):
                 ending = "" if len(problems) == 1 else f", {loss}, {strength} = {written[C]}"
-                dash, runs = DASHES[place % len(DASHES)], [run for _, run in chosen.groupby("repeat")]
+                dash = DASHES[place % len(DASHES)]
+                runs = [run for _, run in chosen.groupby("repeat")]
                 yield str(label) + ending, style, dash, runs
 
 

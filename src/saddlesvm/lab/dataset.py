@@ -119,7 +119,8 @@ class Dataset:
         given_rows = Design(self.X)
         norms = given_rows.norms()
         value = intercept_kind(intercept).value(scaling, lambda: norms)
-        design, lifted = given_rows.with_feature(float(value)), norms + value * value
+        design = given_rows.with_feature(float(value))
+        lifted = norms + value * value
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
 
     def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:

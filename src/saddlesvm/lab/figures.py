@@ -26,10 +26,13 @@ __all__ = [
     "save", "shrinking_charts", "strength_chart",
 ]  # fmt: skip
 
-BIG, SMALL = 26.0, 4.0  # square points: areas of active rows, and of rows set aside
+# square points: areas of active rows, and of rows set aside
+BIG = 26.0
+SMALL = 4.0
 CLASS_STYLES = (0, 1)
 NAMES = ("class -1", "class +1")
-GRID, BINS = 60, 60  # places of a heat map along an axis, bars of a histogram
+GRID = 60  # places of a heat map along an axis
+BINS = 60  # bars of a histogram
 
 
 def confusion_grid(
@@ -85,9 +88,11 @@ def misclassified(
     ax.set_axis_off()
     ax.set_title(f"{wrong.size:,} of {y.size:,} are misclassified (true / predicted)", fontsize=8)
     dense = np.asarray(X[shown].todense() if hasattr(X, "todense") else X[shown], dtype=float)
-    pitch_x, pitch_y = width * 1.15, height * 1.35
+    pitch_x = width * 1.15
+    pitch_y = height * 1.35
     for k, image in enumerate(dense):
-        left, top = (k % columns) * pitch_x, (k // columns) * pitch_y
+        left = (k % columns) * pitch_x
+        top = (k // columns) * pitch_y
         ax.imshow(image.reshape(shape), cmap="gray_r", extent=(left, left + width, top + height, top))
         words = plain(f"{y[shown[k]]} / {predicted[shown[k]]}")
         ax.text(left + width / 2, top - 1, words, ha="center", va="bottom", fontsize=6)
@@ -155,7 +160,8 @@ def affine(coef: np.ndarray, intercept: float) -> Callable[[np.ndarray], np.ndar
 
 def shade_over(X: np.ndarray, decide: Callable[[np.ndarray], np.ndarray]) -> Shade:
     """A function of the plane over the box of the rows."""
-    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    low = X.min(axis=0).astype(float)
+    high = X.max(axis=0).astype(float)
     x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
     places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
     return Shade(x1, x2, np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID), "decision")
@@ -207,7 +213,8 @@ def shrinking_charts(
     names : sequence of two str
         Of the classes -1 and +1.
     """
-    X, y = np.asarray(problem.X.values), problem.y  # type: ignore[union-attr]
+    X = np.asarray(problem.X.values)  # type: ignore[union-attr]
+    y = problem.y
     charts = []
     for epoch, (state, point) in zip(epochs, iterates(problem, DCD(), list(epochs), 0), strict=True):
         working = np.zeros(y.size, dtype=bool)

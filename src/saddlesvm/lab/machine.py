@@ -89,7 +89,8 @@ class LabProgress:
     """
 
     def __init__(self, total: int, shown: bool = True) -> None:
-        self.total, self.shown = total, shown
+        self.total = total
+        self.shown = shown
         self.words = ""
         self.gap = 1.0
         self.bar: Any = None
@@ -107,7 +108,8 @@ class LabProgress:
 
     def begin(self, words: str) -> None:
         """Show the name of the present piece of work."""
-        self.words, self.gap = words, 1.0
+        self.words = words
+        self.gap = 1.0
         self._show(words)
 
     def done(self) -> None:

@@ -89,7 +89,7 @@ class Peer:
 
     @property
     def installed(self) -> bool:
-        """Whether its package can be imported."""
+        """True if its package can be imported."""
         return importlib.util.find_spec(self.module) is not None
 
     def climb(self, setting: Setting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER) -> Iterator[Rung]:

@@ -63,7 +63,8 @@ def model_report(
 
 def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
     """The result of the fit, in sentences: the proven distance from the optimum, the reason of the end, the scores."""
-    certificate, outcome = model.certificate_, model.outcome_
+    certificate = model.certificate_
+    outcome = model.outcome_
     excess = f"{100 * max(certificate.excess, 0.0):.3g} %" if np.isfinite(certificate.excess) else "an unknown share"
     found = [
         f"{'Certified' if outcome is Outcome.CERTIFIED else 'Not certified'}: the objective is at most {excess} above "
@@ -87,7 +88,7 @@ def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
 
 
 def can_be_drawn(trace: Trace) -> bool:
-    """Whether a sub-problem has two certificates, between which a line can be drawn."""
+    """Return True if a sub-problem has two certificates, between which a line can be drawn."""
     return max(Counter(record["problem"] for record in trace).values(), default=0) >= ENOUGH
 
 
@@ -148,7 +149,8 @@ def path_report(display: PathDisplay, name: str, facts: list[tuple[str, str]], c
 def path_verdict(display: PathDisplay) -> list[str]:
     """The findings, in sentences that the path's proofs support."""
     path = display.path
-    low, high = path.Cs[0], path.Cs[-1]
+    low = path.Cs[0]
+    high = path.Cs[-1]
     which = f"every C from {low:.4g} to {high:.4g}" if path.every_C else f"its own C, from {low:.4g} to {high:.4g}"
     each = "fits prove a model for" if path.every_C else "fits, each of which proves the model of"
     found = [
@@ -156,7 +158,8 @@ def path_verdict(display: PathDisplay) -> list[str]:
         "optimum for that C."
     ]
     if not path.every_C:
-        fewest, most = path.n_features_selected[0], path.n_features_selected[-1]
+        fewest = path.n_features_selected[0]
+        most = path.n_features_selected[-1]
         found.append(f"{fewest:,} features have a weight at the smallest C, {most:,} at the largest.")
     elif path.unproven:
         stretches = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in path.unproven)

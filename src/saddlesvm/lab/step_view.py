@@ -175,7 +175,8 @@ def _in_the_plane(X: np.ndarray) -> tuple[np.ndarray, tuple[str, str], str]:
 CERTIFIED = 1e-9  # relative gap at which a run ends
 NEWTON_STEPS = 40  # most steps of Newton's method, each of several passes
 NEVER = -1.0  # relative gap at which a solver would pause by itself
-TIMED_SECONDS, MOST_TIMED = 0.02, 10**6  # limits of a timed run at full speed: seconds, and rows
+TIMED_SECONDS = 0.02  # limits of a timed run at full speed: seconds
+MOST_TIMED = 10**6  # and rows
 
 
 class Foresight:
@@ -183,7 +184,9 @@ class Foresight:
 
     def __init__(self, solver: Any, state: Any) -> None:
         self.draws = Draws(int(state.random[0]))
-        self.order, self.position, self.sampling = state.order.copy(), 0, solver.sampling
+        self.order = state.order.copy()
+        self.position = 0
+        self.sampling = solver.sampling
 
     def next(self, count: int) -> list[int]:
         """The rows of the next step."""
@@ -221,7 +224,9 @@ class Recorder:
     tangents: ClassVar[type] = Pegasos  # the solver whose lower plane is the tangent at the margin of the visit
 
     def __init__(self, plane: Plane, solver: Any, seed: int) -> None:
-        self.plane, self.solver, self.problem = plane, solver, plane.problem
+        self.plane = plane
+        self.solver = solver
+        self.problem = plane.problem
         self.state = solver.init(self.problem, seed)
         self.foresight = Foresight(solver, self.state) if hasattr(solver, "sampling") else None
         self.batch = getattr(solver, "batch_size", 1)
@@ -304,7 +309,8 @@ class Recorder:
         self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
     ) -> dict[str, Any]:
         """What draws the effect of a visit on its row i: the lower plane."""
-        x, y = self.plane.X[i], float(self.problem.y[i])
+        x = self.plane.X[i]
+        y = float(self.problem.y[i])
         was = y * (x @ before[:2] + before[2] * self.problem.scale)
         now = y * (x @ evaluation.coef + evaluation.intercept)
         return {"plane": self._lower_planes((was, now), (bars[0][i], bars[1][i]))}
@@ -330,7 +336,8 @@ class Recorder:
     def _seconds_per_row(self, seed: int) -> float:
         """Seconds for a row visit at full speed, measured on a run of its own."""
         state = self.solver.step(self.problem, self.solver.init(self.problem, seed), Budget(self.plane.y.size))
-        seconds, first = 0.0, int(state.rows_touched)
+        seconds = 0.0
+        first = int(state.rows_touched)
         while seconds < TIMED_SECONDS and not state.satisfied and state.rows_touched < MOST_TIMED:
             began = time.perf_counter()
             state = self.solver.step(self.problem, state, Budget(MOST_TIMED, relative_gap=NEVER))
@@ -490,7 +497,8 @@ class ClassesRecorder(Recorder):
         self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
     ) -> dict[str, Any]:
         """The slopes ``G_k = e_ik + x_i . w_k`` of row i before and after the visit."""
-        x, e = np.append(self.plane.X[i], 1.0), np.arange(len(self.plane.classes)) != self.plane.y[i]
+        x = np.append(self.plane.X[i], 1.0)
+        e = np.arange(len(self.plane.classes)) != self.plane.y[i]
         after = np.column_stack([evaluation.coef, evaluation.intercept])
         return {"slopes": short(np.concatenate([before @ x + e, after @ x + e]))}
 
@@ -682,7 +690,8 @@ def _kind(contenders: list[Contender]) -> str:
 
 def _scene(kind: str, plane: Plane, contenders: list[Contender], epochs: float, seed: int) -> dict[str, Any]:
     """The contents of the page, as plain data."""
-    problem, recorder = plane.problem, RECORDERS[kind]
+    problem = plane.problem
+    recorder = RECORDERS[kind]
     runs = []
     for one in contenders:
         frames = recorder(plane, recorder.shown(one.solver), seed).run(epochs)

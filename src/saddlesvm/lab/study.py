@@ -26,7 +26,10 @@ from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import JointAscent
 from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
-ROWS, FEATURES, CLASSES, SEED = 60, 4, 3, 7
+ROWS = 60
+FEATURES = 4
+CLASSES = 3
+SEED = 7
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ def pegasos_cases() -> Iterator[Case]:
     ]
     T = 200
     for words, options in variants:
-        k, lam = options.get("k", 1), 0.05
+        k = options.get("k", 1)
+        lam = 0.05
         problem = linear_problem(lam=lam, intercept="free" if options.get("bias") else "none")
         solver = Pegasos(batch_size=k, projection=options.get("project", False), sampling="replacement", output="last")
         _, point = run_certified(problem, solver, T * k / ROWS)
@@ -123,7 +127,8 @@ def kernel_pegasos_cases() -> Iterator[Case]:
     """
     lam = 0.05
     problem = kernel_problem(lam)
-    K, y = np.asarray(problem.X), problem.y
+    K = np.asarray(problem.X)
+    y = problem.y
     factor = np.linalg.cholesky(K)
     features = make_dataset(factor, y, name="").problem(Hinge(), lam=lam)
     linear = Pegasos(sampling="replacement", output="last")
@@ -285,7 +290,7 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """Whether no difference is beyond rounding (1e-10)."""
+        """True if no difference is beyond rounding (1e-10)."""
         return self.worst <= TOLERANCE
 
     def __str__(self) -> str:
@@ -352,7 +357,8 @@ def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:
 
 def _difference(given: Any, expected: Any) -> float:
     """The largest difference relative to the largest expected value; infinite where the shapes do not agree."""
-    given, expected = np.asarray(given, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    given = np.asarray(given, dtype=np.float64)
+    expected = np.asarray(expected, dtype=np.float64)
     if given.shape != expected.shape or not np.isfinite(given).all():
         return float(np.inf)
     return float(np.abs(given - expected).max() / max(float(np.abs(expected).max()), 1e-300))

@@ -12,7 +12,9 @@ import pandas as pd
 from saddlesvm.data import DataError, atomic_write
 from saddlesvm.lab.runs import label_of
 
-TEXT, WHOLE, NUMBER = "str", "int64", "float64"
+TEXT = "str"
+WHOLE = "int64"
+NUMBER = "float64"
 COLUMNS: dict[str, str] = {
     "data": TEXT,
     "solver": TEXT,
@@ -66,7 +68,8 @@ def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
     """
     frame = frame.copy()
     problems = frame.groupby(PROBLEM)
-    bound, lowest = problems["dual"].transform("max"), problems["primal"].transform("min")
+    bound = problems["dual"].transform("max")
+    lowest = problems["primal"].transform("min")
     frame["suboptimality"] = (frame["primal"] - bound).clip(lower=0.0)
     frame["relative_suboptimality"] = frame["suboptimality"] / lowest.where(lowest > 0.0)
     return frame
