@@ -12,6 +12,7 @@ import struct
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,19 +130,39 @@ def stores(folder: Path) -> None:
     """Write a dense and a sparse store."""
     X, y = data()
     Store.create(folder / "dense.store", X, np.where(y > 0, "yes", "no"), np.ones(N))
-    Store.create(folder / "csr.store", sparse.csr_matrix(X.astype(np.float32)), y)
+    store = Store.create(folder / "csr.store", sparse.csr_matrix(X.astype(np.float32)), y)
+    # The second part of a store is a store, too: its files are damaged in their folder.
+    shutil.copytree(store.path, folder / "appended.store")
+    Store(folder / "appended.store").append(sparse.csr_matrix(X[:9].astype(np.float32)), y[:9])
+
+
+def checkpoints(folder: Path) -> None:
+    """Write the checkpoints of a dual solver, of one that carries more than its solution, and of a kernel machine."""
+    X, y = data()
+    for name, model in CHECKPOINTED.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model(folder / name).fit(X, y)
+
+
+CHECKPOINTED: dict[str, Callable[[Path], Any]] = {
+    "dcd.checkpoint": lambda path: LinearSVC(solver="dcd", max_iter=2, random_state=0, checkpoint=path),
+    "pegasos.checkpoint": lambda path: LinearSVC(solver="pegasos", max_iter=2, random_state=0, checkpoint=path),
+    "kernel.checkpoint": lambda path: SVC(max_iter=2, random_state=0, checkpoint=path),
+}
 
 
 def make(folder: Path) -> None:
     """Write all sound files into a new folder."""
     folder.mkdir(parents=True)
-    for write in (models, texts, binaries, stores, words):
+    for write in (models, texts, binaries, stores, words, checkpoints):
         write(folder)
 
 
 PATTERNS = {
     "model": ("*.model",),
     "store": ("*.store",),
+    "checkpoint": ("*.checkpoint",),
     "liblinear": ("*.liblinear",),
     "proof": ("*.proof",),
     "libsvm": ("rows.libsvm",),
