@@ -127,7 +127,7 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
         (["train", "toy", "--nonsense"], "No such option '--nonsense'"),
         (["train", "toy", "--clas-weight", "balanced"], "--class-weight"),
         (["predict", "toy", "toy", "--probabilites"], "--probabilities"),
-        (["trian", "toy"], "there is no command 'trian'; did you mean train?"),
+        (["traim", "toy"], "there is no command 'traim'; did you mean train?"),
         (["compare", "toy", "heart", "--report", "r"], "unexpected extra argument"),
         (["train", "toy", "--loss", "hingee"], "did you mean hinge?"),
         (["train", "toy", "--solver", "nonsense"], "unknown solver"),

@@ -22,7 +22,7 @@ COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
 
 @declare(
     examples=(
-        "saddlesvm compare heart --report heart.html",
+        "saddlesvm compare banknote --report banknote.html",
         "saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report data.html",
     )
 )

@@ -161,13 +161,14 @@ def count_support(model: Any) -> dict[str, Any]:
 
 def describe_model(model: Any, path: str) -> Facts:
     """Facts of a saved model."""
+    usual = type(model)().get_params(deep=False)
+    options = {name: value for name, value in model.get_params(deep=False).items() if value != usual[name]}
     facts: Facts = {
         "model": {
             "file": path,
             "kind": type(model).__name__,
-            "options": {
-                name: one for name, one in model.get_params(False).items() if one is not None and name != "verbose"
-            },
+            "problem": name_problem(model),
+            "options": options or None,
             "features": int(model.n_features_in_),
             "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
         }

@@ -111,6 +111,9 @@ def read_rows(
             labels_of(tested)
 
     facts: Facts = {"data": describe_data(whole) | {"label": label_words(whole, reading.label)}}
+    facts["data"]["features"] = train.n_features
+    if standardize:
+        facts["data"]["standardized"] = True  # numbers of tables with words always are
     facts["data"] |= {as_identifier(name): value for name, value in preparation.facts.items()}
     if whole.kinds is not None:
         facts["data"]["features"] = train.n_features
