@@ -22,6 +22,7 @@ from saddlesvm.data.blocks import check_names
 from saddlesvm.data.inputs import as_matrix, as_numpy, by_rows, naming_columns, parts_of
 from saddlesvm.data.table import is_missing
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
+from saddlesvm.rows.device import Device, brought, is_on_device
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.matrix import Rows, as_rows, check_norms, in_arrays, is_little
 from saddlesvm.rows.memory_plan import does_not_fit
@@ -109,6 +110,8 @@ def checked_data(
     """
     if not isinstance(X, (np.ndarray, Design)):
         X, y, sample_weight = parts_of(X, y, sample_weight, getattr(estimator, "memory", None))
+        y = brought(y) if is_on_device(y) else y
+        sample_weight = brought(sample_weight) if is_on_device(sample_weight) else sample_weight
     return check_design(X, estimator, reset=reset), y, sample_weight
 
 
@@ -137,6 +140,8 @@ def check_design(
     """
     if isinstance(X, Design):
         return X
+    if is_on_device(X):
+        X = Device.of(X)
     names = None
     given: Any = X
     if not isinstance(X, (np.ndarray, Passes)):

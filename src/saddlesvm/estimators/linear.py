@@ -43,6 +43,7 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
+from saddlesvm.rows.device import Device, sent
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 from saddlesvm.runtime.clock import within_share
 from saddlesvm.runtime.lazy import internal
@@ -135,6 +136,9 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
         if not design.placed:
             self._data_mark = mark_data(design.X, y)
         self._complete(design, y, sample_weight)
+        if isinstance(design.X, Device):
+            self.coef_ = sent(self.coef_, design.X.array)
+            self.intercept_ = sent(self.intercept_, design.X.array)
         if tasks is not None:
             tasks.end()
         return self

@@ -27,6 +27,7 @@ from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_ki
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
 from saddlesvm.problem.problem import resolve_C
+from saddlesvm.rows.device import brought
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
 from saddlesvm.rows.scores import dense_weights
@@ -302,4 +303,5 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return check_design(X, self, repeats=True).scores(self.coef_, self.intercept_)
+        coef = self.coef_ if sparse.issparse(self.coef_) else brought(self.coef_)
+        return check_design(X, self, repeats=True).scores(coef, brought(self.intercept_))

@@ -27,6 +27,7 @@ from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
+from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
 
@@ -292,10 +293,16 @@ def search_on_cluster(search: Any, template: Any, X: Any, y: Any, sample_weight:
 
 
 def over_blocks(method: Method) -> Method:
-    """Let a method that takes rows take those of a cluster, too: its result is then a Dask array, not yet computed."""
+    """Let a method that takes rows take those of a cluster or of a device, too.
+
+    Its result is then a Dask array, not yet computed, or an array beside the rows.
+    """
 
     @functools.wraps(method)
     def of_any_rows(model: Any, X: Any) -> Any:
+        if is_on_device(X):
+            found = method(model, X)
+            return sent(found, X) if found.dtype.kind in "iuf" else found
         if not is_distributed(X):
             return method(model, X)
         from saddlesvm.cluster.sources import lazily

@@ -66,10 +66,13 @@ class JointProblem(Problem):
         What the loss is called where there are two classes.
     any_intercept : bool
         Whether the intercept may be free.
+    on_devices : bool
+        Whether the rows may be on a device.
     """
 
     binary_loss: ClassVar[str] = "hinge"
     any_intercept: ClassVar[bool] = False
+    on_devices: ClassVar[bool] = False
     n_classes: int = 2
     joint: JointLoss = BEST_RIVAL
 
@@ -202,7 +205,8 @@ def make_joint_problem(
     """
     made = make_problem(X, codes, loss, kind=kind, n_classes=n_classes, joint=joint, **options)
     assert isinstance(made, JointProblem)
-    if not made.holds_rows:
+    is_device = made.place is not None and made.place.in_arrays and kind.on_devices
+    if not made.holds_rows and not is_device:
         place = type(made.place).__name__
         raise ValueError(f"{joint.title()} machine needs rows in memory or files, not a place of their own ({place})")
     if loss_name(loss) != kind.binary_loss or (made.intercept.constrained and not kind.any_intercept):

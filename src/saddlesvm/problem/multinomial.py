@@ -90,6 +90,7 @@ class MultinomialProblem(JointProblem):
 
     binary_loss: ClassVar[str] = "logistic"
     any_intercept: ClassVar[bool] = True
+    on_devices: ClassVar[bool] = True
     joint: JointLoss = SOFTMAX
 
     @in_memory_cached
@@ -108,6 +109,11 @@ class MultinomialProblem(JointProblem):
     def columns(self) -> rows.Rows:
         """The columns of sparse rows in memory, as rows: sums over the rows are twice as fast by columns."""
         return rows.as_rows(self.X.matrix.T.tocsr())
+
+    @property
+    def sums_in_any_order(self) -> bool:
+        """Whether sums over the rows are not those of blocks: of sparse rows, and on a device."""
+        return self.sparse or (self.place is not None and self.place.in_arrays)
 
     @cached_property
     def class_sums(self) -> ClassSums:
@@ -292,7 +298,7 @@ def evaluation_at(problem: MultinomialProblem, W: np.ndarray, found: Response) -
 
 def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:
     """The pull of the probabilities' dual point, balanced for a free intercept, its share in that, and its error."""
-    adding = gamma(facts.rows.rows + 8.0 if problem.sparse else facts.loss.additions)
+    adding = gamma(facts.rows.rows + 8.0 if problem.sums_in_any_order else facts.loss.additions)
     drift = problem.C * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS)) * 2.0 * found.pulled
     pull = problem.by_class(found.pull)
     if not problem.intercept.constrained:

@@ -406,7 +406,7 @@ class Problem(Weighted):
     def in_arrays(self) -> bool:
         """Whether sums over the rows are left to NumPy."""
         if self.place is not None:
-            return self.is_small
+            return self.is_small or self.place.in_arrays
         return in_arrays(self.X) and has_array_methods(self.loss)
 
     @cached_property

@@ -72,12 +72,15 @@ class Passes(ABC):
     holds_rows : bool
         `X` holds the values of the rows; else only its shape, precision and virtual feature count, and solvers that
         visit rows of `X` one by one refuse.
+    in_arrays : bool
+        Margins and pulls are all that there is: no part of the rows can be handed out.
     reads_files : bool
         Each pass reads all rows from files, block by block; squared norms are known once their block has been read.
     """
 
     holds_rows: ClassVar[bool] = False
     reads_files: ClassVar[bool] = False
+    in_arrays: ClassVar[bool] = False
     X: Rows
     members: np.ndarray
 

@@ -103,16 +103,24 @@ class Memory:
         roots = np.sqrt(bends).astype(kind)
         for first in range(0, rows.size, self.piece):
             part = slice(first, first + self.piece)
-            root = roots[part]
-            block = self.read(rows[part])
-            block = block.toarray() if self.X.sparse else block
             # Half of the weight on either side lets the BLAS compute one triangle only.
-            block = block.astype(kind, copy=False)
-            block *= root[:, None]
-            found[:-1, :-1] += block.T @ block
-            found[-1, :-1] += self.constant * (block.T @ root)
+            block, root = self.weigh(self.read(rows[part]), roots[part], kind)
+            found[:-1, :-1] += self.bring(block.T @ block)
+            found[-1, :-1] += self.constant * self.bring(block.T @ root)
         found[:-1, -1] = found[-1, :-1]
         found[-1, -1] = self.constant**2 * bends.sum()
+        return found
+
+    def weigh(self, block: Any, roots: np.ndarray, kind: Any) -> tuple[Any, Any]:
+        """Rows that were gathered times a number for each, in place, and these numbers, in a precision."""
+        block = block.toarray() if self.X.sparse else block
+        block = block.astype(kind, copy=False)
+        block *= roots[:, None]
+        return block, roots
+
+    def bring(self, values: Any) -> np.ndarray:
+        """Products as NumPy has them."""
+        found: np.ndarray = values
         return found
 
     def diagonal(self, bends: np.ndarray) -> np.ndarray:
@@ -120,7 +128,7 @@ class Memory:
         found = np.zeros(self.d + 1)
         for rows, block in self.blocks():
             squares = block.multiply(block).tocsr() if self.X.sparse else block * block
-            found[:-1] += squares.T @ bends[rows].astype(self.kind, copy=False)
+            found += self.pull(squares, bends[rows])
         found[-1] = self.constant**2 * bends.sum()
         return found
 

@@ -31,7 +31,7 @@ from saddlesvm.problem.regularizer import square
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
-from saddlesvm.solvers.newton import BlockState, SoftmaxNewton, suits_classes
+from saddlesvm.solvers.newton import BlockState, SoftmaxNewton, is_device, suits_classes
 from saddlesvm.solvers.second_order.class_factors import Inverse, make_inverse
 from saddlesvm.solvers.second_order.conjugate import FORCING, MOST_ITERATIONS, ConjugateGradients
 from saddlesvm.solvers.second_order.driver import ROUNDED
@@ -151,6 +151,10 @@ class Multinomial(SolverBase):
         Dense rows with room for all scores are left to array code, see :mod:`saddlesvm.solvers.newton`.
         """
         return IN_ARRAYS.init(problem, seed, start) if suits_classes(problem) else self._init(problem, seed, start)
+
+    def needs_rows(self, problem: MultinomialProblem) -> bool:
+        """Whether a run visits rows: on a device it leaves them there."""
+        return not is_device(problem)
 
     def _init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> MultinomialState:
         W = problem.first_weights(start)

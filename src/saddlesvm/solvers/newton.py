@@ -30,7 +30,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point, certified, relative
 from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth, methods_of
-from saddlesvm.problem.multinomial import Response, evaluation_at
+from saddlesvm.problem.multinomial import ClassSums, Response, evaluation_at
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.responses import Margins
@@ -323,7 +323,7 @@ class BlockNewton(SolverBase):
     def _task(problem: Problem, state: BlockState) -> Task:
         """The task of a problem, made once a run."""
         if state.work.task is None:
-            place = Memory(problem.X, problem.members)
+            place = place_of(problem)
             ridge = np.ones(place.d + 1)
             machine = Binary.of(problem)
             task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
@@ -370,15 +370,19 @@ class SoftmaxNewton(BlockNewton):
     @staticmethod
     def _task(problem: Any, state: BlockState) -> Task:
         if state.work.task is None:
-            place = Memory(problem.X, problem.members)
-            place.piece = block_rows(problem.X, problem.n_classes)
-            place.block = place.piece
+            place = place_of(problem)
+            if not is_device(problem):
+                # The sums over a block have the lengths that the account of rounding assumes.
+                place.piece = block_rows(problem.X, problem.n_classes)
+                place.block = place.piece
             ridge = np.ones(place.d + 1)
             s = problem.gathered(problem.weights)
             machine = Softmax(problem.gathered(problem.codes), s if s.size else 1.0, problem.n_classes)
             task = Task(place, machine, ridge, problem.C, keeps_factor=True)
             if problem.intercept.constrained:
                 ridge[-1] = 0.0
+                if is_device(problem):
+                    vars(problem)["class_sums"] = class_sums_of(problem, place)
 
                 def confirm(point: Found) -> tuple[np.ndarray, float]:
                     found = evaluation_at(problem, point.W.T, response_of(problem, point))
@@ -390,11 +394,26 @@ class SoftmaxNewton(BlockNewton):
 
     def solution(self, problem: Any, state: BlockState) -> Point:
         """The weights, shape (K, d + 1), with their proof where the last pass was one."""
+        task = self._task(problem, state)
         lowest = state.work.lowest
-        W = np.ascontiguousarray(state.best.w.T)
         if lowest is None or not lowest.is_fresh:
-            return Point(W)
+            task.place.widen()
+            with blas_for(0.0):
+                lowest = evaluate(task, state.best.w, state.centre, 0.0)
+        W = np.ascontiguousarray(lowest.W.T)
         return Point(W, proven=evaluation_at(problem, W, response_of(problem, lowest)))
+
+
+def class_sums_of(problem: Any, place: Memory) -> ClassSums:
+    """Sums over the rows of each class, by a pass in double precision."""
+    wide = place_of(problem)
+    wide.widen()
+    own = np.zeros((place.d + 1, problem.n_classes))
+    members = np.zeros((place.n, problem.n_classes))
+    members[np.arange(place.n), problem.gathered(problem.codes)] = problem.gathered(problem.row_weights)
+    for rows, block in wide.blocks():
+        own += wide.pull(block, members[rows])
+    return ClassSums(members.sum(axis=0), problem.C * np.ascontiguousarray(own.T))
 
 
 def response_of(problem: Any, point: Found) -> Response:
@@ -407,7 +426,7 @@ def response_of(problem: Any, point: Found) -> Response:
 
 def suits(problem: Any) -> bool:
     """Whether the method takes a problem: half a square, one score a row, a loss with methods on arrays."""
-    if type(problem) is not Problem or not problem.holds_rows or problem.on_files:
+    if type(problem) is not Problem or not problem.in_arrays or not (problem.holds_rows or is_device(problem)):
         return False
     if not (problem.penalty.identity() and problem.intercept.homogeneous) or problem.fixed.size:
         return False
@@ -419,6 +438,23 @@ def suits(problem: Any) -> bool:
 
 def suits_classes(problem: Any) -> bool:
     """Whether the method takes a multinomial problem: dense rows in memory, and room for some arrays of all scores."""
-    if problem.X.sparse or problem.place is not None or problem.fixed.size or not in_arrays(problem.X):
+    if problem.fixed.size or not problem.penalty.identity():
         return False
-    return bool(problem.penalty.identity() and problem.members.size * problem.n_classes <= MOST_SCORES)
+    if is_device(problem):
+        return True
+    if problem.X.sparse or problem.place is not None or not in_arrays(problem.X):
+        return False
+    return bool(problem.members.size * problem.n_classes <= MOST_SCORES)
+
+
+def is_device(problem: Any) -> bool:
+    """Whether the rows are on a device."""
+    return problem.place is not None and problem.place.in_arrays
+
+
+def place_of(problem: Any) -> Memory:
+    """The rows of a problem as blocks."""
+    if is_device(problem):
+        place: Memory = problem.passes.blocks_of()
+        return place
+    return Memory(problem.X, problem.members)

@@ -22,6 +22,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.device import refuse_device
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import is_at_hand
 from saddlesvm.solvers.automatic.choosing import (
@@ -45,7 +46,7 @@ from saddlesvm.solvers.base import Budget, nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, lead
 from saddlesvm.solvers.dcd import descend
-from saddlesvm.solvers.newton import BlockNewton, suits
+from saddlesvm.solvers.newton import BlockNewton, is_device, suits
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.first_point import (
     bending,
@@ -155,6 +156,10 @@ class Auto(Choosing):
         """The solver that a run begins with, as far as the kind of the problem decides."""
         if (phase := small_phase(problem)) is not None:
             return phase
+        if is_device(problem):
+            if not suits(problem):
+                refuse_device(problem.place)
+            return BLOCKS
         if problem.in_arrays and suits(problem) and is_cheap_by_blocks(problem):
             return BLOCKS
         if not holds_square(problem.penalty):
@@ -225,7 +230,12 @@ class Auto(Choosing):
 
     def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
         """Change to coordinate descent where rounding ends small steps early, or the finish has done too much work."""
-        if state.phase in (BLOCKS, *SMALL) and state.inner.stuck and state.estimate > target > 0.0:
+        if (
+            state.phase in (BLOCKS, *SMALL)
+            and problem.holds_rows
+            and state.inner.stuck
+            and state.estimate > target > 0.0
+        ):
             phase = COORDINATES if holds_square(problem.penalty) else FEATURES
             self.change(problem, state, phase, "nothing to gain in small steps: changing over")
         elif state.phase == FINISH:
@@ -309,7 +319,7 @@ class Auto(Choosing):
 
         Change back once where Newton's method stalls.
         """
-        if state.phase == FEATURES:
+        if state.phase == FEATURES or is_device(problem):
             return None
         if state.phase == FINISH:
             return self.back_once(problem, state, COORDINATES) if problem.holds_rows else None

@@ -1,0 +1,199 @@
+"""Rows on a device: tensors of torch, arrays of CuPy, and all that follow the array API standard.
+
+The three products of a pass run where the rows are: scores, pull and gram. Vectors with a place for each row come back
+to NumPy, where the losses are. Blocks are float32 at first and float64 for what a certificate rests on, whatever the
+type of the rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense
+from saddlesvm.rows.passes import Part, Passes
+from saddlesvm.rows.places import FLOAT64, Memory
+
+ON_DEVICE = 2**25  # values of a block there; guessed: a quarter of a gigabyte in double precision
+CPU = 1  # as DLPack numbers devices
+
+
+def is_on_device(X: Any) -> bool:
+    """Return True for an array in memory that only its own library reads."""
+    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
+        return False
+    if not (hasattr(X, "__array_namespace__") or is_torch(X)):
+        return False
+    name = getattr(X, "device", "")
+    named_otherwise = not callable(name) and "cpu" not in str(name).lower()
+    return named_otherwise or int(X.__dlpack_device__()[0]) != CPU
+
+
+def is_torch(X: Any) -> bool:
+    """Return True for a tensor of torch, which has no array namespace."""
+    return type(X).__module__.partition(".")[0] == "torch"
+
+
+def namespace_of(X: Any) -> Any:
+    """The functions of an array's library."""
+    if is_torch(X):
+        return sys.modules["torch"]
+    return X.__array_namespace__()
+
+
+def sent(values: np.ndarray, like: Any, dtype: Any = None) -> Any:
+    """NumPy values as an array beside another one; they keep their type unless one is given."""
+    place = {} if type(like).__module__.startswith("cupy") else {"device": like.device}
+    return namespace_of(like).asarray(np.ascontiguousarray(values), dtype=dtype, **place)
+
+
+def brought(values: Any) -> np.ndarray:
+    """An array of any library as NumPy's."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "get"):  # CuPy
+        return np.asarray(values.get())
+    if hasattr(values, "cpu"):  # torch
+        return np.asarray(values.detach().cpu().numpy())
+    if hasattr(values, "to_device"):
+        values = values.to_device(namespace_of(values).Device("CPU_DEVICE"))
+    return np.asarray(np.from_dlpack(values))
+
+
+@dataclass(frozen=True, eq=False)
+class Device(Passes):
+    """Passes over rows on a device.
+
+    Attributes
+    ----------
+    X : Dense
+        Shape, precision and virtual feature of the rows; its values are those of none.
+    members : ndarray of shape (n,)
+        The rows of the pass, ascending.
+    array : object
+        The rows, shape (n_all, d).
+    """
+
+    in_arrays: ClassVar[bool] = True
+    X: Dense
+    members: np.ndarray
+    array: Any
+
+    @classmethod
+    def of(cls, array: Any) -> Device:
+        """The place of an array's rows."""
+        if len(array.shape) != 2:
+            raise ValueError(f"X must have two axes, rows and features; got an array of shape {tuple(array.shape)}")
+        kind = np.float64 if str(array.dtype).endswith("float64") else np.float32
+        shape = tuple(int(size) for size in array.shape)
+        nowhere = np.broadcast_to(np.zeros(1, kind), shape)  # takes no memory
+        return cls(Dense(nowhere, 0.0), np.arange(shape[0]), array)
+
+    def among(self, members: np.ndarray) -> Device:
+        """Passes over other rows of the same array."""
+        return replace(self, members=members)
+
+    def blocks_of(self) -> DeviceBlocks:
+        """The rows as blocks."""
+        return DeviceBlocks(self)
+
+    def norms(self) -> np.ndarray:
+        """``||x_i||^2`` of the rows, in float64; not finite where a row holds NaN, infinity or an overflow."""
+        found = np.empty(self.members.size)
+        place = self.blocks_of()
+        place.widen()
+        xp = namespace_of(self.array)
+        for rows, block in place.blocks():
+            found[rows] = brought(xp.sum(block * block, axis=1))
+        found += self.X.bias**2
+        return found
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """``x_i . w`` of the rows, in float64."""
+        found = np.empty(self.members.size)
+        place = self.blocks_of()
+        place.widen()
+        for rows, block in place.blocks():
+            found[rows] = place.scores(block, w)
+        return found
+
+    def pull(self, alpha: Any) -> np.ndarray:
+        """``sum_i alpha_i x_i`` over the rows, in float64; `alpha` has an entry for each row of the array."""
+        place = self.blocks_of()
+        place.widen()
+        own = alpha[self.members]
+        return sum(place.pull(block, own[rows]) for rows, block in place.blocks())  # type: ignore[return-value]
+
+    def each(self, work: Callable[[Part], Any]) -> Iterable[Any]:
+        """Refuse: compiled code does not reach the rows."""
+        refuse_device(self)
+
+
+def refuse_device(place: Any) -> NoReturn:
+    """Raise ValueError: what is asked for needs rows in the memory of the CPU."""
+    array = place.array
+    raise ValueError(
+        f"rows on a device ({type(array).__module__.partition('.')[0]}, {getattr(array, 'device', '')}) are trained by "
+        "Newton's method: with solver='auto', penalty='l2' and the losses of LinearSVC or LinearSVR; bring them to the "
+        "CPU for all else"
+    )
+
+
+class DeviceBlocks(Memory):
+    """The rows of a device as blocks, with their products."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device.X, device.members)
+        self.array = device.array
+        self.xp = namespace_of(device.array)
+        values = IN_CACHE if not is_on_device(device.array) else ON_DEVICE
+        self.piece = max(LEAST_ROWS, values // max(1, self.d))
+        self.block = self.piece
+
+    def cast(self, values: Any, kind: Any) -> Any:
+        """Values on the device in a precision."""
+        wanted = self.xp.float64 if kind == FLOAT64 else self.xp.float32
+        if is_torch(values):
+            return values.to(wanted)
+        return values if values.dtype == wanted else self.xp.astype(values, wanted)
+
+    def read(self, rows: Any) -> Any:
+        """Some rows in the place's precision: a slice, or an array of numbers."""
+        if isinstance(rows, slice) and self.whole:
+            return self.cast(self.array[rows, :], self.kind)
+        chosen = sent(rows if self.whole else self.members[rows], self.array)
+        if is_torch(self.array):
+            return self.cast(self.array.index_select(0, chosen), self.kind)
+        return self.cast(self.xp.take(self.array, chosen, axis=0), self.kind)
+
+    def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
+        """``x_i . W`` of the rows of a block, the intercept included."""
+        products = block @ self.cast(sent(W[:-1], self.array), self.kind)
+        return brought(products).astype(np.float64) + self.constant * W[-1]
+
+    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i x_i`` over the rows of a block."""
+        found = np.empty((self.d + 1, *A.shape[1:]))
+        found[:-1] = brought(block.T @ self.cast(sent(A, self.array), self.kind))
+        found[-1] = self.constant * A.sum(axis=0)
+        return found
+
+    def weigh(self, block: Any, roots: np.ndarray, kind: Any) -> tuple[Any, Any]:
+        """A block times a number for each row, and these numbers, in a precision."""
+        root = self.cast(sent(roots, self.array), kind)
+        return self.cast(block, kind) * root[:, None], root
+
+    def bring(self, values: Any) -> np.ndarray:
+        """Products as NumPy has them."""
+        return brought(values)
+
+    def take(self, rows: np.ndarray) -> DeviceBlocks:
+        """A copy of some rows, on the device."""
+        nowhere = np.broadcast_to(np.zeros(1, self.X.dtype), (rows.size, self.d))
+        taken = DeviceBlocks(Device(Dense(nowhere, self.constant), np.arange(rows.size), self.read(rows)))
+        taken.kind = self.kind
+        return taken

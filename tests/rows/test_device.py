@@ -1,0 +1,114 @@
+"""Rows on a device: the same optimum, a true certificate, results in the library of the rows, and refusals in words."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from saddlesvm import LinearSVC, LinearSVR
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.rows.device import Device, brought, is_on_device, sent
+
+FAR = strict.Device("device1")
+
+
+def far(values, dtype=None):
+    """Values on a device of the strict array API that is not the CPU."""
+    return strict.asarray(values, dtype=dtype, device=FAR)
+
+
+def torch_rows(values, dtype=None):
+    """Values as a tensor of torch, which the place keeps as it is."""
+    torch = pytest.importorskip("torch")
+    return torch.as_tensor(values, dtype=dtype)
+
+
+@pytest.fixture
+def data():
+    random = np.random.default_rng(8)
+    X = random.standard_normal((900, 9))
+    y = np.where(X @ random.standard_normal(9) + random.standard_normal(900) + 0.3 > 0.0, 1, -1)
+    return X, y
+
+
+PLACES = {"strict": lambda X: Device.of(far(X)), "torch": lambda X: Device.of(torch_rows(X))}
+
+
+@pytest.mark.parametrize("intercept", ["free", "regularized"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smooth_hinge", "hinge"])
+@pytest.mark.parametrize("place", PLACES)
+def test_the_optimum_is_that_of_rows_in_memory(data, place, loss, intercept):
+    X, y = data
+    there = LinearSVC(loss=loss, intercept=intercept, C=0.5, tol=1e-7).fit(PLACES[place](X), y)
+    here = LinearSVC(loss=loss, intercept=intercept, C=0.5, tol=1e-7, solver="dcd").fit(X, y)
+    assert there.outcome_ is Outcome.CERTIFIED
+    assert there.certificate_.dual <= here.certificate_.primal
+    assert here.certificate_.dual <= there.certificate_.primal
+    coef = brought(there.coef_)[0]
+    scores = X @ coef + brought(there.intercept_)
+    losses = {"logistic": np.logaddexp(0.0, -y * scores), "squared_hinge": np.maximum(0.0, 1.0 - y * scores) ** 2}
+    if loss in losses:
+        charged = coef @ coef + (brought(there.intercept_)[0] ** 2 if intercept == "regularized" else 0.0)
+        assert 0.5 * charged + 0.5 * losses[loss].sum() == pytest.approx(there.certificate_.primal, rel=1e-10)
+
+
+@pytest.mark.parametrize("intercept", ["free", "regularized"])
+@pytest.mark.parametrize("place", PLACES)
+def test_classes_compete_there_too(data, place, intercept):
+    X, y = data
+    y = np.where(X[:, 0] > 0.7, 2, y)
+    for split in ("multinomial", "ovr"):
+        given = {"loss": "logistic", "multi_class": split, "intercept": intercept, "tol": 1e-6}
+        there, here = LinearSVC(**given).fit(PLACES[place](X), y), LinearSVC(**given).fit(X, y)
+        assert there.outcome_ is Outcome.CERTIFIED
+        assert there.certificate_.dual <= here.certificate_.primal
+        assert here.certificate_.dual <= there.certificate_.primal
+
+
+def test_results_are_where_the_rows_are(data):
+    X, y = data
+    rows = far(X, strict.float32)
+    assert is_on_device(rows)
+    assert not is_on_device(strict.asarray(X))  # the CPU's memory is NumPy's, too
+    model = LinearSVC(loss="logistic").fit(rows, far(y))
+    for found in (model.coef_, model.intercept_, model.predict(rows), model.decision_function(rows)):
+        assert found.device == FAR
+    same = LinearSVC(loss="logistic").fit(X.astype(np.float32), y)
+    assert (brought(model.predict(rows)) == same.predict(X.astype(np.float32))).mean() > 0.99
+    assert model.score(X, y) == (model.predict(X) == y).mean()
+    regression = LinearSVR(loss="huber:delta=1.0").fit(rows, far(X[:, 0]))
+    assert regression.predict(rows).device == FAR
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "bfloat16", "int8"])
+def test_narrow_tensors_are_certified_in_double_precision(data, kind):
+    torch = pytest.importorskip("torch")
+    rows = (torch.as_tensor(data[0]) * 10.0).to(getattr(torch, kind))
+    model = LinearSVC(loss="logistic", C=0.01, tol=1e-8).fit(Device.of(rows), data[1])
+    assert model.outcome_ is Outcome.CERTIFIED
+    scores = rows.double().numpy() @ brought(model.coef_)[0] + brought(model.intercept_)
+    charged = float((brought(model.coef_) ** 2).sum() + (brought(model.intercept_) ** 2).sum())
+    primal = 0.5 * charged + 0.01 * np.logaddexp(0.0, -data[1] * scores).sum()
+    assert primal == pytest.approx(model.certificate_.primal, rel=1e-10)
+
+
+def test_what_a_device_does_not_do_is_refused_in_words(data):
+    X, y = data
+    rows = far(X)
+    for given in ({"penalty": "l1"}, {"solver": "dcd"}, {"solver": "newton"}, {"probability": True, "loss": "hinge"}):
+        with pytest.raises(ValueError, match=r"place of their own|on a device"):
+            LinearSVC(**given).fit(rows, y)
+    with pytest.raises(ValueError, match="place of their own"):
+        LinearSVC(multi_class="crammer_singer").fit(rows, np.where(X[:, 0] > 0.7, 2, y))
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        LinearSVC().fit(far(X), y)
+    with pytest.raises(ValueError, match="two axes"):
+        LinearSVC().fit(far(X[0]), y)
+
+
+def test_arrays_go_and_come_unchanged():
+    values = np.arange(6.0).reshape(2, 3)
+    assert (brought(sent(values, far(values))) == values).all()
+    assert (brought(sent(values.T, torch_rows(values))) == values.T).all()
