@@ -4,5 +4,7 @@ try:
     from saddlesvm.estimators.onnx import *  # noqa: F403
     from saddlesvm.estimators.onnx import __all__ as __all__
 except ModuleNotFoundError as error:
-    message = f"export to ONNX needs the package {error.name!r}: pip install 'saddlesvm[onnx]'"
+    from saddlesvm.runtime.extras import how_to_install
+
+    message = f"export to ONNX needs the package {error.name!r}: {how_to_install('onnx')}"
     raise ModuleNotFoundError(message, name=error.name) from error

@@ -422,4 +422,4 @@ def test_without_dask_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['dask'] = None; import saddlesvm; import saddlesvm.dask"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "pip install 'saddlesvm[dask]'" in done.stderr
+    assert "pip install '.[dask]'" in done.stderr

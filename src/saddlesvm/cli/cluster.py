@@ -24,6 +24,7 @@ from saddlesvm.data.table import shorten
 from saddlesvm.estimators import register
 from saddlesvm.estimators.on_cluster import TakesClusters, checked
 from saddlesvm.estimators.preparation import Preparation
+from saddlesvm.runtime.extras import how_to_install
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, SOLVER_NAMES
 
 PARTS_A_THREAD = 2
@@ -77,9 +78,7 @@ def connect(where: int | str) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise DataError(
-            "--dask needs the packages dask and distributed: install saddlesvm with its extra dask"
-        ) from error
+        raise DataError(f"--dask needs the packages dask and distributed: {how_to_install('dask')}") from error
     if isinstance(where, int):
         with (
             LocalCluster(n_workers=where, threads_per_worker=1, dashboard_address=None) as cluster,

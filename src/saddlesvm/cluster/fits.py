@@ -16,7 +16,9 @@ try:
     import dask
     from distributed import Client, default_client
 except ImportError as error:
-    raise ImportError("fits on a cluster need Dask: pip install 'saddlesvm[dask]'") from error
+    from saddlesvm.runtime.extras import how_to_install
+
+    raise ImportError(f"fits on a cluster need Dask: {how_to_install('dask')}") from error
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""ONNX models of fitted estimators, alone or in a pipeline; ``pip install 'saddlesvm[onnx]'``.
+"""ONNX models of fitted estimators, alone or in a pipeline; they need the extra ``onnx``.
 
 The weights are put into scikit-learn's own class with the same predictions, and skl2onnx converts that. What
 scikit-learn's classes cannot express is refused.

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check
+from saddlesvm.runtime.extras import needed
 from saddlesvm.runtime.option_names import Keep
 
 
@@ -319,8 +320,7 @@ class Trace(list[dict[str, Any]]):
 
     def to_frame(self) -> Any:
         """The trace as a pandas DataFrame (needs pandas)."""
-        import pandas
-
+        pandas = needed("pandas", "files", "a trace as a DataFrame")
         return pandas.DataFrame(list(self), columns=list(COLUMNS))
 
 

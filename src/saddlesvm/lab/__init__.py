@@ -1,12 +1,13 @@
 """The lab: compare solvers and watch them, with pictures and reports; and the parts to write an experiment with.
 
-Nothing heavy is loaded before it is used: plots, tables and reports need the extra ``saddlesvm[lab]``.
+Nothing heavy is loaded before it is used: plots, tables and reports need the extra ``lab``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from saddlesvm.runtime.extras import how_to_install
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
@@ -92,5 +93,5 @@ def __getattr__(name: str) -> Any:
         if error.name is None or error.name.startswith("saddlesvm"):
             raise
         raise ModuleNotFoundError(
-            f"the lab needs the package {error.name!r}: install saddlesvm[lab]", name=error.name
+            f"the lab needs the package {error.name!r}: {how_to_install('lab')}", name=error.name
         ) from error

@@ -22,5 +22,5 @@ def needed(module: str, extra: str, what: str) -> Any:
 
 
 def how_to_install(extra: str) -> str:
-    """How to install an extra, in words."""
+    """How to install what an extra brings, in words; nothing is published, so from the source folder."""
     return f"install it, or the extra from the source folder: pip install '.[{extra}]'"
