@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LACKING = {
     "dask": ("dask", "import saddlesvm.dask"),
     "skl2onnx": ("onnx", "import saddlesvm.onnx"),
-    "matplotlib": ("lab", "from saddlesvm.lab import figures; figures.convergence"),
+    "matplotlib": ("lab", "from saddlesvm.lab.charts import new_axes; new_axes()"),
     "pandas": ("files", "from saddlesvm.fit.outcome import Trace; Trace().to_frame()"),
     "pyarrow": ("files", "from saddlesvm.data import read; read('a.parquet')"),
 }

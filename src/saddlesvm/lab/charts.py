@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from saddlesvm.runtime.extras import needed
 from saddlesvm.runtime.shown import shown
 
 if TYPE_CHECKING:
@@ -229,9 +230,8 @@ def plain(text: str) -> str:
 
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
     """Axes on a new figure outside pyplot's global state; sizes in inches."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    figure = needed("matplotlib.figure", "lab", "a chart")
+    return figure.Figure(figsize=(width, height), layout="constrained").subplots()  # type: ignore[no-any-return]
 
 
 def has_positive(series: tuple[Series, ...], axis: str) -> bool:
@@ -326,7 +326,7 @@ def draw_svg(draw: Callable[[], Any], name: str, margins: Mapping[str, float] | 
     margins : mapping of str to float, optional
         Where the axes begin and end, as shares of the figure: to find room for all words takes half of the time.
     """
-    import matplotlib as mpl
+    mpl = needed("matplotlib", "lab", "a chart")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
