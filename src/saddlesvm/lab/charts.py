@@ -231,7 +231,7 @@ def plain(text: str) -> str:
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
     """Axes on a new figure outside pyplot's global state; sizes in inches."""
     figure = needed("matplotlib.figure", "lab", "a chart")
-    return figure.Figure(figsize=(width, height), layout="constrained").subplots()  # type: ignore[no-any-return]
+    return figure.Figure(figsize=(width, height), layout="constrained").subplots()
 
 
 def has_positive(series: tuple[Series, ...], axis: str) -> bool:
