@@ -45,6 +45,7 @@ _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _SPACED = r"[1-9]\d{0,2}(?:['’ \u00a0\u202f]\d{3})+"  # thousands apart
 _POINT = rf"(?:\d+|[1-9]\d{{0,2}}(?:,\d{{3}})+|{_SPACED})(?:\.\d*)?{_EXPONENT}|\.\d+{_EXPONENT}"
 _COMMA = rf"(?:\d+|[1-9]\d{{0,2}}(?:\.\d{{3}})+|{_SPACED})(?:,\d*)?{_EXPONENT}|,\d+{_EXPONENT}"
+_OFFSET = r"[+-]\d\d:?\d\d$|(?:Z|UTC|GMT)$"
 _CODE = r"(?i)[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9a-f]{16,}"  # a UUID, or a hash
 _BEGINS_WITH_DIGITS = rf"\(?\s*[-+−]?\s*(?:{_MONEY})?\s*[-+−]?[.,]?\d.*"
 
@@ -429,9 +430,9 @@ def _from_distinct(values: pd.Series[Any], kind: Kind, name: str, parse: Any) ->
     import pandas as pd
 
     if kind == Kind("date"):
-        whole = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
-        if (whole.isna() == values.isna()).all():
-            return whole.dt.tz_localize(None).astype("datetime64[us]").to_numpy()
+        whole = _moments_of(values)
+        if (np.isnat(whole) == values.isna()).all():
+            return whole
     codes, distinct = pd.factorize(values, use_na_sentinel=True)
     plain = np.asarray(distinct, dtype=object)
     if not all(isinstance(one, str) for one in plain):
@@ -481,28 +482,35 @@ def _numbers_of(texts: pd.Series[Any], kind: Kind) -> np.ndarray:
 
 def _dates_of(texts: pd.Series[Any], kind: Kind) -> np.ndarray:
     """The moments behind different texts, in UTC; NaT if a text is no date."""
-    import pandas as pd
-
-    plain = texts
-    if not kind.way:
-        found = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
-        plain = texts[found.isna()]
-        if plain.empty:
-            return found.dt.tz_localize(None).astype("datetime64[us]").to_numpy()
-    plain = plain.where(plain.str.fullmatch(_LAST if kind.way else _YMD))
+    # Write each date as ISO 8601 does: 2024-02-09T06:00+0200.
+    plain = texts.where(texts.str.fullmatch(_LAST if kind.way else _YMD))
     plain = plain.str.replace(r"[/.](?=\d{1,2}[/.]|\d{1,4}(?:[T ]|$))", "-", regex=True)
-    plain = plain.str.replace(r" ?(?:Z|UTC|GMT)$", "+0000", regex=True).str.replace(
-        r" +(?=[+-]\d\d:?\d\d$)", "", regex=True
-    )
+    plain = plain.str.replace(r" ?(?:Z|UTC|GMT)$", "+0000", regex=True)
+    plain = plain.str.replace(r" +(?=[+-]\d\d:?\d\d$)", "", regex=True)
     if kind.way:
         first, second = (r"\1", r"\2") if kind.way == "mdy" else (r"\2", r"\1")
         plain = plain.str.replace(r"^(\d{1,2})-(\d{1,2})-(\d{4})", rf"\3-{first}-{second}", regex=True)
-    plain = plain.str.replace(r"-(?=\d(?:-|[T ]|$))", "-0", regex=True).str.replace(
-        r"([T ]) *(?=\d:)", r"\g<1>0", regex=True
-    )
-    again = pd.to_datetime(plain, format="ISO8601", utc=True, errors="coerce")
-    found = again if kind.way else found.fillna(again)
-    return found.dt.tz_localize(None).astype("datetime64[us]").to_numpy()
+    plain = plain.str.replace(r"-(?=\d(?:-|[T ]|$))", "-0", regex=True)
+    plain = plain.str.replace(r"([T ]) *(?=\d:)", r"\g<1>0", regex=True)
+    found = _moments_of(plain)
+    if not kind.way:
+        # Texts that are ISO 8601 already, with parts of a second or of a day that the pattern does not know.
+        found = np.where(np.isnat(found), _moments_of(texts), found)
+    return found
+
+
+def _moments_of(texts: pd.Series[Any]) -> np.ndarray:
+    """The moments behind texts as ISO 8601 writes them, in UTC; NaT if a text is none."""
+    import pandas as pd
+
+    moments = np.full(len(texts), np.datetime64("NaT"), dtype="datetime64[us]")
+    # With and without offsets apart: pandas 2.2 gives the offset of one text to others that have none.
+    apart = texts.str.contains(_OFFSET, regex=True).eq(True).to_numpy(dtype=bool)
+    for chosen in (apart, ~apart):
+        if chosen.any():
+            found = pd.to_datetime(texts[chosen], format="ISO8601", utc=True, errors="coerce")
+            moments[chosen] = found.dt.tz_localize(None).astype("datetime64[us]").to_numpy()
+    return moments
 
 
 def _as_lists(values: pd.Series[Any], name: str) -> Any:
