@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from saddlesvm.cli.console import warning_as_line
-from saddlesvm.cli.values import OUTPUT
+from saddlesvm.cli.values import OUTPUT, REPORT
 from saddlesvm.data.errors import DataError
 
 OPTION_WIDTH = 24  # columns that the spellings of the options take at most
@@ -96,11 +96,11 @@ class Command(click.Command):
         check_outputs_differ(self, ctx)
         usual_format = warnings.formatwarning
         warnings.formatwarning = warning_as_line
-        warnings.simplefilter("ignore", NotCertifiedWarning)  # the command tells the outcome
-        # The readers compare the names of features already.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
         try:
-            with reporting_compilation(True):
+            with warnings.catch_warnings(), reporting_compilation(True):
+                warnings.simplefilter("ignore", NotCertifiedWarning)  # the command tells the outcome
+                # The readers compare the names of features already.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
                 return int(super().invoke(ctx))
         finally:
             warnings.formatwarning = usual_format
@@ -170,7 +170,7 @@ def check_exclusive(command: click.Command, ctx: click.Context) -> None:
 
 def check_outputs_differ(command: click.Command, ctx: click.Context) -> None:
     """Raise DataError if two options name the same file to write."""
-    names = [ctx.params[one.name] for one in command.params if one.type is OUTPUT and one.name]
+    names = [ctx.params[one.name] for one in command.params if one.type in (OUTPUT, REPORT) and one.name]
     written: set[str] = set()
     for name in filter(None, names):
         real = os.path.realpath(name)

@@ -11,7 +11,7 @@ from saddlesvm.cli import INTERRUPTED, OK
 from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import IMPORT, LABEL, data_argument
-from saddlesvm.cli.values import DATA, NUMBERS, OUTPUT
+from saddlesvm.cli.values import DATA, NUMBERS, REPORT
 from saddlesvm.runtime.option_names import INTERCEPTS, KERNEL_NAMES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
     )
 )
 @data_argument(several=False)
-@output_option("--report", type=OUTPUT, required=True, help="The HTML report to write.")
+@output_option("--report", type=REPORT, required=True, help="The HTML report to write.")
 @data_option("--test", type=DATA, help="Data to measure the test error on.")
 @LABEL
 @data_option("--scale", type=float, default=1.0, help="Multiply every value by this.")

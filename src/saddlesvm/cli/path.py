@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.options import JSON, MISSING, Reading, data_argument, model_options, reading_options
-from saddlesvm.cli.values import DATA, ENDS, OUTPUT, SHARE
+from saddlesvm.cli.values import DATA, ENDS, OUTPUT, REPORT, SHARE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ ESTIMATED = 13  # values of C whose leave-one-out error is estimated
     model_option("--leave-one-out", is_flag=True, help="Choose C by the error of training rows left out."),
 )
 @output_option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")
-@output_option("--report", type=OUTPUT, help="Write an HTML report with charts here.")
+@output_option("--report", type=REPORT, help="Write an HTML report with charts here.")
 @JSON
 def command(
     *,

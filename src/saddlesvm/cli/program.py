@@ -73,7 +73,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return int(code) if words else USAGE_ERROR
     except click.ClickException as error:
         print_error(f"saddlesvm: error: {error.format_message()}")
-    except (DataError, ValueError, ModuleNotFoundError) as error:
+    except (DataError, ValueError, ImportError) as error:
         print_error(f"saddlesvm: error: {in_flags(str(error), words)}")
     except MemoryError as error:
         print_error(f"saddlesvm: error: not enough memory: {error}")

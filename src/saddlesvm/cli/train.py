@@ -18,7 +18,7 @@ from saddlesvm.cli.options import (
     model_options,
     reading_options,
 )
-from saddlesvm.cli.values import DATA, OUTPUT, SHARE
+from saddlesvm.cli.values import DATA, OUTPUT, REPORT, SHARE
 
 
 @declare(
@@ -31,7 +31,7 @@ from saddlesvm.cli.values import DATA, OUTPUT, SHARE
 @data_option("--test", type=DATA, help="Data to test the model on.")
 @data_option("--validation", type=SHARE, help="Hold this share of the rows out for a test: 0.2.")
 @reading_options(MISSING)
-@data_option("--standardize", is_flag=True, help="Scale features to mean 0, variance 1, ever after.")
+@data_option("--standardize", is_flag=True, help="Scale features to mean 0 and variance 1.")
 @model_options(
     STRENGTH_OPTIONS,
     *OF_KERNELS,
@@ -56,7 +56,7 @@ from saddlesvm.cli.values import DATA, OUTPUT, SHARE
 )
 @solving_option("--dask", metavar="local:N|ADDRESS", rare=True, help="Train on N processes here, or on a Dask cluster.")
 @output_option("--model", "model_path", type=OUTPUT, help="Write the model here.")
-@output_option("--report", type=OUTPUT, help="Write an HTML report with charts here.")
+@output_option("--report", type=REPORT, help="Write an HTML report with charts here.")
 @output_option("--liblinear", type=OUTPUT, rare=True, help="Write the model here as a LIBLINEAR text model.")
 @JSON
 def command(

@@ -8,12 +8,14 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from saddlesvm.data.errors import BUNDLED, DataError, check_there, refuse_special
+from saddlesvm.runtime.extras import how_to_install
 
 STANDARD_INPUT = "-"
 
@@ -93,6 +95,13 @@ def check_output(name: str) -> None:
     """Raise DataError if no file of this name can be written, or a pipe or a device has it."""
     check_place(name)
     refuse_special(name)
+
+
+def check_report(name: str) -> None:
+    """Raise DataError if no report of this name can be drawn and written."""
+    check_output(name)
+    if find_spec("matplotlib") is None:
+        raise DataError(f"{name}: a report needs matplotlib: {how_to_install('lab')}")
 
 
 def check_place(name: str) -> None:
@@ -195,6 +204,7 @@ def one_of(choices: dict[str, Any]) -> Callable[[str], Any]:
 DATA = FileName("DATA", check_data, bundled=True)
 MODEL = FileName("MODEL", check_model)
 OUTPUT = FileName("PATH", check_output)
+REPORT = FileName("PATH", check_report)
 LINES = FileName("PATH", check_place)  # lines may go into a pipe
 NUMBERS = Value("NUMBERS", "numbers with commas are needed, as in 0.1,1,10", read_numbers)
 ENDS = Value("LOW,HIGH", "two numbers with a comma are needed, as in 1e-3,1e3", read_ends)
