@@ -26,7 +26,7 @@ from sklearn.preprocessing import scale
 import saddlesvm as ours
 from saddlesvm import certify_kernel
 from saddlesvm.data import load_bundled
-from saddlesvm.rows.kernel_errors import kernel_errors
+from saddlesvm.kernel.kernel_errors import kernel_errors
 
 MOST_ROWS = 150
 MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")

@@ -10,6 +10,10 @@ import numpy as np
 from benchmarks.makers.many_runs import pegasos_runs, sampler
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.lab import bounds
 from saddlesvm.lab.charts import Chart, Series, save
 from saddlesvm.lab.dataset import make_dataset
@@ -17,15 +21,11 @@ from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent
-from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge, SmoothHinge, SquaredHinge
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.kernel.decomposition import Decomposition
-from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
 LAM, ROWS, DELTA = 0.02, 400, 0.05
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.svc import SVC as SVC, NuSVC as NuSVC
     from saddlesvm.estimators.svm import SVR as SVR, NuSVR as NuSVR, OneClassSVM as OneClassSVM
     from saddlesvm.fit.outcome import NotCertifiedWarning as NotCertifiedWarning, Outcome as Outcome
+    from saddlesvm.kernel.kernel_pegasos import KernelPegasos as KernelPegasos
     from saddlesvm.losses import register_loss as register_loss
     from saddlesvm.problem.certificate import Certificate as Certificate
     from saddlesvm.solvers import (
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         Pegasos as Pegasos,
         register_solver as register_solver,
     )
-    from saddlesvm.solvers.kernel.pegasos import KernelPegasos as KernelPegasos
 
 __version__ = "0.1.0"
 
@@ -48,7 +48,7 @@ NAMES = {
     "saddlesvm.losses": "register_loss",
     "saddlesvm.problem.certificate": "Certificate",
     "saddlesvm.solvers": "Auto DCD Newton Pegasos SDCA register_solver",
-    "saddlesvm.solvers.kernel.pegasos": "KernelPegasos",
+    "saddlesvm.kernel.kernel_pegasos": "KernelPegasos",
 }
 HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
 __all__ = sorted(HOMES)

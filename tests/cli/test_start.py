@@ -14,13 +14,13 @@ import saddlesvm
 from saddlesvm import cli, data
 from saddlesvm.cli import options, program
 from saddlesvm.estimators import HOMES, register
+from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
+from saddlesvm.kernel.mercer import KERNELS
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import ALIASES, LOSSES, traits_of
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.rows.kernels import KERNELS
 from saddlesvm.runtime import option_names
 from saddlesvm.runtime.lazy import Later
 from saddlesvm.solvers import SOLVERS

@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, NotCertifiedWarning, OneClassSVM, certify_kernel
-from saddlesvm.rows.kernels import Kernel
+from saddlesvm.kernel.mercer import Kernel
 
 X, y = make_moons(300, noise=0.2, random_state=0)
 TARGETS = X[:, 0] * X[:, 1]

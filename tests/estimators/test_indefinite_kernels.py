@@ -14,9 +14,9 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import SVC, SVR, NotCertifiedWarning, NuSVC, NuSVR, OneClassSVM, certify_kernel
 from saddlesvm.estimators.persistence import load, save
-from saddlesvm.rows import definiteness
-from saddlesvm.rows.definiteness import evidence_against, symmetric
-from saddlesvm.rows.kernels import Kernel, gram
+from saddlesvm.kernel import definiteness
+from saddlesvm.kernel.definiteness import evidence_against, symmetric
+from saddlesvm.kernel.mercer import Kernel, gram
 
 X, y = load_iris(return_X_y=True)
 X, y = X[:100], y[:100]

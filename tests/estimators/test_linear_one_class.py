@@ -8,8 +8,8 @@ from scipy import sparse
 
 from saddlesvm import OneClassSVM, certify_kernel
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.rows.kernels import expand
-from saddlesvm.solvers.kernel.decomposition import Decomposition
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.mercer import expand
 
 N = 525  # more than the rows whose kernel matrix is held whole
 

@@ -11,9 +11,9 @@ from saddlesvm import LinearSVC, LinearSVR, OneClassSVM
 from saddlesvm.data import door
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.rows import memory_plan
 from saddlesvm.rows.csr_checks import canonical
-from saddlesvm.rows.kernels import Kernel
 
 MOST = 2**31 - 1
 

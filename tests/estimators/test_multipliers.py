@@ -11,8 +11,8 @@ from sklearn.datasets import load_wine, make_classification
 from sklearn.preprocessing import scale
 
 import saddlesvm as ours
-from saddlesvm.rows.kernels import gram
-from saddlesvm.solvers.kernel.decomposition import Decomposition
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.mercer import gram
 
 STRENGTHS = (1e-3, 0.3, 10.0, 1e3, 1e4)
 ROUNDED = 1e-12  # of a sum of multipliers, or of a bound

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import saddlesvm as ours
 from saddlesvm import Certificate, NotCertifiedWarning, NuSVR, Outcome, certify_kernel
-from saddlesvm.solvers.kernel.decomposition import Decomposition
+from saddlesvm.kernel.decomposition import Decomposition
 
 NAMES = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"]
 LABELLED, WITH_TARGETS = ["SVC", "NuSVC"], ["SVR", "NuSVR"]

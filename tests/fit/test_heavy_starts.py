@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from saddlesvm import NuSVC, OneClassSVM
-from saddlesvm.problem import kernel
-from saddlesvm.solvers.kernel.state import SAMPLE
+from saddlesvm.kernel import kernel_problem as kernel
+from saddlesvm.kernel.ascent_state import SAMPLE
 
 ROWS, NU = 4200, 0.5  # rows of more than MIDDLE points are computed where they are needed, and not kept
 

@@ -9,22 +9,22 @@ import pytest
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
-from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_certificate import half_norm
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.kernel.kernel_problem import make_kernel_problem
+from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.problem.certificate import KernelPoint, Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.kernel import make_kernel_problem
-from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.rescaling import GAIN, PRECISION, better
 from saddlesvm.problem.sums import loss_sums
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.kernel.decomposition import Decomposition
-from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
 FACTORS = (0.0, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0, 1e3)
 SLACK = 1.0 + 10.0 * (PRECISION + GAIN)

@@ -7,11 +7,11 @@ import pytest
 
 from saddlesvm import DCD, SVC, KernelPegasos, LinearSVC, LinearSVR
 from saddlesvm.data import load_bundled
+from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.lab import Diagnostics, study
 from saddlesvm.problem.intercepts import Absent
-from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.solvers.base import Budget
 from support import Every
 

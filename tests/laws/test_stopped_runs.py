@@ -16,19 +16,19 @@ from saddlesvm.cluster.part import make_part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_problem import make_kernel_problem
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import is_classification
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SOLVERS, Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.kernel.decomposition import Decomposition
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from support import labels, matrix, named, small_problem

@@ -21,24 +21,19 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.kernel.definiteness import evidence_against, symmetric
+from saddlesvm.kernel.kernel_certificate import certificate_of_expansion, evaluate_kernel, nearest_feasible
+from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
+from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.kernel.nu_machines import Machine
 from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
-from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.certificate import Certificate, KernelPoint, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
-from saddlesvm.problem.kernel_certificate import (
-    KernelPoint,
-    certificate_of_expansion,
-    evaluate_kernel,
-    nearest_feasible,
-)
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.nu import Machine
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.problem import Problem, is_classification, resolve_C
-from saddlesvm.rows.definiteness import evidence_against, symmetric
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check

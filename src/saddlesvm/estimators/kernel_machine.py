@@ -13,13 +13,13 @@ from saddlesvm.data.door import check_design
 from saddlesvm.estimators.base import COMMON, Estimator, Training, seed_of
 from saddlesvm.estimators.register import KernelOptions
 from saddlesvm.fit.outcome import FitResult
+from saddlesvm.kernel.definiteness import symmetric
+from saddlesvm.kernel.kernel_fits import KernelFits, make_kernel_solver
+from saddlesvm.kernel.kernel_problem import KernelFacts, shared_facts
+from saddlesvm.kernel.mercer import KERNELS, WITHOUT_GAMMA, Kernel, expand, resolve_gamma
+from saddlesvm.kernel.nu_machines import PLAIN, Machine
 from saddlesvm.multiclass.fits import no_callbacks
-from saddlesvm.multiclass.kernel_fit import KernelFits, make_kernel_solver
 from saddlesvm.multiclass.sub_problems import workers
-from saddlesvm.problem.kernel import KernelFacts, shared_facts
-from saddlesvm.problem.nu import PLAIN, Machine
-from saddlesvm.rows.definiteness import symmetric
-from saddlesvm.rows.kernels import KERNELS, WITHOUT_GAMMA, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, one_of
 from saddlesvm.runtime.lazy import internal
 

@@ -22,8 +22,8 @@ from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.estimators.svc import SVC, NuSVC
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.kernel.mercer import KERNELS, Kernel, dense_if_quicker
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.rows.kernels import KERNELS, Kernel, dense_if_quicker
 from saddlesvm.runtime.allowed import Allowed
 
 TYPES: dict[type, str] = {

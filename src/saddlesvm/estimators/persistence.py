@@ -26,10 +26,10 @@ from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.model_files import CSR_PARTS, check_stored, load_libsvm
 from saddlesvm.fit.outcome import Outcome, Trace
-from saddlesvm.multiclass.kernel_fit import KERNEL_SOLVERS
+from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import UnregisteredLoss, is_loss, loss_from_plain, loss_name, make_loss, plain_loss
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase

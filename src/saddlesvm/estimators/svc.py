@@ -24,13 +24,13 @@ from saddlesvm.estimators.register import (
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.estimators.svm import NU, SVM, TRUTH
 from saddlesvm.fit.outcome import FitResult
-from saddlesvm.multiclass.kernel_fit import Coefficients
+from saddlesvm.kernel.kernel_fits import Coefficients
+from saddlesvm.kernel.kernel_problem import MIDDLE, check_kernel_loss, has_shared
+from saddlesvm.kernel.mercer import expand
+from saddlesvm.kernel.nu_machines import Machine, NuClassification
 from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
-from saddlesvm.problem.kernel import MIDDLE, check_kernel_loss, has_shared
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
-from saddlesvm.problem.nu import Machine, NuClassification
-from saddlesvm.rows.kernels import expand
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.lazy import internal
@@ -344,7 +344,7 @@ class SVC(PairwiseClassifier, PairOptions):
         "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has only "hinge".
     solver : str or solver object, default="auto"
         "auto" is dual ascent over large working sets of chosen rows
-        (:mod:`saddlesvm.solvers.kernel.decomposition`); "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the
+        (:mod:`saddlesvm.kernel.decomposition`); "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the
         primal sub-gradient method, for study: on MNIST, the Pegasos paper of 2011 reports 4,200 s for it, and 290 s for
         a method that chooses its rows.
     n_jobs : int, optional

@@ -20,17 +20,17 @@ from saddlesvm.estimators.register import (
 )
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
-from saddlesvm.multiclass.kernel_fit import Coefficients
+from saddlesvm.kernel.definiteness import evidence_against
+from saddlesvm.kernel.kernel_fits import Coefficients
+from saddlesvm.kernel.kernel_problem import FEW, check_kernel_loss
+from saddlesvm.kernel.nu_machines import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free
-from saddlesvm.problem.kernel import FEW, check_kernel_loss
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
 from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.nu import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.rows.definiteness import evidence_against
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed

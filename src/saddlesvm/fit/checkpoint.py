@@ -31,8 +31,7 @@ from scipy import sparse
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.outcome import Trace
-from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.kernel_certificate import KernelPoint
+from saddlesvm.problem.certificate import KernelPoint, Point
 from saddlesvm.runtime.lazy import internal
 
 FORMAT = "saddlesvm checkpoint 2"

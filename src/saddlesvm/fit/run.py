@@ -14,10 +14,9 @@ import numpy as np
 from saddlesvm.fit.checkpoint import NUMBERS, Checkpoint, Saved, take_over
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Record, StallWatch, Trace, read_only
 from saddlesvm.fit.points import Points, proof
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point
+from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, Point
 from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
-from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, working_for
 from saddlesvm.solvers.base import Budget, check_penalty, check_place, phase_of
@@ -360,7 +359,7 @@ class Fit:
         """What a checkpoint holds of the run: its last solution, its best model and bound, and what it took so far."""
         point = self.solver.solution(self.problem, self.state)
         best = None
-        if not isinstance(self.problem, KernelProblem):
+        if not isinstance(point, KernelPoint):
             w = point.w
             if w is not None and point.tracks and not self.problem.penalty.identity():
                 w = self.problem.regularizer.weights(w)  # a dual solver's running pull, as weights

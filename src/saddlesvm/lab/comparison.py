@@ -16,6 +16,7 @@ import pandas as pd
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
+from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.lab import figures, traces
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
@@ -25,7 +26,6 @@ from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
 from saddlesvm.lab.runs import Plan, as_list, cells, parse_contenders
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
-from saddlesvm.problem.kernel import check_kernel_loss
 from saddlesvm.problem.losses import Loss, is_loss, make_loss, spelled
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import STRENGTH, check, names_in

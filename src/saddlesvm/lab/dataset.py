@@ -12,15 +12,15 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design, check_design, check_labels, check_targets
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_problem import make_kernel_problem
+from saddlesvm.kernel.mercer import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
-from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows.kernels import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 BLOCK_SCORES = 1_000_000  # scores computed at a time
 Task = Literal["classification", "regression"]

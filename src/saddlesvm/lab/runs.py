@@ -16,10 +16,10 @@ import numpy as np
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Record
+from saddlesvm.kernel.kernel_fits import make_kernel_solver
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.machine import LabProgress
 from saddlesvm.lab.peers import Peer, Rung, full_weights, setting_of
-from saddlesvm.multiclass.kernel_fit import make_kernel_solver
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.losses import Loss, loss_name, spelled

@@ -26,22 +26,22 @@ from saddlesvm.data.errors import write_page
 from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.kernel.kernel_problem import make_kernel_problem
+from saddlesvm.kernel.mercer import Kernel, resolve_gamma
 from saddlesvm.lab.dataset import Dataset, make_dataset
 from saddlesvm.lab.report import embedded, page_part, words
 from saddlesvm.lab.runs import Contender, contender
 from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Evaluation, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.kernel import make_kernel_problem
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
-from saddlesvm.rows.kernels import Kernel, resolve_gamma
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos, parse_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger, JointAscent
-from saddlesvm.solvers.kernel.decomposition import Decomposition
-from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
 OPTIMAL = Limits(tol=1e-10, max_epochs=20_000.0)
 

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent
-from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.losses import Hinge, make_loss
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import JointAscent
-from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 
 ROWS = 60
 FEATURES = 4

@@ -189,6 +189,31 @@ class Point:
 
 
 @dataclass(frozen=True)
+class KernelPoint:
+    """The result of a solver of a kernel machine.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n,)
+        Coefficients of the model ``sum_i beta_i k(x_i, .)``.
+    dual : ndarray of shape (n,), optional
+        A feasible point of the dual; left out: beta is one.
+    offsets : ndarray of shape (groups,), optional
+        The offsets to judge; the best ones when left out.
+    """
+
+    beta: np.ndarray
+    dual: np.ndarray | None = None
+    offsets: np.ndarray | None = None
+    known: ClassVar[tuple[Evaluation, ...]] = ()
+
+    @property
+    def tracks(self) -> bool:
+        """False: a solver's running values come from float32 kernel values, which prove nothing."""
+        return False
+
+
+@dataclass(frozen=True)
 class JudgedPoint(Point):
     """A point whose model and bound a sweep over files has judged already.
 

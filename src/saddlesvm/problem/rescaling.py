@@ -19,8 +19,6 @@ from scipy.optimize import minimize_scalar
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, score_sums
 from saddlesvm.problem.joint_losses import leads
-from saddlesvm.problem.kernel import KernelProblem
-from saddlesvm.problem.kernel_certificate import KernelPoint, half_norm
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
@@ -212,30 +210,6 @@ def _multiples(problem: JointProblem, model: Evaluation | None) -> Iterator[Cand
     W = np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
     for factor, paid in zip(FACTORS, score_sums(problem, W, FACTORS).tolist(), strict=False):
         yield primal_of(problem.C, paid, problem.regularizer.value(factor * W)), Point(w=factor * W)
-
-
-@candidates.register(KernelProblem)
-def _kernel(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
-    """Multiples that stay inside the bounds of the dual; none where its sums are given, which only the model has."""
-    if any(side.intercept.total for side in problem.sides):
-        return
-    nothing, terms, kind = np.zeros(problem.n), problem.terms, problem.intercept
-    alone = kind.best(terms, problem.members, nothing, 0.0)
-    yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
-    half = 0.0 if model is None else half_norm(model.coef, model.margins)
-    if half > 0.0:  # where a kernel is indefinite, a ray may have no lowest point
-        offset, within = model.intercept if kind.constrained else 0.0, factors(problem, model.coef)
-        factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset, within)
-        yield value, KernelPoint(factor * model.coef, nothing)
-
-
-def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
-    """The factors that keep a model's coefficients in the box of the dual; any where they are not in it."""
-    low, high = problem.box()
-    if ((beta < low) | (beta > high)).any():
-        return ANY
-    end = np.where(beta > 0.0, high, low)
-    return 0.0, float(np.divide(end, beta, out=np.full(beta.size, np.inf), where=beta != 0.0).min())
 
 
 def better(problem: Any, model: Evaluation | None) -> Any:

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.kernel import KernelProblem
-from saddlesvm.problem.kernel_certificate import KernelPoint, alpha_of, nearest_feasible
+from saddlesvm.kernel.kernel_certificate import alpha_of, nearest_feasible
+from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.row_blocks import GivenRows, RowCache, RowSource, row_source, signed_rows
+from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import loss_sums
-from saddlesvm.rows.kernel_rows import GivenRows, RowCache, RowSource, row_source, signed_rows
 from saddlesvm.solvers.base import State
 from saddlesvm.solvers.second_order.first_point import NOTHING
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from saddlesvm.rows.kernel_errors import kernel_errors
-from saddlesvm.rows.kernels import Kernel, gram
-from saddlesvm.rows.row_table import ABSENT, HELD, NEEDED, RowTable, has_rows, holds
+from saddlesvm.kernel.kernel_errors import kernel_errors
+from saddlesvm.kernel.mercer import Kernel, gram
+from saddlesvm.kernel.row_table import ABSENT, HELD, NEEDED, RowTable, has_rows, holds
 
 KERNELS = [Kernel("linear"), Kernel("rbf", 0.3), Kernel("poly", 0.2, 3, 1.0), Kernel("sigmoid", 0.1, 3, 0.5)]
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from saddlesvm.fit.loop import Batch, Ended, Worked
 from saddlesvm.fit.outcome import FitResult, Outcome, Record, Trace
-from saddlesvm.multiclass.fits import TogetherFirst
-from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.kernel_sums import (
+from saddlesvm.kernel.ascent_state import SAMPLE
+from saddlesvm.kernel.kernel_errors import KernelErrors
+from saddlesvm.kernel.kernel_sums import (
     COMMON,
     PLACES,
     SUMS,
@@ -34,17 +34,17 @@ from saddlesvm.problem.kernel_sums import (
     certificate_sums,
     expand_each,
 )
-from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts
+from saddlesvm.kernel.mercer import leaf_of
+from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, Model, ModelFacts
+from saddlesvm.kernel.pair_ascent import Small, pair_steps
+from saddlesvm.kernel.row_table import HELD, RowTable, whole_table
+from saddlesvm.multiclass.fits import TogetherFirst
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
 from saddlesvm.problem.rounding import UNIT, Bounded, Move, PointSizes, Room, RowSizes, gamma, loss_sizes, to_the_sum
-from saddlesvm.rows.kernel_errors import KernelErrors
-from saddlesvm.rows.kernels import leaf_of
-from saddlesvm.rows.row_table import HELD, RowTable, whole_table
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
-from saddlesvm.solvers.kernel.ascent import Small, pair_steps
-from saddlesvm.solvers.kernel.state import SAMPLE
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
 FIRST_ACCURACY = 1.5  # violation, relative to the gap asked for, that often proves it where margins are about 1
@@ -216,7 +216,7 @@ def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: Sequ
     rows : int
         Of the problem.
     numbers : sequence of float
-        As :func:`~saddlesvm.problem.kernel_sums.certificate_sums` has found them.
+        As :func:`~saddlesvm.kernel.kernel_sums.certificate_sums` has found them.
     """
     paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = numbers[:COMMON]
     n, asked, error, moves, offsets = float(rows), 0.0, 0.0, [], []
@@ -290,7 +290,7 @@ class SmallPairs(TogetherFirst):
 
     def take_first_point(self) -> None:
         """Fill each group in the order of the values that a rough model has, see
-        :func:`~saddlesvm.solvers.kernel.state.first_sums`."""
+        :func:`~saddlesvm.kernel.ascent_state.first_sums`."""
         programs, C = self.laid_out, self.task.C
         groups = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
         sizes, totals = np.diff(np.append(groups, self.beta.size)), C * programs.totals.ravel()

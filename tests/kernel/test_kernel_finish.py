@@ -10,11 +10,12 @@ from scipy import sparse
 from sklearn.datasets import make_moons
 
 from saddlesvm import SVC, LinearSVC
-from saddlesvm.problem.kernel import make_kernel_problem
-from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
+from saddlesvm.kernel.kernel_certificate import evaluate_kernel
+from saddlesvm.kernel.kernel_problem import make_kernel_problem
+from saddlesvm.kernel.linear_finish import factor, factor_of, linear_dual, solved_within
+from saddlesvm.kernel.mercer import Kernel, gram
+from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import make_loss
-from saddlesvm.rows.kernels import Kernel, gram
-from saddlesvm.solvers.kernel.finish import factor, factor_of, linear_dual, solved_within
 
 random = np.random.default_rng(3)
 X = random.normal(size=(60, 2))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh_tridiagonal, eigvalsh
 
-from saddlesvm.rows.kernels import Kernel, Matrix, gram
+from saddlesvm.kernel.mercer import Kernel, Matrix, gram
 
 DECOMPOSED = 1024  # points whose matrix is decomposed: 0.1 s, guessed to be little beside a fit of more
 DECOMPOSED_OF_FUNCTION = 512  # the same for a function of the user's, which may take long for each value

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from saddlesvm.rows.kernels import Kernel, Matrix, in_float64, leaf_of, squares_of
+from saddlesvm.kernel.mercer import Kernel, Matrix, in_float64, leaf_of, squares_of
 
 SLACK = 1.01  # the bounds are rounded too
 TINY = 2.0**-1000  # no less than the part of a kernel value that underflows

@@ -1,22 +1,24 @@
 """The certificate of a point of a kernel problem, with what rounding can have done to it.
 
-Primal and dual are those of :mod:`saddlesvm.problem.kernel`. ``f = K beta`` is rebuilt in float64 from the support
-vectors, and each group of rows gets the offset that is best for it. How far kernel values and sums of them can be off
-is bounded in :mod:`saddlesvm.rows.kernel_errors`, the rest in :mod:`saddlesvm.problem.rounding`.
+Primal and dual are those of :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in float64 from the
+support vectors, and each group of rows gets the offset that is best for it. How far kernel values and sums of them can
+be off is bounded in :mod:`saddlesvm.kernel.kernel_errors`, the rest in :mod:`saddlesvm.problem.rounding`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
+from saddlesvm.kernel.kernel_errors import kernel_errors
+from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.mercer import Matrix, expand
+from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, evaluate
 from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
-from saddlesvm.problem.kernel import KernelProblem
 from saddlesvm.problem.loss import Shape, has_array_methods, methods_of, traits_of
 from saddlesvm.problem.problem import Strength, is_classification
 from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
@@ -24,33 +26,6 @@ from saddlesvm.problem.responses import move_of
 from saddlesvm.problem.rounding import STILL, UNIT, Bounded, RowSizes, gamma, loss_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.kernel_errors import kernel_errors
-from saddlesvm.rows.kernels import Matrix, expand
-
-
-@dataclass(frozen=True)
-class KernelPoint:
-    """The result of a kernel solver.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (n,)
-        Coefficients of the model ``sum_i beta_i k(x_i, .)``.
-    dual : ndarray of shape (n,), optional
-        A feasible point of the dual; left out: beta is one.
-    offsets : ndarray of shape (groups,), optional
-        The offsets to judge; the best ones when left out.
-    """
-
-    beta: np.ndarray
-    dual: np.ndarray | None = None
-    offsets: np.ndarray | None = None
-    known: ClassVar[tuple[Evaluation, ...]] = ()
-
-    @property
-    def tracks(self) -> bool:
-        """False: a solver's running values come from float32 kernel values, which prove nothing."""
-        return False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.kernels import Kernel, Matrix, dense_if_quicker, in_float64, radial
+from saddlesvm.kernel.mercer import Kernel, Matrix, dense_if_quicker, in_float64, radial
 
 DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most
 FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 still resolves to about 1e-4

@@ -2,7 +2,7 @@
 
 The functions are those of :mod:`sklearn.metrics.pairwise`; the usual ones are written out here, since checks of their
 arguments take scikit-learn longer than a small block of values. Certificates and predictions use the values computed
-here, in float64 throughout; :mod:`saddlesvm.rows.kernel_rows` computes the float32 rows that steer a solver.
+here, in float64 throughout; :mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver.
 """
 
 from __future__ import annotations

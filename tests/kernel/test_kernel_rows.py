@@ -8,9 +8,9 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
-from saddlesvm.rows import kernel_rows
-from saddlesvm.rows.kernel_rows import RowCache, row_source
-from saddlesvm.rows.kernels import Kernel, block_of, expand, resolve_gamma
+from saddlesvm.kernel import row_blocks as kernel_rows
+from saddlesvm.kernel.mercer import Kernel, block_of, expand, resolve_gamma
+from saddlesvm.kernel.row_blocks import RowCache, row_source
 
 METRICS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
 

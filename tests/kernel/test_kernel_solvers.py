@@ -11,20 +11,16 @@ from sklearn.svm import SVC, LinearSVC
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
-from saddlesvm.problem.kernel import KernelProblem, make_kernel_problem
-from saddlesvm.problem.kernel_certificate import (
-    KernelPoint,
-    evaluate_kernel,
-    may_pay,
-    nearest_feasible,
-)
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_certificate import evaluate_kernel, may_pay, nearest_feasible
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos, draw_rows, draw_subsets
+from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
+from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.kernel.pair_ascent import ascend_pairs, ascend_singly, plain
+from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SmoothHinge, SquaredHinge, loss_name
-from saddlesvm.rows.kernels import Kernel
 from saddlesvm.runtime.randomness import seeded
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.kernel.ascent import ascend_pairs, ascend_singly, plain
-from saddlesvm.solvers.kernel.decomposition import Decomposition
-from saddlesvm.solvers.kernel.pegasos import KernelPegasos, draw_rows, draw_subsets
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]
 INTERCEPTS = ["none", "regularized", "free"]

@@ -2,7 +2,7 @@
 
 The rows of a problem stand in parts of one sign and of consecutive points, and groups of parts have a free intercept
 each: two classes of points share one, the machines with nu have one for each class, or for each side of a tube. The
-sums are those of :mod:`saddlesvm.problem.kernel_certificate`, which turns them into certificates, too.
+sums are those of :mod:`saddlesvm.kernel.kernel_certificate`, which turns them into certificates, too.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.kernel.row_table import Table
 from saddlesvm.problem.loss import Shape, traits_of
 from saddlesvm.problem.rounding import LEAF, UNIT
 from saddlesvm.problem.terms import weight_of
-from saddlesvm.rows.row_table import Table
 from saddlesvm.runtime.compiled import inlined, kernel
 
 NEAR = 1e-12  # relative distance of offsets, and slope for each row, that count as zero
@@ -75,12 +75,12 @@ class Programs(NamedTuple):
     totals : ndarray of shape (problems, groups)
         The sums of the dual variables of each group, divided by C.
     tube : float
-        See :class:`~saddlesvm.problem.kernel.KernelProblem`.
+        See :class:`~saddlesvm.kernel.kernel_problem.KernelProblem`.
     y, low, high, ridge, lengths : ndarray of shape (rows,)
         Labels or targets, the box of beta, what is added to the diagonal, and ``sqrt(k(x_i, x_i))`` or more.
     weights : ndarray of shape (rows,) or (0,)
     bases : ndarray of shape (2, rows)
-        See :class:`~saddlesvm.rows.kernel_errors.KernelErrors`.
+        See :class:`~saddlesvm.kernel.kernel_errors.KernelErrors`.
     mixing : ndarray of shape (problems, 3, 3)
         The same.
     leaves : ndarray of shape (problems,)
@@ -173,7 +173,7 @@ def conjugate_at(loss: BoxedLoss, a: float, y: float, s: float) -> float:
 
 @kernel
 def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """``f = K beta`` of the problems `live`, leaf by leaf as in :func:`~saddlesvm.rows.kernels.expand`, and alpha.
+    """``f = K beta`` of the problems `live`, leaf by leaf as in :func:`~saddlesvm.kernel.mercer.expand`, and alpha.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def best_offsets(programs: Programs, loss: BoxedLoss, live: np.ndarray, f: np.nd
     """The best offset of each group of the problems `live`, by guarded Newton steps.
 
     Where all of an interval is best, for a loss with kinks, it is the middle, as in
-    :func:`~saddlesvm.problem.kernel_certificate.best_midway`: no slope changes between two kinks.
+    :func:`~saddlesvm.kernel.kernel_certificate.best_midway`: no slope changes between two kinks.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
     """What certificates of the problems `live` are made of.
 
     The errors of values count in rows that may pay a loss, see
-    :func:`~saddlesvm.problem.kernel_certificate.may_pay`. The sums of the ways to the upper bounds
+    :func:`~saddlesvm.kernel.kernel_certificate.may_pay`. The sums of the ways to the upper bounds
     stay zero where a total is zero.
 
     Parameters

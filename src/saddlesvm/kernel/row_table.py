@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.kernels import (
+from saddlesvm.kernel.mercer import (
     HUGE,
     OF_PRODUCTS,
     POWERS,
@@ -137,7 +137,7 @@ class RowTable:
     Parameters
     ----------
     kernel : Kernel
-        One of a name among :data:`~saddlesvm.rows.kernels.OF_PRODUCTS`.
+        One of a name among :data:`~saddlesvm.kernel.mercer.OF_PRODUCTS`.
     X : array or CSR matrix of shape (n, d)
     room : ndarray of shape (n, n) or larger, optional
         For the kernel values.

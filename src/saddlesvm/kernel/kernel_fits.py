@@ -13,22 +13,22 @@ import numpy as np
 
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.definiteness import evidence_against
+from saddlesvm.kernel.kernel_errors import kernel_errors
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.kernel.kernel_problem import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
+from saddlesvm.kernel.mercer import Kernel, Matrix
+from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, Model, ModelFacts, NuClassification
+from saddlesvm.kernel.row_table import has_maker
+from saddlesvm.kernel.small_pairs import MOST_STEPS, STEPS_ALONE, SmallPairs, Task
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
-from saddlesvm.multiclass.small_pairs import MOST_STEPS, STEPS_ALONE, SmallPairs, Task
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
+from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.intercepts import make_intercept
-from saddlesvm.problem.kernel import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
-from saddlesvm.problem.kernel_certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.nu import PLAIN, Layout, Machine, Model, ModelFacts, NuClassification
 from saddlesvm.problem.problem import is_classification
-from saddlesvm.rows.definiteness import evidence_against
-from saddlesvm.rows.kernel_errors import kernel_errors
-from saddlesvm.rows.kernels import Kernel, Matrix
-from saddlesvm.rows.row_table import has_maker
 from saddlesvm.solvers.base import SolverBase
-from saddlesvm.solvers.kernel.decomposition import Decomposition
-from saddlesvm.solvers.kernel.pegasos import KernelPegasos
 from saddlesvm.solvers.register import parse_solver
 
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
@@ -69,7 +69,7 @@ class Coefficients(NamedTuple):
 
 
 class SmallProblems(NamedTuple):
-    """The sub-problems of a model as :class:`~saddlesvm.multiclass.small_pairs.SmallPairs` has them.
+    """The sub-problems of a model as :class:`~saddlesvm.kernel.small_pairs.SmallPairs` has them.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class KernelFits(Fits):
     kernel : Kernel
     loss : Loss
     options : dict
-        The rest of :func:`~saddlesvm.problem.kernel.make_kernel_problem`, for all sub-problems.
+        The rest of :func:`~saddlesvm.kernel.kernel_problem.make_kernel_problem`, for all sub-problems.
     machine : Machine
         How each is posed over its rows.
     facts : KernelFacts, optional
@@ -156,7 +156,7 @@ class KernelFits(Fits):
     @cached_property
     def small_problems(self) -> SmallProblems | None:
         """The sub-problems, where they are small, pairs of classes or a single one, and nobody looks on as they are
-        solved: :mod:`saddlesvm.multiclass.small_pairs` then solves them."""
+        solved: :mod:`saddlesvm.kernel.small_pairs` then solves them."""
         pairs, given, solver = self.problems, self.options, self.solver
         usual = self.unwatched and self.starts is None and self.limits.gap == 0.0 and given.get("lam") is None
         if not usual or type(solver) is not Decomposition:

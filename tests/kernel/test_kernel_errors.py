@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from saddlesvm.rows.kernel_errors import SLACK, kernel_errors
-from saddlesvm.rows.kernels import Kernel, expand, leaf_of
+from saddlesvm.kernel.kernel_errors import SLACK, kernel_errors
+from saddlesvm.kernel.mercer import Kernel, expand, leaf_of
 
 N, D, UNIT = 40, 6, 2.0**-53
 X = np.random.default_rng(0).normal(size=(N, D)) * 10.0 ** np.linspace(-1, 1, N)[:, None]

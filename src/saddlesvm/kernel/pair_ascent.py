@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.kernel.row_table import Table, holds, whole_table
 from saddlesvm.problem.arithmetic import soft_threshold
-from saddlesvm.rows.row_table import Table, holds, whole_table
 from saddlesvm.runtime.compiled import (
     allocating_kernel,
     inlined,

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from saddlesvm.kernel.kernel_problem import KernelProblem, Views
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free, Group
-from saddlesvm.problem.kernel import KernelProblem, Views
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Pinball
 from saddlesvm.problem.rounding import UNIT
@@ -64,7 +64,7 @@ class ModelFacts(NamedTuple):
 
 class Layout(NamedTuple):
     """How the rows of a machine stand where many small problems are laid out
-    (:class:`~saddlesvm.problem.kernel_sums.Programs`).
+    (:class:`~saddlesvm.kernel.kernel_sums.Programs`).
 
     Attributes
     ----------

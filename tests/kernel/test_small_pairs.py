@@ -10,16 +10,17 @@ from sklearn.datasets import make_blobs
 
 from saddlesvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Limits, Outcome
+from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_certificate import evaluate_kernel
+from saddlesvm.kernel.kernel_fits import KernelFits
+from saddlesvm.kernel.kernel_problem import shared_facts
+from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.kernel.nu_machines import PLAIN, Novelty, NuClassification, NuRegression
+from saddlesvm.kernel.small_pairs import SmallPairs, certificate_of
 from saddlesvm.multiclass.fits import drive_all
-from saddlesvm.multiclass.kernel_fit import KernelFits
-from saddlesvm.multiclass.small_pairs import SmallPairs, certificate_of
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
-from saddlesvm.problem.kernel import shared_facts
-from saddlesvm.problem.kernel_certificate import KernelPoint, evaluate_kernel
+from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.nu import PLAIN, Novelty, NuClassification, NuRegression
-from saddlesvm.rows.kernels import Kernel
-from saddlesvm.solvers.kernel.decomposition import Decomposition
 
 KERNELS = [Kernel("rbf", 0.2), Kernel("linear"), Kernel("poly", 0.3, 2, 1.0), Kernel("cosine")]
 

@@ -17,13 +17,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.kernel import KernelProblem
-from saddlesvm.problem.kernel_certificate import KernelPoint, nearest_feasible
+from saddlesvm.kernel import kernel_rescaling  # noqa: F401 (it registers the multiples of models)
+from saddlesvm.kernel.kernel_certificate import nearest_feasible
+from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.row_blocks import RowCache, row_source
+from saddlesvm.problem.certificate import KernelPoint, Point
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows.kernel_rows import RowCache, row_source
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined

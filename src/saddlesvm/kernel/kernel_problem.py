@@ -26,15 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.kernel.kernel_errors import KernelErrors, kernel_errors
+from saddlesvm.kernel.mercer import Kernel, Matrix, block_of, expand, gram
+from saddlesvm.kernel.row_table import RowTable, has_rows
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, Weighted, resolve_C
 from saddlesvm.problem.terms import Pointwise, box_of
-from saddlesvm.rows.kernel_errors import KernelErrors, kernel_errors
-from saddlesvm.rows.kernels import Kernel, Matrix, block_of, expand, gram
-from saddlesvm.rows.row_table import RowTable, has_rows
 
 FEW = 512  # points whose kernel matrix is held whole, in float64
 MIDDLE = 4096  # points of whose kernel matrix the rows that are needed are held in float64, where the cache has room

@@ -24,9 +24,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dposv, dpstrf
 
+from saddlesvm.kernel.kernel_certificate import nearest_feasible
+from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.problem.intercepts import Absent, Intercept
-from saddlesvm.problem.kernel import KernelProblem
-from saddlesvm.problem.kernel_certificate import nearest_feasible
 from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

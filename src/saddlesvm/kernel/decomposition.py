@@ -17,7 +17,7 @@ updates f with one product.
 
 Where all rows make one working set and pair steps have done as much work as it takes, a linear problem over a factor of
 the kernel matrix shows which rows are within their bounds, and equations solve for these
-(:mod:`saddlesvm.solvers.kernel.finish`). The point stays one of the dual.
+(:mod:`saddlesvm.kernel.linear_finish`). The point stays one of the dual.
 
 The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching and shrinking
 of rows that stay outside the margin; large working sets on a dense block are from Wen and others (2018), "ThunderSVM".
@@ -30,15 +30,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.kernel import FEW, KernelProblem
-from saddlesvm.problem.kernel_certificate import KernelPoint
-from saddlesvm.rows.kernel_rows import RowCache
-from saddlesvm.rows.row_table import ABSENT, NEEDED, RowTable
-from saddlesvm.runtime.clock import clock
-from saddlesvm.solvers.base import Budget, SolverBase
-from saddlesvm.solvers.kernel.ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, plain, submatrix
-from saddlesvm.solvers.kernel.finish import can_finish, linear_dual, solved_within, work_of
-from saddlesvm.solvers.kernel.state import (
+from saddlesvm.kernel import kernel_rescaling  # noqa: F401 (it registers the multiples of models)
+from saddlesvm.kernel.ascent_state import (
     PAIR,
     KernelState,
     beginning,
@@ -49,6 +42,14 @@ from saddlesvm.solvers.kernel.state import (
     violates,
     wishes,
 )
+from saddlesvm.kernel.kernel_problem import FEW, KernelProblem
+from saddlesvm.kernel.linear_finish import can_finish, linear_dual, solved_within, work_of
+from saddlesvm.kernel.pair_ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, plain, submatrix
+from saddlesvm.kernel.row_blocks import RowCache
+from saddlesvm.kernel.row_table import ABSENT, NEEDED, RowTable
+from saddlesvm.problem.certificate import KernelPoint
+from saddlesvm.runtime.clock import clock
+from saddlesvm.solvers.base import Budget, SolverBase
 
 INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside
 INNER_STEPS = 100_000

@@ -1,1 +1,0 @@
-"""Solvers for problems with a Mercer kernel."""
