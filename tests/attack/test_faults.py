@@ -14,7 +14,7 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import DataError, Store, convert
-from saddlesvm.data.archives import load_model, save_model
+from saddlesvm.data.model_file import load_model, save_model
 from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits

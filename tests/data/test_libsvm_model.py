@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 import saddlesvm as ours
 from saddlesvm.data import DataError
 from saddlesvm.data.libsvm_model import read_libsvm_model
-from saddlesvm.estimators.model_files import TYPES, load_libsvm
+from saddlesvm.estimators.libsvm_models import TYPES, load_libsvm
 from saddlesvm.estimators.persistence import load
 from support.libsvm_text import write_libsvm
 

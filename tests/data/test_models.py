@@ -16,8 +16,9 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from saddlesvm import LinearSVC, LinearSVCCV
 from saddlesvm.data import DataError, atomic_write, load_model, save_model
-from saddlesvm.data.archives import FORMAT_VERSION, Archive, is_model
+from saddlesvm.data.archives import Archive
 from saddlesvm.data.errors import write_page
+from saddlesvm.data.model_file import FORMAT_VERSION, is_model
 from saddlesvm.estimators.persistence import load, save
 from saddlesvm.estimators.proven import KEPT_HERE
 

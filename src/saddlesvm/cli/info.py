@@ -42,8 +42,8 @@ def command(*, source: str, reading: Reading, as_json: bool) -> int:
 
 def is_saved_model(path: str) -> bool:
     """Return True for a model of ours, of LIBSVM or of LIBLINEAR."""
-    from saddlesvm.data.archives import is_model
     from saddlesvm.data.libsvm_model import is_libsvm_model
+    from saddlesvm.data.model_file import is_model
 
     if is_model(path) or is_libsvm_model(path):
         return True

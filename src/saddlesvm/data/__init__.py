@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from saddlesvm.data.archives import load_model as load_model, save_model as save_model
     from saddlesvm.data.conversion import convert as convert
     from saddlesvm.data.errors import BUNDLED as BUNDLED, DataError as DataError, atomic_write as atomic_write
     from saddlesvm.data.liblinear import (
@@ -15,16 +14,17 @@ if TYPE_CHECKING:
         read_liblinear as read_liblinear,
         write_liblinear as write_liblinear,
     )
+    from saddlesvm.data.model_file import load_model as load_model, save_model as save_model
     from saddlesvm.data.readers import load_bundled as load_bundled, read as read
     from saddlesvm.data.store import Store as Store
     from saddlesvm.data.store_writer import StoreWriter as StoreWriter
     from saddlesvm.data.table import Table as Table
 
 NAMES = {
-    "saddlesvm.data.archives": "load_model save_model",
     "saddlesvm.data.conversion": "convert",
     "saddlesvm.data.errors": "BUNDLED DataError atomic_write",
     "saddlesvm.data.liblinear": "LiblinearModel read_liblinear write_liblinear",
+    "saddlesvm.data.model_file": "load_model save_model",
     "saddlesvm.data.readers": "load_bundled read",
     "saddlesvm.data.store": "Store",
     "saddlesvm.data.store_writer": "StoreWriter",

@@ -289,7 +289,8 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
         at growing intervals, and when the solver expects to be finished.
     checkpoint : path-like, optional
-        File for the state of the fit, written periodically. If the file exists, the fit continues from it.
+        File for the last solution of the fit, written every half minute and at the end. If the file exists, the fit
+        continues from it.
     memory : int or str, optional
         Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, or
         CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default

@@ -16,15 +16,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
-from saddlesvm.data.archives import DAMAGE, is_model, short
+from saddlesvm.data.archives import DAMAGE, short
 from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
+from saddlesvm.data.model_file import is_model
 from saddlesvm.estimators import register, svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
+from saddlesvm.estimators.libsvm_models import load_libsvm
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.model_files import CSR_PARTS, check_stored, load_libsvm
+from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
 from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
 from saddlesvm.kernel.mercer import Kernel

@@ -362,7 +362,7 @@ class SVC(PairwiseClassifier, PairOptions):
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
     checkpoint : path-like or Checkpoint, optional
-        File for the state of the fit, written every half minute and at the end. If the file exists, the fit continues
+        File for the last solution, written every half minute and at the end. If the file exists, the fit continues
         from it. With several sub-problems, each has its own file: FILE.0, FILE.1 and so on.
 
     Attributes

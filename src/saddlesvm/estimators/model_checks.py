@@ -1,4 +1,4 @@
-"""Files of models: LIBSVM's text models of kernel machines; and checks of this package's own.
+"""Checks of the contents of a model file.
 
 A model file may come from anyone. Before any of its arrays and numbers is used, the checks compare its contents with
 what this package writes: closed lists of names, types, shapes that fit each other, finite numbers, indices in range.
@@ -8,77 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from saddlesvm.data import DataError
 from saddlesvm.data.archives import short
 from saddlesvm.data.data_mark import is_mark
-from saddlesvm.data.libsvm_model import read_libsvm_model
-from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.kernel.mercer import KERNELS, Kernel, dense_if_quicker
+from saddlesvm.kernel.mercer import KERNELS, Kernel
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import Allowed
-
-TYPES: dict[type, str] = {
-    SVC: "c_svc", NuSVC: "nu_svc", OneClassSVM: "one_class", SVR: "epsilon_svr", NuSVR: "nu_svr",
-}  # fmt: skip
-PARAMETERS = ("degree", "gamma", "coef0")
-
-
-def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
-    """Read a LIBSVM text model: SVC, NuSVC, SVR, NuSVR or OneClassSVM, ready to predict.
-
-    Parameters
-    ----------
-    path : path-like
-    n_features : int, optional
-        Of the rows to predict; the largest index of a support vector when left out, since the file does not state it.
-        For a precomputed kernel the number of training rows.
-
-    Returns
-    -------
-    estimator
-        Its parameters beside the kernel's are defaults, its ``support_`` counts the vectors, and it has no
-        certificate: the file holds none of that. ``notes_`` says where it comes from.
-
-    Raises
-    ------
-    DataError
-        The file is damaged or foreign, or has more features than `n_features`.
-    """
-    stored = read_libsvm_model(path).with_labels_ascending()
-    given = stored.kernel == "precomputed"
-    least = int(stored.rows.max(initial=-1)) + 1 if given else stored.vectors.shape[1]
-    width = least if n_features is None else n_features
-    if width < least:
-        raise DataError(f"{os.fspath(path)}: the model has {least} features; n_features={n_features} is too small")
-    kind = next(one for one, name in TYPES.items() if name == stored.svm_type)
-    model: Any = kind(kernel=stored.kernel, **{name: getattr(stored, name) for name in PARAMETERS})
-    model.kernel_ = Kernel(stored.kernel, stored.gamma, stored.degree, stored.coef0)
-    model.support_, model.n_features_in_ = stored.rows, width
-    if given:
-        model.support_vectors_ = np.empty((0, width))
-    else:
-        parts = stored.vectors.data, stored.vectors.indices, stored.vectors.indptr
-        model.support_vectors_ = dense_if_quicker(sparse.csr_array(parts, shape=(stored.rows.size, width)))
-    sign = 1.0
-    if stored.labels is not None:
-        model.classes_, sign = stored.labels, -1.0 if stored.labels.size == 2 else 1.0
-    total = np.array([stored.rows.size], dtype=np.int32)
-    model.n_support_ = total if stored.n_support is None else stored.n_support
-    model.dual_coef_, model.intercept_ = sign * stored.dual_coef, -sign * stored.rho
-    if stored.sigmoids is not None:
-        model.probability, model.calibration_ = True, np.column_stack([-stored.sigmoids[0], stored.sigmoids[1]])
-    model.notes_ = {"written by": f"LIBSVM ({stored.svm_type})"}
-    return model
-
 
 __all__ = ["CSR_PARTS", "check_stored"]
 

@@ -1,0 +1,176 @@
+"""Saved models: a zip file of ``model.json`` and one ``NAME.npy`` for each array, which `numpy.load` opens too.
+
+Nothing in it is ever executed. The header is::
+
+    {
+        "format": "saddlesvm-model",
+        "version": 1,
+        "kind": "LinearSVC",
+        "arrays": ["coef", ...],
+        "meta": {...},
+    }
+
+Its version grows when an old reader could no longer make sense of a new file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.data.archives import DAMAGE, Archive, check_stated, open_archive, short
+from saddlesvm.data.errors import DataError, atomic_write, refuse_special
+
+FORMAT_NAME = "saddlesvm-model"
+FORMAT_VERSION = 1
+
+_HEADER = "model.json"
+_KINDS = "biufcUS"
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_FIRST = b"PK\x03\x04"
+_EXPANSION = 100  # memory per byte of a model file, at most, beyond 16 MB: most weights may be zero
+_STORED_BYTES = 1 << 20  # bytes; larger arrays are stored unpacked, which no limit on expansion refuses
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def save_model(
+    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], meta: Mapping[str, Any] | None = None
+) -> None:
+    """Save a model; the same model always gives the same bytes.
+
+    Parameters
+    ----------
+    path : str or path
+        Replaced only when the new file is complete and on disk.
+    kind : str
+        What the arrays make up, such as "LinearSVC".
+    arrays : mapping of str to ndarray
+        Numbers, bools and text. An object array of str is stored as text; no other objects are.
+    meta : mapping, optional
+        Whatever JSON holds: None, bool, numbers (infinity and NaN too), str, lists and dicts with str keys. NumPy
+        scalars become plain numbers.
+
+    Raises
+    ------
+    DataError
+        An array or a value that cannot be stored, or a path that cannot be written; the old file is then untouched.
+    """
+    where = os.fspath(path)
+    refuse_special(path)
+    plain = {name: _plain_array(name, array, where) for name, array in arrays.items()}
+    header = {
+        "format": FORMAT_NAME,
+        "version": FORMAT_VERSION,
+        "kind": kind,
+        "arrays": list(plain),
+        "meta": dict(meta or {}),
+    }
+    try:
+        text = json.dumps(header, indent=1, default=_plain_number)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}: the model's metadata cannot be saved: {error}") from None
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_entry(_HEADER), text)
+        for name, array in plain.items():
+            entry = _entry(f"{name}.npy", array.nbytes >= _STORED_BYTES)
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def load_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+    """Load a model saved by `save_model`.
+
+    Returns
+    -------
+    kind : str
+    arrays : dict of str to ndarray
+    meta : dict
+
+    Raises
+    ------
+    DataError
+        There is no such file, or it is damaged, not a saddlesvm model, or of a newer version than this one.
+    """
+    where = os.fspath(path)
+    refuse_special(path)
+    if not Path(path).is_file():
+        raise DataError(f"{where}: no such file; a saved model is needed")
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{where}: is not a saved saddlesvm model, or is truncated")
+    try:
+        with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
+            header = _read_header(archive, where)
+            arrays = {name: archive.read(name) for name in header["arrays"]}
+    except DataError:
+        raise
+    except DAMAGE as error:
+        raise DataError(f"{where}: is a damaged model file: {error}") from None
+    return header["kind"], arrays, header["meta"]
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like one that `save_model` wrote (it may still be damaged)."""
+    if not Path(path).is_file():
+        return False
+    with suppress(*DAMAGE):
+        with open(path, "rb") as file:
+            start = file.read(30 + len(_HEADER))
+        if not start.startswith(_FIRST):
+            return False
+        if start[30:] == _HEADER.encode():  # where the name of the first member stands
+            return True
+        with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
+            return _HEADER in archive
+    return False
+
+
+def _entry(name: str, stored: bool = False) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, date_time=_LONG_AGO)
+    entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+def _plain_array(name: str, array: Any, where: str) -> np.ndarray[Any, Any]:
+    if not _NAME.fullmatch(name):
+        raise DataError(f"{where}: {name!r} cannot name an array of a model; letters, digits and _ are allowed")
+    array = np.asarray(array)
+    if array.dtype == object and all(isinstance(item, str) for item in array.flat):
+        array = array.astype(str)
+    if array.dtype.kind not in _KINDS:
+        raise DataError(f"{where}: the array {name!r} is of type {array.dtype}; numbers, bools and text are allowed")
+    return array
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is of type {type(value).__name__}, which JSON cannot hold")
+
+
+def _read_header(archive: Archive, where: str) -> dict[str, Any]:
+    if _HEADER not in archive:
+        raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
+    header = archive.json(_HEADER)
+    check_stated(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
+    names, there = header.get("arrays"), sorted(name for name in archive.names if name != _HEADER)
+    named = isinstance(names, list) and all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
+    if not named or not isinstance(header.get("kind"), str):
+        raise ValueError(f"kind or arrays is missing from its {_HEADER}")
+    if not isinstance(header.get("meta"), dict):
+        raise ValueError(f"meta is missing from its {_HEADER}")
+    if sorted(names) != there:
+        odd = next(iter({*names} ^ {*there}), names[0])
+        raise ValueError(f"{_HEADER} and its arrays differ, in {short(repr(odd))}")
+    for name in names:
+        if archive.header(name).dtype.kind not in _KINDS:
+            raise ValueError(f"its array {name!r} holds neither numbers nor text")
+    return header
