@@ -21,6 +21,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.matrix import as_rows
 from saddlesvm.runtime.small import Most
 from saddlesvm.solvers import equations
+from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.newton import BlockNewton, suits
 
 INTERCEPTS = ("none", "regularized", "free")
@@ -171,6 +172,21 @@ def test_regressions(loss, intercept):
     other = LinearSVR(loss=loss, C=0.1, tol=1e-6, solver="dcd", **given).fit(X, y)
     assert model.certificate_.dual <= other.certificate_.primal
     assert other.certificate_.dual <= model.certificate_.primal
+
+
+def test_other_solvers_go_on_from_its_dual_point_of_all_rows(rows):
+    X, y, weights = rows
+    problem = posed(X, y, "hinge", 1.0, "free", weights)
+    solver = BlockNewton()
+    state = solver.step(problem, solver.init(problem, 0), Budget(6000, 1e-6))
+    assert state.best.alpha.shape == (600,)
+    assert state.best.alpha[5] == 0.0  # its weight is zero
+    random = np.random.default_rng(9)
+    X = random.standard_normal((6000, 40)) @ random.standard_normal((40, 40))
+    X += 100.0 * random.standard_normal((6000, 1))
+    y = np.where(X[:, 0] - X[:, 1] > 0.0, 1, -1)
+    weights = random.random(6000) * (random.random(6000) < 0.8)
+    assert LinearSVC(loss="smooth_hinge", C=100.0).fit(X, y, weights).outcome_ is Outcome.CERTIFIED
 
 
 def test_it_takes_problems_that_are_its_own_only(rows):

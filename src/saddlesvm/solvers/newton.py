@@ -297,7 +297,7 @@ class BlockNewton(SolverBase):
         if alpha.any() and not is_smooth(problem.loss):
             state.centre = problem.gathered(alpha).copy()
         state.best.w = w
-        state.best.alpha = problem.gathered(alpha)
+        state.best.alpha = alpha
         if problem.intercept.homogeneous and not alpha.any():
             state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
         return state
@@ -317,6 +317,8 @@ class BlockNewton(SolverBase):
                 if is_done or is_late or state.rows_touched >= until:
                     break
         state.epochs = state.rows_touched / n
+        if state.best.alpha.ndim == 1:
+            state.best.alpha = problem.spread(state.best.alpha)  # other solvers go on from it
         return state
 
     @staticmethod
