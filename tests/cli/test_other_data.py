@@ -68,3 +68,10 @@ def test_saved_models_and_streams(tmp_path: Path) -> None:
     stream = LinearSVC(solver="pegasos", random_state=0).fit(notes.X, notes.y)
     stream.partial_fit(notes.X[:100], notes.y[:100])
     assert compare_with_fit(stream, notes.X[:10], notes.y[:10]) == ""
+
+
+def test_whole_labels_beyond_2_53_in_a_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{i}.5,{2**53 + i % 3}" for i in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,label", *lines]))
+    assert cli.main(["train", str(tmp_path / "a.csv")]) == 2
+    assert "2^53 or more" in capsys.readouterr().err

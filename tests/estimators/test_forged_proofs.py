@@ -140,7 +140,8 @@ def test_a_checked_proof_says_what_it_is_about(tmp_path: Path, capsys: pytest.Ca
         assert f"{name}: {what}\n" in said
     assert cli.main(["verify", str(file), str(tmp_path / "data.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {name: found["problem"][name] for name in told} == told
+    problem = {name.replace("_", " "): what for name, what in found["problem"].items()}
+    assert {name: problem[name.replace("_", " ")] for name in told} == told
 
 
 def test_a_problem_without_weight_or_strength_says_so() -> None:

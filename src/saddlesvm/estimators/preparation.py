@@ -256,6 +256,11 @@ def check_classes(table: Table) -> None:
     column = "" if table.label_name is None else f" in the column {table.label_name!r}"
     losses = ", ".join(name for name in LOSSES if traits_of(make_loss(name)).task == "regression")
     advice = f"for a regression name its loss, --loss with one of {losses}; for classes name their column with --label"
+    if y.dtype.kind == "f" and (y == np.floor(y)).all():
+        raise DataError(
+            f"{table.source}: has whole labels{column} of 2^53 or more, which numbers of 64 bits take for one "
+            "another: write them as text, with a letter before the digits"
+        )
     if y.dtype.kind == "f":
         raise DataError(
             f"{table.source}: has {np.unique(y).size:,} different numbers with fractions for labels{column}, from "
