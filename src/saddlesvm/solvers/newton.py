@@ -317,7 +317,7 @@ class BlockNewton(SolverBase):
                 if is_done or is_late or state.rows_touched >= until:
                     break
         state.epochs = state.rows_touched / n
-        if state.best.alpha.ndim == 1:
+        if isinstance(task.machine, Binary):
             state.best.alpha = problem.spread(state.best.alpha)  # other solvers go on from it
         return state
 
