@@ -43,7 +43,7 @@ def test_threads_prove_the_same_gaps_about_the_same_models(rows, loss, solver):
 def test_the_models_have_the_options_that_were_asked_for(rows):
     made = path(rows, 2, random_state=np.random.RandomState(3)).models
     for model, C in zip(made, CS, strict=True):
-        assert (model.C, model.n_jobs, model.warm_start, model.watch) == (C, 2, False, None)
+        assert (model.C, model.n_jobs, model.warm_start, model._watch) == (C, 2, False, None)
         assert isinstance(model.random_state, np.random.RandomState)
         assert model.classes_.tolist() == ["no", "yes"]
         assert model.score(*rows) > 0.5
