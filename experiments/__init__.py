@@ -1,7 +1,7 @@
 """The published experiments, one script for each document; ``python -m experiments NAME`` runs one.
 
-They use the public names of saddlesvm and of its lab only. ``docs/experiments/index.md`` says which table or figure of
-which document each of them makes.
+They use the public names of saddlesvm and of its lab only. ``docs/experiments/index.md`` says which
+table or figure of which document each of them makes.
 """
 
 # The name of each experiment, its module, and its class.

@@ -21,12 +21,20 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 def main(words: list[str] | None = None) -> int:
     """Run the experiments that are named; 2 if the data or the folders are wrong."""
     given = sys.argv[1:] if words is None else words
-    parser = argparse.ArgumentParser(prog="python -m experiments", description="Run published experiments again.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all if none is named")
-    parser.add_argument(
-        "--data", metavar="DIR", help="folder with the data files (default: a cache folder, then OpenML)"
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description="Run published experiments again."
     )
-    parser.add_argument("--reports", default=".", metavar="DIR", help="where NAME.html is written (default: here)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all if none is named"
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder with the data files (default: a cache folder, then OpenML)",
+    )
+    parser.add_argument(
+        "--reports", default=".", metavar="DIR", help="where NAME.html is written (default: here)"
+    )
     parser.add_argument("--figures", metavar="DIR", help="write every figure there as PNG")
     parser.add_argument("--quick", action="store_true", help="a part of the data, in seconds")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -49,7 +57,10 @@ def main(words: list[str] | None = None) -> int:
     for name, report in found.items():
         print(f"{name}:", *(f"  {sentence}" for sentence in report.verdict), sep="\n")
         print(f"report: {options.reports}/{name}.html")
-    interrupted = any(report.verdict[:1] and report.verdict[0].startswith("Interrupted") for report in found.values())
+    interrupted = any(
+        report.verdict[:1] and report.verdict[0].startswith("Interrupted")
+        for report in found.values()
+    )
     return INTERRUPTED if interrupted else 0
 
 

@@ -1,7 +1,8 @@
-"""Blood cells: SDCA against Pegasos on lymphocytes and neutrophils, and how the epochs grow with 1/(lambda eps) and n.
+"""Blood cells: SDCA against Pegasos on lymphocytes and neutrophils, and how the epochs grow with
+1/(lambda eps) and n.
 
-Published: lambda = 1.6, averages of 100 runs, about 26 % test error on raw crops; SDCA about 3 times faster than
-Pegasos there, Pegasos faster with 40 principal components.
+Published: lambda = 1.6, averages of 100 runs, about 26 % test error on raw crops; SDCA about 3
+times faster than Pegasos there, Pegasos faster with 40 principal components.
 """
 
 from __future__ import annotations
@@ -68,7 +69,10 @@ class BloodCells(Experiment):
         """Raw crops, principal components, lambda, n, cross-validation."""
         return (
             ("raw crops", lambda: self.published(self.raw, "raw crops")),
-            ("principal components", lambda: self.published(self.components, "40 principal components")),
+            (
+                "principal components",
+                lambda: self.published(self.components, "40 principal components"),
+            ),
             ("epochs against 1/(lambda eps)", self.rate_in_lambda),
             ("epochs against n", self.rate_in_rows),
             ("lambda by cross-validation", self.validated),
@@ -111,7 +115,9 @@ class BloodCells(Experiment):
         labels = np.where(self.arrays["label"] == LYMPHOCYTE, "lymphocyte", "neutrophil")
         train = self._train
         test = (X[~train], labels[~train])
-        return make_dataset(X[train], labels[train], test=test, positive="lymphocyte", name=f"blood cells, {name}")
+        return make_dataset(
+            X[train], labels[train], test=test, positive="lymphocyte", name=f"blood cells, {name}"
+        )
 
     def published(self, data: Dataset, name: str) -> None:
         """The published comparison on one kind of features."""
@@ -131,12 +137,23 @@ class BloodCells(Experiment):
         tables = times_table(trace), ends_table(trace, data)
         section = self.report.section(f"lambda = {LAM}: {name}", *tables, data=data.name)
         charts: dict[tuple[str, ...], Chart] = {
-            (word, against): curve_chart(trace, quantity, against, f"{word} against {against}", centre)
-            for quantity, word in (("gap", "Gap"), ("suboptimality", "Suboptimality"), ("test_error", "Test error"))
+            (word, against): curve_chart(
+                trace, quantity, against, f"{word} against {against}", centre
+            )
+            for quantity, word in (
+                ("gap", "Gap"),
+                ("suboptimality", "Suboptimality"),
+                ("test_error", "Test error"),
+            )
             for against, centre in (("epochs", "mean"), ("seconds", "median"))
         }
-        words = "The repeats' mean against epochs, their median against seconds; the band holds their middle half."
-        section.items.append(Switch("Closing in on the optimum", words, ("quantity", "against"), charts))
+        words = (
+            "The repeats' mean against epochs, their median against seconds; the band holds "
+            "their middle half."
+        )
+        section.items.append(
+            Switch("Closing in on the optimum", words, ("quantity", "against"), charts)
+        )
         section.items.append(closing_chart(trace, "epochs", "Primal and dual"))
 
     def _say_published(self, trace: pd.DataFrame, data: Dataset, name: str) -> None:
@@ -145,10 +162,16 @@ class BloodCells(Experiment):
         error = ends["test_error"].mean()
         sdca = times["sdca"]
         pegasos = times[f"pegasos ({options_of(LAST)})"]
-        said = "SDCA about 3 times faster than Pegasos, 26 % test error" if "raw" in name else "Pegasos faster"
+        said = (
+            "SDCA about 3 times faster than Pegasos, 26 % test error"
+            if "raw" in name
+            else "Pegasos faster"
+        )
         self.say(
-            f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA {seconds_text(sdca)}, "
-            f"Pegasos (batches of 100, last iterate) {seconds_text(pegasos)}; test error {percent(error)} %. "
+            f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA "
+            f"{seconds_text(sdca)}, "
+            f"Pegasos (batches of 100, last iterate) {seconds_text(pegasos)}; test error "
+            f"{percent(error)} %. "
             f"Published: {said}.",
             timed=True,
         )
@@ -174,10 +197,13 @@ class BloodCells(Experiment):
             Series("1/(lambda eps)", line, line, style=7, dash="dot"),
         ]
         caption = (
-            "The stated rate of SDCA is O(n + 1/(lambda eps)), that of Pegasos O(1/(lambda eps)); constants left out."
+            "The stated rate of SDCA is O(n + 1/(lambda eps)), that of Pegasos O(1/(lambda "
+            "eps)); constants left out."
         )
         title = "Row visits until the gap is eps"
-        chart = Chart(title, "1/(lambda eps)", "row visits", tuple(series), True, True, caption=caption)
+        chart = Chart(
+            title, "1/(lambda eps)", "row visits", tuple(series), True, True, caption=caption
+        )
         rows = [
             [f"{lam:g}", *(f"{visits[lam, eps] / n:.1f}" for eps in ACCURACIES)]
             for lam in dict.fromkeys(lam for lam, _ in visits)
@@ -188,17 +214,22 @@ class BloodCells(Experiment):
         smallest = min(lam for lam, _ in visits)
         below = sum(found <= n + 1.0 / (lam * eps) for (lam, eps), found in visits.items())
         self.say(
-            f"SDCA needed {visits[smallest, 1e-3] / n:.0f} epochs for a gap of 1e-3 at lambda = {smallest:g}, where "
-            f"n + 1/(lambda eps) is {(n + 1000 / smallest) / n:.0f}. In {below} of {len(visits)} settings it "
-            "needed less than n + 1/(lambda eps) row visits (the stated rate, with a constant of 1)."
+            f"SDCA needed {visits[smallest, 1e-3] / n:.0f} epochs for a gap of 1e-3 at lambda = "
+            f"{smallest:g}, where "
+            f"n + 1/(lambda eps) is {(n + 1000 / smallest) / n:.0f}. In {below} of "
+            f"{len(visits)} settings it "
+            "needed less than n + 1/(lambda eps) row visits (the stated rate, with a constant "
+            "of 1)."
         )
 
     def rate_in_rows(self) -> None:
-        """Row visits until the gap is eps, against n; for Pegasos until the primal is within eps."""
+        """Row visits until the gap (for Pegasos the primal's distance) is eps, against n."""
         data = self.components
         lam = 1e-2
         eps = 1e-2
-        sizes = [data.X.shape[0] >> halvings for halvings in reversed(range(2 if self.quick else 6))]
+        sizes = [
+            data.X.shape[0] >> halvings for halvings in reversed(range(2 if self.quick else 6))
+        ]
         order = np.random.default_rng(0).permutation(data.X.shape[0])
         sdca = []
         pegasos = []
@@ -219,7 +250,8 @@ class BloodCells(Experiment):
         chart = Chart(title, "n", "row visits", series, True, True, caption=caption)
         self.report.section("Beyond: how the work grows with n", chart, data=data.name)
         self.say(
-            f"From {sizes[0]} to {sizes[-1]} rows (lambda = eps = 0.01) SDCA's row visits went from {sdca[0]:,.0f} to "
+            f"From {sizes[0]} to {sizes[-1]} rows (lambda = eps = 0.01) SDCA's row visits went "
+            f"from {sdca[0]:,.0f} to "
             f"{sdca[-1]:,.0f}, those of Pegasos from {pegasos[0]:,.0f} to {pegasos[-1]:,.0f}."
         )
 
@@ -244,7 +276,11 @@ class BloodCells(Experiment):
         for seed in range(3):
             epochs = list(counts / problem.n)
             points = zip(counts, iterates(problem, solver, epochs, seed), strict=True)
-            inside = (count for count, (_, point) in points if hinge_objective(data, lam, point.w) <= bound + eps)
+            inside = (
+                count
+                for count, (_, point) in points
+                if hinge_objective(data, lam, point.w) <= bound + eps
+            )
             found.append(next(inside, np.inf))
         return float(np.median(found))
 
@@ -252,7 +288,9 @@ class BloodCells(Experiment):
         """lambda by cross-validation cut by photograph and by row, and the test errors."""
         lambdas = LAMBDAS[: 3 if self.quick else None]
         cuts = self._cuts()
-        pieces = [(lam, word, fold) for lam in lambdas for word, folds in cuts.items() for fold in folds]
+        pieces = [
+            (lam, word, fold) for lam in lambdas for word, folds in cuts.items() for fold in folds
+        ]
         found = in_threads(lambda piece: self._held_out(piece[0], *piece[2]), pieces)
         whole = in_threads(lambda lam: self.raw.errors(*_model(self.raw, lam)), lambdas)
         rows = []
@@ -260,21 +298,39 @@ class BloodCells(Experiment):
         for lam, (train, test) in zip(lambdas, whole, strict=True):
             scores = {word: _mean(found, pieces, (lam, word)) for word in cuts}
             best[lam] = (scores["photograph"], test)
-            rows.append([f"{lam:g}", *(percent(scores[word]) for word in cuts), percent(train), percent(test)])
-        columns = ["lambda", *(f"error, folds by {word} (%)" for word in cuts), "training error (%)", "test error (%)"]
+            rows.append(
+                [
+                    f"{lam:g}",
+                    *(percent(scores[word]) for word in cuts),
+                    percent(train),
+                    percent(test),
+                ]
+            )
+        columns = [
+            "lambda",
+            *(f"error, folds by {word} (%)" for word in cuts),
+            "training error (%)",
+            "test error (%)",
+        ]
         chosen = min(best, key=lambda lam: best[lam][0])
         words = (
-            "Copies of one photograph share a source number. Folds cut by row put copies of the same photograph on "
+            "Copies of one photograph share a source number. Folds cut by row put copies of the "
+            "same photograph on "
             "both sides, which can promise too much; folds cut by photograph cannot."
         )
-        self.report.section("Beyond: lambda by cross-validation", Prose(words), Table(columns, rows))
+        self.report.section(
+            "Beyond: lambda by cross-validation", Prose(words), Table(columns, rows)
+        )
         self.say(
-            f"Cross-validation cut by photograph chooses lambda = {chosen:g}, with {percent(best[chosen][1])} % test "
+            f"Cross-validation cut by photograph chooses lambda = {chosen:g}, with "
+            f"{percent(best[chosen][1])} % test "
             f"error."
         )
 
     def _cuts(self) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-        """Folds, training and held-out rows of each, that keep copies of a photograph together, and that do not."""
+        """Folds, training and held-out rows of each, that keep copies of a photograph together, and
+        that do not.
+        """
         from sklearn.model_selection import GroupKFold, KFold
 
         data = self.raw
@@ -287,13 +343,23 @@ class BloodCells(Experiment):
     def _held_out(self, lam: float, train: np.ndarray, test: np.ndarray) -> float:
         """The error on the rows held out, of a model of the others."""
         data = self.raw
-        part = Dataset("fold", data.X[train], data.y[train], data.task, data.classes, data.X[test], data.y[test])
+        part = Dataset(
+            "fold",
+            data.X[train],
+            data.y[train],
+            data.task,
+            data.classes,
+            data.X[test],
+            data.y[test],
+        )
         return part.errors(*_model(part, lam))[1]
 
 
 def _mean(errors: list[float], pieces: list[Any], cell: tuple[float, str]) -> float:
     """The mean over the folds of a cell."""
-    return float(np.mean([error for error, piece in zip(errors, pieces, strict=True) if piece[:2] == cell]))
+    return float(
+        np.mean([error for error, piece in zip(errors, pieces, strict=True) if piece[:2] == cell])
+    )
 
 
 def _model(data: Dataset, lam: float) -> tuple[np.ndarray, float]:
@@ -309,23 +375,46 @@ def times_table(trace: pd.DataFrame) -> Table:
     for label in tables[LEVELS[0]].index:
         reached = [table.loc[label] for table in tables.values()]
         rows.append(
-            [label, *(cell for one in reached for cell in (seconds_text(one["seconds"]), count_text(one["epochs"])))]
+            [
+                label,
+                *(
+                    cell
+                    for one in reached
+                    for cell in (seconds_text(one["seconds"]), count_text(one["epochs"]))
+                ),
+            ]
         )
     columns = ["solver", *(word for level in LEVELS for word in (f"time to {level:g}", "epochs"))]
-    return Table(columns, rows, "Time of solving until the primal was within a fraction of the optimum; medians.")
+    return Table(
+        columns,
+        rows,
+        "Time of solving until the primal was within a fraction of the optimum; medians.",
+    )
 
 
 def ends_table(trace: pd.DataFrame, data: Dataset) -> Table:
     """The ends of the runs, means over the repeats."""
-    ends = trace.groupby(["solver", "options", "repeat"], sort=False).last().groupby(["solver", "options"], sort=False)
+    ends = (
+        trace.groupby(["solver", "options", "repeat"], sort=False)
+        .last()
+        .groupby(["solver", "options"], sort=False)
+    )
     rows = []
     for (solver, options), runs in ends:
         mean = runs[["primal", "relative_gap", "epoch", "train_error", "test_error"]].mean()
         name = f"{solver} ({options})" if options else str(solver)
         numbers = [f"{mean['primal']:.6f}", f"{mean['relative_gap']:.1e}", f"{mean['epoch']:.1f}"]
         rows.append([name, *numbers, percent(mean["train_error"]), percent(mean["test_error"])])
-    columns = ["solver", "objective (lambda form)", "relative gap", "epochs", "training error (%)", "test error (%)"]
+    columns = [
+        "solver",
+        "objective (lambda form)",
+        "relative gap",
+        "epochs",
+        "training error (%)",
+        "test error (%)",
+    ]
     caption = (
-        f"Means over the repeats; {data.X.shape[0]:,} training rows. Published test error on raw crops: about 26 %."
+        f"Means over the repeats; {data.X.shape[0]:,} training rows. Published test error "
+        "on raw crops: about 26 %."
     )
     return Table(columns, rows, caption)

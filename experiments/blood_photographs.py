@@ -1,12 +1,16 @@
-"""Make ``blood-cells.npz`` of the public photographs: a grey square around each cell's stained nucleus.
+"""Make ``blood-cells.npz`` of the public photographs: a grey square around each cell's stained
+nucleus.
 
-The photographs are the set *blood-cells* (P. Mooney, made of BCCD, MIT licence): 12,444 pictures of 320 x 240 pixels,
-turned and shifted copies of some 350 photographs, in ``TRAIN/<CLASS>/_<source>_<copy>.jpeg`` and ``TEST/...``. It is
-on Kaggle (paultimothymooney/blood-cells, folder ``dataset2-master``), and in ``BloodCells/images`` of the repository of
-the report that the experiment repeats (github.com/BoucheDimitri/SOADML_DBouche_CVerluise).
+The photographs are the set *blood-cells* (P. Mooney, made of BCCD, MIT licence): 12,444 pictures of
+320 x 240 pixels, turned and shifted copies of some 350 photographs, in
+``TRAIN/<CLASS>/_<source>_<copy>.jpeg`` and ``TEST/...``. It is on Kaggle
+(paultimothymooney/blood-cells, folder ``dataset2-master``), and in ``BloodCells/images`` of the
+repository of the report that the experiment repeats
+(github.com/BoucheDimitri/SOADML_DBouche_CVerluise).
 
-The nucleus is the largest dark spot: green is blurred, its darkest 2 % kept, without the black frame that turning left,
-and without specks. The square of 120 x 120 pixels around it is moved inside the picture, and shrunk to 32 x 32.
+The nucleus is the largest dark spot: green is blurred, its darkest 2 % kept, without the black
+frame that turning left, and without specks. The square of 120 x 120 pixels around it is moved
+inside the picture, and shrunk to 32 x 32.
 
 python -m experiments.blood_photographs FOLDER [blood-cells.npz]
 """
@@ -43,7 +47,8 @@ ENDING = "blood-cells.npz"
 
 
 def nucleus(photograph: np.ndarray) -> tuple[float, float]:
-    """Row and column of the middle of the stained nucleus; the picture's middle where there is none.
+    """Row and column of the middle of the stained nucleus; the picture's middle where there is
+    none.
 
     Parameters
     ----------
@@ -87,7 +92,11 @@ def photographs(folder: str | os.PathLike[str]) -> list[tuple[int, int, int, int
         for label, name in enumerate(CLASSES):
             cell = Path(folder) / part / name.upper()
             matches = [(NAME.fullmatch(path.name), path) for path in cell.glob("*")]
-            named = [(split, label, int(match[1]), int(match[2]), path) for match, path in matches if match]
+            named = [
+                (split, label, int(match[1]), int(match[2]), path)
+                for match, path in matches
+                if match
+            ]
             if not named:
                 wanted = f"{part}/{name.upper()}/_<source>_<copy>.jpeg"
                 advice = f"name the folder that holds {' and '.join(SPLITS)}"
@@ -105,7 +114,9 @@ def opened(path: Path) -> np.ndarray:
         raise DataError(f"{path}: is not a readable photograph ({error})") from None
     if min(pixels.shape[:2]) < SQUARE:
         height, width = pixels.shape[:2]
-        raise DataError(f"{path}: is {width} x {height} pixels; at least {SQUARE} x {SQUARE} are needed")
+        raise DataError(
+            f"{path}: is {width} x {height} pixels; at least {SQUARE} x {SQUARE} are needed"
+        )
     return crop(pixels)
 
 
@@ -122,8 +133,8 @@ def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[s
     Returns
     -------
     dict of str to ndarray
-        images, uint8 of shape (n, 32, 32); label and split, uint8; source, int16: the copies of one photograph share
-        it; label_names.
+        images, uint8 of shape (n, 32, 32); label and split, uint8; source, int16: the copies of one
+        photograph share it; label_names.
 
     Raises
     ------
@@ -148,10 +159,16 @@ def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[s
 
 def main(words: list[str] | None = None) -> int:
     """Make the file; 2 where something is wrong with what was given."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.blood_photographs", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.blood_photographs", description=main.__doc__
+    )
     parser.add_argument("folder", metavar="FOLDER", help="the photographs: it holds TRAIN and TEST")
     parser.add_argument(
-        "path", metavar="PATH", nargs="?", default=ENDING, help=f"the file to write (default: {ENDING})"
+        "path",
+        metavar="PATH",
+        nargs="?",
+        default=ENDING,
+        help=f"the file to write (default: {ENDING})",
     )
     options = parser.parse_args(words)
     try:
@@ -162,7 +179,9 @@ def main(words: list[str] | None = None) -> int:
     train = int((arrays["split"] == 0).sum())
     total = len(arrays["label"])
     sources = len(np.unique(arrays["source"]))
-    print(f"{options.path}: {total:,} images of {sources} photographs, {train:,} of them to train on")
+    print(
+        f"{options.path}: {total:,} images of {sources} photographs, {train:,} of them to train on"
+    )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""The data of the experiments: from a given folder, from the cache folder, or from OpenML by scikit-learn's loader."""
+"""The data of the experiments: from a given folder, from the cache folder, or from OpenML by
+scikit-learn's loader.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,16 @@ def cache_folder() -> Path:
 
 
 def find_file(name: str, folder: str | os.PathLike[str] | None) -> Path | None:
-    """A data file in the folder, or in the cache folder when none is named; None if it is not there."""
+    """A data file in the folder, or in the cache folder when none is named; None if it is not
+    there.
+    """
     path = (cache_folder() if folder is None else Path(folder)) / name
     return path if path.is_file() else None
 
 
-def images(name: str, part: str, folder: str | os.PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
+def images(
+    name: str, part: str, folder: str | os.PathLike[str] | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows in [0, 1] (float32) and labels of a set of 28 x 28 images.
 
     Parameters
@@ -42,7 +48,8 @@ def images(name: str, part: str, folder: str | os.PathLike[str] | None) -> tuple
     name : {"mnist", "fashion-mnist"}
     part : {"train", "test"}
     folder : path, optional
-        Holds ``<name>/train-images-idx3-ubyte.gz`` and so on; without it, the cache folder, then OpenML.
+        Holds ``<name>/train-images-idx3-ubyte.gz`` and so on; without it, the cache folder, then
+        OpenML.
 
     Raises
     ------
@@ -58,7 +65,9 @@ def images(name: str, part: str, folder: str | os.PathLike[str] | None) -> tuple
         raise DataError(f"{os.fspath(folder)}: has no {name}/{PARTS[part]}")
     X, y = fetch_images(name)
     chosen = slice(None, TRAINING_IMAGES) if part == "train" else slice(TRAINING_IMAGES, None)
-    return np.ascontiguousarray(X[chosen], dtype=np.float32) / np.float32(255), y[chosen].astype(np.int64)
+    return np.ascontiguousarray(X[chosen], dtype=np.float32) / np.float32(255), y[chosen].astype(
+        np.int64
+    )
 
 
 def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
@@ -73,15 +82,19 @@ def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
     if path is None:
         where = cache_folder() if folder is None else Path(folder)
         raise DataError(
-            f"{where}: has no {BLOOD_CELLS}, and OpenML does not offer this set. Get its photographs ({PHOTOGRAPHS}), "
-            f"make the file of them (python -m experiments.blood_photographs FOLDER {BLOOD_CELLS}; the FOLDER holds "
+            f"{where}: has no {BLOOD_CELLS}, and OpenML does not offer this set. Get its "
+            f"photographs ({PHOTOGRAPHS}), "
+            f"make the file of them (python -m experiments.blood_photographs FOLDER "
+            f"{BLOOD_CELLS}; the FOLDER holds "
             "TRAIN and TEST), and name the folder that the file is in (--data DIR)"
         )
     wanted = ("images", "label", "label_names", "split", "source")
     with np.load(path, allow_pickle=False) as archive:
         missing = [name for name in wanted if name not in archive]
         if missing:
-            raise DataError(f"{path}: holds no array {missing[0]!r}; needed are {', '.join(wanted)}")
+            raise DataError(
+                f"{path}: holds no array {missing[0]!r}; needed are {', '.join(wanted)}"
+            )
         return {name: archive[name] for name in wanted}
 
 
@@ -94,7 +107,12 @@ def fetch_images(name: str) -> tuple[Any, Any]:
     home = cache_folder() / "openml"
     try:
         return fetch_openml(
-            OPENML[name], version=1, data_home=str(home), as_frame=False, return_X_y=True, parser="liac-arff"
+            OPENML[name],
+            version=1,
+            data_home=str(home),
+            as_frame=False,
+            return_X_y=True,
+            parser="liac-arff",
         )
     except (URLError, OSError, ValueError) as error:
         raise DataError(

@@ -1,12 +1,15 @@
-"""Dual coordinate descent on four data sets: accuracy and time beside scikit-learn's LinearSVC, C in {1, 10, 100}.
+"""Dual coordinate descent on four data sets: accuracy and time beside scikit-learn's LinearSVC, C
+in {1, 10, 100}.
 
-Published: tables of accuracy and seconds for DCD without shrinking, with shrinking, and scikit-learn's LinearSVC; L2
-loss, tolerance 1e-4. The published accuracies of banknote (453 rows), heart (99) and toy (660) are those of a third of
-the rows held out; the seed is not known, so the same rows cannot be.
+Published: tables of accuracy and seconds for DCD without shrinking, with shrinking, and
+scikit-learn's LinearSVC; L2 loss, tolerance 1e-4. The published accuracies of banknote (453 rows),
+heart (99) and toy (660) are those of a third of the rows held out; the seed is not known, so the
+same rows cannot be.
 
-The papers' lines are the algorithm's own last iterate (``keep="last"``), rows permuted singly. A plain fit of this
-package returns the best model that a certificate found instead. The data are split as published: a third of the rows is
-held out. The published seed is not known, so each published accuracy is ranked among those of many splits.
+The papers' lines are the algorithm's own last iterate (``keep="last"``), rows permuted singly. A
+plain fit of this package returns the best model that a certificate found instead. The data are
+split as published: a third of the rows is held out. The published seed is not known, so each
+published accuracy is ranked among those of many splits.
 """
 
 from __future__ import annotations
@@ -74,40 +77,63 @@ PUBLISHED_SECONDS = {
     "mnist 1-7": ((45.9, 80.9, 81.5), (65.7, 109.8, 107.6), (0.1399, 0.1133, 0.1095)),
     "toy": ((4.1, 23.7, 25.1), (5.3, 22.9, 23.9), (0.0078, 0.0196, 0.0315)),
 }
-PUBLISHED_LINE = (10.0, 92.73)  # C, and the accuracy beside the picture of the toy's line: 612 of 660
+PUBLISHED_LINE = (
+    10.0,
+    92.73,
+)  # C, and the accuracy beside the picture of the toy's line: 612 of 660
 PUBLISHED_ROWS = ("DCD", "DCD, shrinking", "scikit-learn")
-BESIDE = {"DCD": PUBLISHED_ROWS[0], "DCD, shrinking": PUBLISHED_ROWS[1], THEIRS: PUBLISHED_ROWS[2]}  # ours: theirs
+BESIDE = {
+    "DCD": PUBLISHED_ROWS[0],
+    "DCD, shrinking": PUBLISHED_ROWS[1],
+    THEIRS: PUBLISHED_ROWS[2],
+}  # ours: theirs
 Accuracies = dict[tuple[str, float], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A line of the tables: its name, and a function that makes its estimator for a C and a number of passes."""
+    """A line of the tables: its name, and a function that makes its estimator for a C and a number
+    of passes.
+    """
 
     name: str
     make: Callable[[float, int], Any]
 
 
 def papers(shrinking: bool, stopping: str) -> Callable[[float, int], Any]:
-    """The algorithm with a rule of the literature, and scikit-learn's limit: on passes over the active rows."""
+    """The algorithm with a rule of the literature, and scikit-learn's limit: on passes over the
+    active rows.
+    """
 
     def make(C: float, passes: int) -> LinearSVC:
-        solver = DCD(shrinking=shrinking, stopping=stopping, threshold=TOLERANCE, max_passes=passes, run_length=1)
-        return LinearSVC(C=C, loss="squared_hinge", solver=solver, tol=0.0, keep="last", random_state=0)
+        solver = DCD(
+            shrinking=shrinking,
+            stopping=stopping,
+            threshold=TOLERANCE,
+            max_passes=passes,
+            run_length=1,
+        )
+        return LinearSVC(
+            C=C, loss="squared_hinge", solver=solver, tol=0.0, keep="last", random_state=0
+        )
 
     return make
 
 
 def to_a_gap(C: float, passes: int) -> LinearSVC:
     """Our descent, stopped on the certified gap or by the same limit."""
-    return LinearSVC(C=C, loss="squared_hinge", solver=DCD(max_passes=passes), tol=TOLERANCE, random_state=0)
+    return LinearSVC(
+        C=C, loss="squared_hinge", solver=DCD(max_passes=passes), tol=TOLERANCE, random_state=0
+    )
 
 
 def theirs(C: float, passes: int) -> Any:
     """scikit-learn's estimator as published."""
     from sklearn.svm import LinearSVC as Theirs
 
-    return Theirs(C=C, loss="squared_hinge", dual=True, tol=TOLERANCE, max_iter=passes, random_state=0)
+    return Theirs(
+        C=C, loss="squared_hinge", dual=True, tol=TOLERANCE, max_iter=passes, random_state=0
+    )
 
 
 def default(C: float, passes: int) -> LinearSVC:
@@ -152,7 +178,7 @@ def split_rows(X: np.ndarray, y: np.ndarray, name: str, seed: int) -> Dataset:
 
 
 def held_out(name: str, seed: int = 0) -> Dataset:
-    """A bundled set, its columns scaled where the name says so, with a third of its rows held out."""
+    """A bundled set, scaled if its name says so, with a third of its rows held out."""
     table = read(name.partition(",")[0])
     assert table.y is not None
     return split_rows(table.X, table.y, name, seed)
@@ -169,11 +195,16 @@ def digits(part: str, folder: Any) -> tuple[np.ndarray, np.ndarray]:
 def published_counts() -> str:
     """The numbers of rows that the published percentages imply."""
     return (
-        "The published accuracies tell how many rows were held out: 98.90 and 98.68 are 448 and 447 of 453, 80.81 is "
-        "80 of 99, 93.48 is 617 of 660: a test_size of 0.33. For MNIST 99.55 and 99.58 are 3,566 and 3,567 of 3,582, a "
-        "third of the 10,853 training images; no count out of the 2,163 test images rounds to 99.55. We train on all "
-        "10,853 and test on the 2,163. Heart is not scaled, as published: no solver comes near the optimum there, and "
-        "the accuracies are those of unfinished models. The scaled columns show what finished ones have."
+        "The published accuracies tell how many rows were held out: 98.90 and 98.68 are 448 and "
+        "447 of 453, 80.81 is "
+        "80 of 99, 93.48 is 617 of 660: a test_size of 0.33. For MNIST 99.55 and 99.58 are "
+        "3,566 and 3,567 of 3,582, a "
+        "third of the 10,853 training images; no count out of the 2,163 test images rounds to "
+        "99.55. We train on all "
+        "10,853 and test on the 2,163. Heart is not scaled, as published: no solver comes near "
+        "the optimum there, and "
+        "the accuracies are those of unfinished models. The scaled columns show what finished "
+        "ones have."
     )
 
 
@@ -182,7 +213,9 @@ def entrants() -> list[Entrant]:
     return [entrant for entrant in ENTRANTS if entrant.name in BESIDE]
 
 
-def accuracies(split: Callable[[int], Dataset], strengths: Sequence[float], seeds: int, passes: int) -> Accuracies:
+def accuracies(
+    split: Callable[[int], Dataset], strengths: Sequence[float], seeds: int, passes: int
+) -> Accuracies:
     """Accuracy on the held-out rows by entrant and C, shape (seeds,) each.
 
     Parameters
@@ -210,9 +243,17 @@ def accuracies(split: Callable[[int], Dataset], strengths: Sequence[float], seed
         warnings.simplefilter("ignore")
         for entrant in entrants():
             one = partial(scores, entrant)
-            # LIBLINEAR draws from one generator for the whole process: side by side its runs would disturb each other.
-            table = [one(seed) for seed in range(seeds)] if entrant.name == THEIRS else in_threads(one, range(seeds))
-            made |= {(entrant.name, C): column for C, column in zip(strengths, np.array(table).T, strict=True)}
+            # LIBLINEAR draws from one generator for the whole process: side by side its runs would
+            # disturb each other.
+            table = (
+                [one(seed) for seed in range(seeds)]
+                if entrant.name == THEIRS
+                else in_threads(one, range(seeds))
+            )
+            made |= {
+                (entrant.name, C): column
+                for C, column in zip(strengths, np.array(table).T, strict=True)
+            }
     return made
 
 
@@ -245,7 +286,9 @@ class Place:
         return [f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{100 * below:.0f} %"]
 
 
-def places(found: dict[str, Accuracies], strengths: Sequence[float]) -> Iterator[tuple[str, str, float, Place]]:
+def places(
+    found: dict[str, Accuracies], strengths: Sequence[float]
+) -> Iterator[tuple[str, str, float, Place]]:
     """Data, entrant, C and place of every published accuracy."""
     for name, cells in found.items():
         for (who, C), values in cells.items():
@@ -258,13 +301,24 @@ def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Tab
         [name, who, f"{C:g}", f"{place.published:.2f}", *place.cells]
         for name, who, C, place in places(found, strengths)
     ]
-    columns = ["data", "solver", "C", "published (%)", "median (%)", "95 % of the splits (%)", "splits below it"]
+    columns = [
+        "data",
+        "solver",
+        "C",
+        "published (%)",
+        "median (%)",
+        "95 % of the splits (%)",
+        "splits below it",
+    ]
     counts = ", ".join(f"{name} {next(iter(cells.values())).size}" for name, cells in found.items())
-    return Table(columns, rows, f"Accuracy over splits with a third of the rows held out; splits: {counts}.")
+    return Table(
+        columns, rows, f"Accuracy over splits with a third of the rows held out; splits: {counts}."
+    )
 
 
 def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
-    """The toy's line at the C of its published picture: weights, accuracy, and the published one among the splits.
+    """The toy's line at the C of its published picture: weights, accuracy, and the published one
+    among the splits.
 
     Parameters
     ----------
@@ -277,12 +331,36 @@ def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
     found = {who: Place(published, cells[who, C]) for who in models}
     rows = []
     for who, model in models.items():
-        weights = [f"{value:.3f}" for value in (*np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))]
-        rows.append([who, *weights, f"{published:.2f}", f"{100.0 * cells[who, C][0]:.2f}", *found[who].cells])
-    columns = ["solver", "w1", "w2", "b", "published (%)", "seed 0 (%)", "median (%)", "95 % of the splits (%)"]
-    caption = f"The line w1 x1 + w2 x2 + b = 0 at C = {C:g} for the split of seed 0; accuracy on the held-out rows."
+        weights = [
+            f"{value:.3f}"
+            for value in (*np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))
+        ]
+        rows.append(
+            [
+                who,
+                *weights,
+                f"{published:.2f}",
+                f"{100.0 * cells[who, C][0]:.2f}",
+                *found[who].cells,
+            ]
+        )
+    columns = [
+        "solver",
+        "w1",
+        "w2",
+        "b",
+        "published (%)",
+        "seed 0 (%)",
+        "median (%)",
+        "95 % of the splits (%)",
+    ]
+    caption = (
+        f"The line w1 x1 + w2 x2 + b = 0 at C = {C:g} for the split of seed 0; accuracy "
+        "on the held-out rows."
+    )
     sentence = (
-        f"The accuracy published beside the toy's line at C = {C:g}, {published:.2f} %, lies within 95 % of our splits "
+        f"The accuracy published beside the toy's line at C = {C:g}, {published:.2f} %, lies "
+        f"within 95 % of our splits "
         f"for {sum(place.inside for place in found.values())} of {len(models)} solvers."
     )
     return Table([*columns, "splits below it"], rows, caption), sentence
@@ -301,16 +379,24 @@ def split_chart(name: str, cells: Accuracies, strengths: Sequence[float]) -> Cha
         share = (np.arange(values.size) + 0.5) / values.size
         series.append(Series(f"{who}, C = {strengths[0]:g}", share, values, style=style))
     levels = {published_value(name, who, 0) / 100.0: "published" for who in BESIDE}
-    caption = "Accuracies of the splits in ascending order; the dotted line is what was published for one of them."
+    caption = (
+        "Accuracies of the splits in ascending order; the dotted line is what was "
+        "published for one of them."
+    )
     title = f"{name}: accuracy over the splits"
-    return Chart(title, "share of the splits", "accuracy", tuple(series), levels=levels, caption=caption)
+    return Chart(
+        title, "share of the splits", "accuracy", tuple(series), levels=levels, caption=caption
+    )
 
 
 def split_verdict(found: dict[str, Accuracies], strengths: Sequence[float]) -> str:
     """The number of published values within 95 % of the splits, and the others."""
     every = list(places(found, strengths))
     outside = Counter(name for name, _, _, place in every if not place.inside)
-    words = f"{len(every) - outside.total()} of {len(every)} published accuracies lie within 95 % of our splits"
+    words = (
+        f"{len(every) - outside.total()} of {len(every)} published accuracies lie within "
+        "95 % of our splits"
+    )
     where = ", ".join(f"{number} of {name}" for name, number in outside.items())
     return f"{words}; outside: {where}." if outside else f"{words}."
 
@@ -350,7 +436,12 @@ class DCDTables(Experiment):
         """A step for each data set, then the tables and pictures."""
         names = [name for name in SETS if name != DIGITS or not self.options.bundled]
         fits = [(name, lambda name=name: self.measure(name)) for name in names]
-        shown = (("tables", self.tables), ("splits", self.splits), ("curves", self.curves), ("pictures", self.pictures))
+        shown = (
+            ("tables", self.tables),
+            ("splits", self.splits),
+            ("curves", self.curves),
+            ("pictures", self.pictures),
+        )
         return (*fits, *shown)
 
     @property
@@ -369,7 +460,9 @@ class DCDTables(Experiment):
         return make_dataset(X, y, test=test, name=name, image_shape=(28, 28))
 
     def measure(self, name: str) -> None:
-        """Fit every entrant for every C in turn, so that a disturbance of the machine affects all of them."""
+        """Fit every entrant for every C in turn, so that a disturbance of the machine affects all
+        of them.
+        """
         data = self.sets[name] = self.dataset(name)
         self.report.data += data.describe()
         for C in STRENGTHS:
@@ -385,46 +478,67 @@ class DCDTables(Experiment):
             for who, fits in found.items():
                 model = fits[-1][1]
                 accuracy = float((model.predict(data.test_X) == data.test_y).mean())
-                self.cells[name, who, C] = Cell(float(np.median([took for took, _ in fits])), accuracy, model)
+                self.cells[name, who, C] = Cell(
+                    float(np.median([took for took, _ in fits])), accuracy, model
+                )
 
     def tables(self) -> None:
-        """Accuracy and seconds, published and measured, and whether any cell is slower than scikit-learn's."""
+        """Accuracy and seconds, published and measured, and whether any cell is slower than
+        scikit-learn's.
+        """
         section = self.report.section("Tables")
         section.items += [
             self._each_fit(
-                lambda *key: percent(self.cells[key].accuracy), "Accuracy on the held-out rows (%).", PUBLISHED_ACCURACY
+                lambda *key: percent(self.cells[key].accuracy),
+                "Accuracy on the held-out rows (%).",
+                PUBLISHED_ACCURACY,
             ),
             self._each_fit(
                 lambda *key: f"{self.cells[key].seconds:.4f}",
-                "Seconds of a fit, checks of the input and certificates included; medians of up to seven.",
+                "Seconds of a fit, checks of the input and certificates included; medians of up "
+                "to seven.",
                 PUBLISHED_SECONDS,
             ),
             self._each_fit(
                 lambda *key: f"{self.proof(*key).relative_gap:.1e}",
-                "Relative duality gap proven of each model; scikit-learn's dual point is found anew.",
+                "Relative duality gap proven of each model; scikit-learn's dual point is found "
+                "anew.",
             ),
         ]
         section.items += [self._compare_times(), Prose(published_counts()), self._passes()]
         self._compare_accuracies()
 
-    def _each_fit(self, cell: Callable[..., str], caption: str, published: dict[str, Any] | None = None) -> Table:
-        """A line for each set and entrant, below the published ones; `cell` takes the set, the entrant and C."""
+    def _each_fit(
+        self, cell: Callable[..., str], caption: str, published: dict[str, Any] | None = None
+    ) -> Table:
+        """A line for each set and entrant, below the published ones; `cell` takes the set, the
+        entrant and C.
+        """
         rows = []
         for name in self.sets:
             for who, numbers in zip(PUBLISHED_ROWS, (published or {}).get(name, ()), strict=False):
                 rows.append([name, f"{who} (published)", *(f"{number:g}" for number in numbers)])
-            rows += [[name, one.name, *(cell(name, one.name, C) for C in STRENGTHS)] for one in ENTRANTS]
+            rows += [
+                [name, one.name, *(cell(name, one.name, C) for C in STRENGTHS)] for one in ENTRANTS
+            ]
         return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
 
     def _passes(self) -> Table:
-        """Passes of every model: ours are visits of as many rows as there are, scikit-learn's of its active rows."""
+        """Passes of every model: ours are visits of as many rows as there are, scikit-learn's of
+        its active rows.
+        """
         ours = [cell.model for (_, who, _), cell in self.cells.items() if who != THEIRS]
         cut = sum(ended(model) != "" for model in ours)
-        self.say(f"{cut} of our {len(ours)} runs were cut by the limit on passes, and met no stopping rule.")
+        self.say(
+            f"{cut} of our {len(ours)} runs were cut by the limit on passes, and met no "
+            f"stopping rule."
+        )
         return self._each_fit(
             lambda *key: f"{passes_of(self.cells[key].model):,.0f}{ended(self.cells[key].model)}",
-            "Passes: ours are visits of as many rows as there are; scikit-learn's are over the rows still active. Cut: "
-            f"by the limit of {MOST_PASSES:,} passes over the active rows, before any rule was met.",
+            "Passes: ours are visits of as many rows as there are; scikit-learn's are over the "
+            "rows still active. Cut: "
+            f"by the limit of {MOST_PASSES:,} passes over the active rows, before any rule was "
+            f"met.",
         )
 
     def proof(self, name: str, who: str, C: float) -> Certificate:
@@ -434,9 +548,15 @@ class DCDTables(Experiment):
             data = self.sets[name]
             model = self.cells[key].model
             self.proofs[key] = getattr(model, "certificate_", None) or certify(
-                data.X, data.y, model.coef_, float(model.intercept_[0]), loss="squared_hinge", C=C,
-                penalized_intercept=True, refine=10 if self.quick else REFINE,
-            )  # fmt: skip
+                data.X,
+                data.y,
+                model.coef_,
+                float(model.intercept_[0]),
+                loss="squared_hinge",
+                C=C,
+                penalized_intercept=True,
+                refine=10 if self.quick else REFINE,
+            )
         return self.proofs[key]
 
     def _compare_times(self) -> Table:
@@ -444,27 +564,41 @@ class DCDTables(Experiment):
         rows = []
         ours = [entrant.name for entrant in ENTRANTS[:-1]]
         for who in ours:
-            cells = {(name, C): self.cells[name, who, C].seconds for name in self.sets for C in STRENGTHS}
+            cells = {
+                (name, C): self.cells[name, who, C].seconds for name in self.sets for C in STRENGTHS
+            }
             theirs = {(name, C): self.cells[name, "scikit-learn", C].seconds for name, C in cells}
-            slower = {key: took - theirs[key] for key, took in cells.items() if took > theirs[key] + CALL}
+            slower = {
+                key: took - theirs[key] for key, took in cells.items() if took > theirs[key] + CALL
+            }
             middle = float(np.median([took / theirs[key] for key, took in cells.items()]))
             worst = max(slower, key=lambda key: slower[key]) if slower else None
-            words = "none" if worst is None else f"{worst[0]}, C = {worst[1]:g}: {1e3 * slower[worst]:.1f} ms"
+            words = (
+                "none"
+                if worst is None
+                else f"{worst[0]}, C = {worst[1]:g}: {1e3 * slower[worst]:.1f} ms"
+            )
             rows.append([who, f"{len(slower)} of {len(cells)}", words, f"{middle:.2g}"])
-            words = f"{who}: {len(slower)} of {len(cells)} cells are slower than scikit-learn's by more than 2 ms."
+            words = (
+                f"{who}: {len(slower)} of {len(cells)} cells are slower than scikit-learn's by "
+                "more than 2 ms."
+            )
             self.say(words, timed=True)
         columns = ["solver", "cells slower by more than 2 ms", "the worst", "median ratio of times"]
         caption = (
-            "Times beside scikit-learn's in the same run. Without shrinking a pass visits all rows; scikit-learn's "
+            "Times beside scikit-learn's in the same run. Without shrinking a pass visits all "
+            "rows; scikit-learn's "
             "passes visit those that its shrinking leaves."
         )
         return Table(columns, rows, caption)
 
     def _compare_accuracies(self) -> None:
-        """Count the rows on which our models and scikit-learn's differ, and by more than their gaps allow.
+        """Count the rows on which our models and scikit-learn's differ, and by more than their gaps
+        allow.
 
-        The objective of the C form is strongly convex with modulus 1, so ``||w - w*||^2 <= 2 gap``, and two models
-        differ on a row x by at most ``||x|| (sqrt(2 gap) + sqrt(2 gap'))``, the intercept's constant feature included.
+        The objective of the C form is strongly convex with modulus 1, so ``||w - w*||^2 <= 2 gap``,
+        and two models differ on a row x by at most ``||x|| (sqrt(2 gap) + sqrt(2 gap'))``, the
+        intercept's constant feature included.
         """
         differing = beyond = 0
         for (name, who, C), cell in self.cells.items():
@@ -477,10 +611,17 @@ class DCDTables(Experiment):
             apart = (scores > 0.0) != (others > 0.0)
             differing += int(apart.sum())
             beyond += int(
-                (apart & (np.abs(scores - others) > 1.001 * lengths * np.sqrt(2.0 * np.array(gaps)).sum())).sum()
+                (
+                    apart
+                    & (
+                        np.abs(scores - others)
+                        > 1.001 * lengths * np.sqrt(2.0 * np.array(gaps)).sum()
+                    )
+                ).sum()
             )
         self.say(
-            f"Over all cells our models and scikit-learn's disagree on {differing} test rows; on {beyond} of them by "
+            f"Over all cells our models and scikit-learn's disagree on {differing} test rows; "
+            f"on {beyond} of them by "
             "more than their certified gaps allow."
         )
 
@@ -492,11 +633,18 @@ class DCDTables(Experiment):
             digital = name == DIGITS
             made = self._split_digits() if digital else held_out
             seeds = max(2, few // 10) if digital else few
-            found[name] = accuracies(partial(made, name), STRENGTHS, seeds, 20 if self.quick else MOST_PASSES)
-        section = self.report.section("The published accuracies among many splits", split_table(found, STRENGTHS))
+            found[name] = accuracies(
+                partial(made, name), STRENGTHS, seeds, 20 if self.quick else MOST_PASSES
+            )
+        section = self.report.section(
+            "The published accuracies among many splits", split_table(found, STRENGTHS)
+        )
         section.items += [split_chart(name, cells, STRENGTHS) for name, cells in found.items()]
         self.say(split_verdict(found, STRENGTHS))
-        models = {entrant.name: self.cells["toy", entrant.name, PUBLISHED_LINE[0]].model for entrant in entrants()}
+        models = {
+            entrant.name: self.cells["toy", entrant.name, PUBLISHED_LINE[0]].model
+            for entrant in entrants()
+        }
         line, sentence = line_table(found["toy"], models)
         self.report.section("The toy's line", line)
         self.say(sentence)
@@ -517,7 +665,9 @@ class DCDTables(Experiment):
     def _curves_of(self, data: Dataset, name: str, C: float) -> list[Chart]:
         problem = data.problem(SquaredHinge(), C, "regularized")
         rows = []
-        limits = Limits(tol=1e-8, max_epochs=15.0 if self.quick else 400.0, max_time=5.0, certify_every=1.0)
+        limits = Limits(
+            tol=1e-8, max_epochs=15.0 if self.quick else 400.0, max_time=5.0, certify_every=1.0
+        )
         for shrinking in (False, True):
             solver = DCD(shrinking=shrinking, stopping="weight_change", threshold=1e-12)
             found, _ = run_solver(data, problem, solver, limits)
@@ -525,27 +675,46 @@ class DCDTables(Experiment):
             cell = {"solver": "dcd", "options": options, "loss": "squared_hinge", "C": C}
             rows += [row | cell for row in found]
         trace = tidy_trace(rows)
-        words = {"change": "change of w in a pass", "suboptimality": "suboptimality", "active": "active rows"}
-        charts = [curve_chart(trace, one, "epochs", f"{name}, C = {C:g}: {word}") for one, word in words.items()]
+        words = {
+            "change": "change of w in a pass",
+            "suboptimality": "suboptimality",
+            "active": "active rows",
+        }
+        charts = [
+            curve_chart(trace, one, "epochs", f"{name}, C = {C:g}: {word}")
+            for one, word in words.items()
+        ]
         return [chart for chart in charts if chart.series]
 
     def pictures(self) -> None:
-        """The toy's plane and its shrinking by epoch; decision functions; the misclassified digits."""
+        """The toy's plane and its shrinking; decision functions; the misclassified digits."""
         toy = self.sets["toy"]
         model = self.cells["toy", FITTED_WITH_CERTIFICATE, 1.0].model
         plane = plane_chart(
-            toy.X, toy.y, model.decision_function, "toy: decision function",
-            names=toy.classes, alpha=model.dual_coef_[0],
-        )  # fmt: skip
+            toy.X,
+            toy.y,
+            model.decision_function,
+            "toy: decision function",
+            names=toy.classes,
+            alpha=model.dual_coef_[0],
+        )
         published = self.cells["toy", "DCD, shrinking", PUBLISHED_LINE[0]].model
         line = plane_chart(
-            toy.X, toy.y, published.decision_function, f"toy: the line at C = {PUBLISHED_LINE[0]:g}",
-            names=toy.classes, alpha=published.dual_coef_[0],
-        )  # fmt: skip
+            toy.X,
+            toy.y,
+            published.decision_function,
+            f"toy: the line at C = {PUBLISHED_LINE[0]:g}",
+            names=toy.classes,
+            alpha=published.dual_coef_[0],
+        )
         epochs = (1, 3, 5, 7, 9, 11)
-        shrunk = shrinking_charts(toy.problem(SquaredHinge(), 1.0, "regularized"), epochs, names=toy.classes)
+        shrunk = shrinking_charts(
+            toy.problem(SquaredHinge(), 1.0, "regularized"), epochs, names=toy.classes
+        )
         points = points_chart(toy.X, toy.y, "toy: the data", toy.classes)
-        self.report.sections.append(Section("The toy, epoch by epoch", [points, plane, line, *shrunk], toy.name))
+        self.report.sections.append(
+            Section("The toy, epoch by epoch", [points, plane, line, *shrunk], toy.name)
+        )
         section = self.report.section("Decision functions")
         for name, data in self.sets.items():
             scores = self.cells[name, FITTED_WITH_CERTIFICATE, 1.0].model.decision_function(data.X)

@@ -59,7 +59,9 @@ class Experiment(ABC):
         self.options = options
         self.report = Report(self.title, [], command=options.command)
         if options.quick:
-            self.say("Quick run: a part of the data, few repeats; the figures are not the real ones.")
+            self.say(
+                "Quick run: a part of the data, few repeats; the figures are not the real ones."
+            )
 
     @property
     def quick(self) -> bool:
@@ -78,7 +80,7 @@ class Experiment(ABC):
 
 
 def fit_timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
-    """Fit without warnings, as runs cut by a limit are expected; return the model and its seconds."""
+    """Fit without warnings (runs cut by a limit are expected); return model and seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.perf_counter()
@@ -123,7 +125,8 @@ def run_experiments(
     Returns
     -------
     dict of str to Report
-        Ctrl-C ends the work after the present step; the report of the finished steps is written, and says so.
+        Ctrl-C ends the work after the present step; the report of the finished steps is written,
+        and says so.
 
     Raises
     ------
@@ -132,11 +135,16 @@ def run_experiments(
     """
     chosen = [make_experiment(name, options) for name in names]
     done: dict[str, Report] = {}
-    with interruptible() as stop, LabProgress(sum(len(one.steps()) for one in chosen), progress) as bar:
+    with (
+        interruptible() as stop,
+        LabProgress(sum(len(one.steps()) for one in chosen), progress) as bar,
+    ):
         for one in chosen:
             for words, work in one.steps():
                 if stop.is_set():
-                    one.report.verdict.insert(0, f"Interrupted before {words}; the report has the finished part.")
+                    one.report.verdict.insert(
+                        0, f"Interrupted before {words}; the report has the finished part."
+                    )
                     break
                 bar.begin(f"{one.name}: {words}")
                 began = time.perf_counter()

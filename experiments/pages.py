@@ -2,19 +2,19 @@
 
 A page is written by hand around blocks that this script fills from the experiment's report:
 
-    <!-- found -->                      the sentences at the top of the report, but those by the clock
+    <!-- found -->                      the sentences at the top, but those by the clock
     <!-- found (by the clock) -->       those by the clock
     <!-- table 2 of Tables -->          the second table of the section "Tables", with its caption
     <!-- machine -->                    processor, cores and versions
     <!-- took -->                       what the run took
     <!-- end -->                        closes each of them
 
-What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables (by the clock) -->``:
-``--keep-clock`` leaves such blocks and the machine as they are where they hold something, and ``--check`` compares only
-the others.
+What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables
+(by the clock) -->``: ``--keep-clock`` leaves such blocks and the machine as they are where they
+hold something, and ``--check`` compares only the others.
 
-A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives them; those, and no
-others, are drawn into the folder NAME beside the page.
+A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives
+them; those, and no others, are drawn into the folder NAME beside the page.
 
 python -m experiments.pages --data DIR [NAME ...]
 """
@@ -37,8 +37,9 @@ NAMED = r"found|machine|took|table \d+ of [^>]+?"
 BLOCK = re.compile(rf"<!-- ({NAMED})( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
 TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
-# What another processor's rounding may change in a repeated run: relative and absolute; in percentages; in numbers that
-# are written with an exponent, where those below are rounding themselves.
+# What another processor's rounding may change in a repeated run: relative and absolute; in
+# percentages; in numbers that are written with an exponent, where those below are rounding
+# themselves.
 NEARLY = 0.2
 CLOSE = 0.15
 POINTS = 1.0
@@ -57,9 +58,11 @@ def markdown(table: Table) -> str:
 
 
 def block(name: str, report: Report, clock: bool = False) -> str:
-    """What belongs into a block of this name; `clock` is for the findings that depend on the clock."""
+    """What belongs into a block of this name; `clock` asks for the findings by the clock."""
     if name == "found":
-        return "\n".join(f"- {sentence}" for sentence in report.verdict if (sentence in report.timed) == clock)
+        return "\n".join(
+            f"- {sentence}" for sentence in report.verdict if (sentence in report.timed) == clock
+        )
     if name == "machine":
         known = dict(machine_rows())
         return "; ".join(f"{word}: {known[word]}" for word in ON_PAGES)
@@ -74,11 +77,15 @@ def block(name: str, report: Report, clock: bool = False) -> str:
 
 
 def alike(old: str, new: str, percentages: bool = False) -> bool:
-    """Return True if two blocks say the same: the same words, and numbers that only rounding can have changed."""
+    """Return True if two blocks say the same: the same words, and numbers that only rounding can
+    have changed.
+    """
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return False
     pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
-    return all(near(one.replace(",", ""), other.replace(",", ""), percentages) for one, other in pairs)
+    return all(
+        near(one.replace(",", ""), other.replace(",", ""), percentages) for one, other in pairs
+    )
 
 
 def near(one: str, other: str, percentages: bool) -> bool:
@@ -92,18 +99,28 @@ def near(one: str, other: str, percentages: bool) -> bool:
 
 
 def stale_blocks(page: Path, report: Report) -> list[str]:
-    """The names of the tables of a page that are not what the report says; those by the clock are not looked at."""
-    return [name for name, text in settled(page) if not alike(text, block(name, report), "%" in text)]
+    """The names of the tables of a page that are not what the report says; those by the clock are
+    not looked at.
+    """
+    return [
+        name for name, text in settled(page) if not alike(text, block(name, report), "%" in text)
+    ]
 
 
 def settled(page: Path) -> list[tuple[str, str]]:
     """Names and texts of the tables of a page that do not depend on the clock."""
     found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [(name, text.strip()) for name, clock, text in found if name.startswith("table") and not clock]
+    return [
+        (name, text.strip())
+        for name, clock, text in found
+        if name.startswith("table") and not clock
+    ]
 
 
 def stale_rows(page: Path, report: Report) -> list[str]:
-    """The rows of a report of a part of the data that the page's tables, but those by the clock, do not have."""
+    """The rows of a report of a part of the data that the page's tables, but those by the clock, do
+    not have.
+    """
     stale = []
     for name, text in settled(page):
         shown = text.splitlines()
@@ -118,7 +135,8 @@ def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
     def filled(found: re.Match[str]) -> str:
         if keep_clock and found[3].strip() and (found[2] or found[1] == "machine"):
             return found[0]
-        return f"<!-- {found[1]}{found[2] or ''} -->\n{block(found[1], report, bool(found[2]))}\n<!-- end -->"
+        inside = block(found[1], report, bool(found[2]))
+        return f"<!-- {found[1]}{found[2] or ''} -->\n{inside}\n<!-- end -->"
 
     text = BLOCK.sub(filled, page.read_text(encoding="utf-8"))
     pictures = re.findall(rf"\({page.stem}/([^)]+\.png)\)", text)
@@ -143,7 +161,10 @@ def times(pages: Path) -> str:
     lines = ["| command | seconds on the clock | processor seconds |", "|---|---|---|"]
     sums = [0, 0]
     for name in HOMES:
-        found = re.search(r"seconds on the clock: (\d+); processor seconds: (\d+)", (pages / f"{name}.md").read_text())
+        found = re.search(
+            r"seconds on the clock: (\d+); processor seconds: (\d+)",
+            (pages / f"{name}.md").read_text(),
+        )
         if found:
             lines.append(f"| `python -m experiments {name}` | {found[1]} | {found[2]} |")
             sums = [so_far + int(took) for so_far, took in zip(sums, found.groups(), strict=True)]
@@ -155,19 +176,33 @@ def fill_times(pages: Path) -> None:
     index = pages / "index.md"
     text = index.read_text(encoding="utf-8")
     with atomic_write(index) as file:
-        file.write(TIMES.sub(lambda _: f"<!-- times -->\n{times(pages)}\n<!-- end -->", text).encode())
+        file.write(
+            TIMES.sub(lambda _: f"<!-- times -->\n{times(pages)}\n<!-- end -->", text).encode()
+        )
 
 
 def main() -> int:
     """Run the experiments and fill their pages, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all when left out")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all when left out"
+    )
     parser.add_argument("--data", metavar="DIR", help="folder with the data files")
-    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; not for publication")
-    parser.add_argument("--keep-clock", action="store_true", help="leave what depends on the clock as it is")
-    parser.add_argument("--check", action="store_true", help="write nothing; name the tables that are out of date")
-    parser.add_argument("--pages", type=Path, default=PAGES, metavar="DIR", help="where the pages are")
-    parser.add_argument("--reports", type=Path, metavar="DIR", help="write the HTML reports there too")
+    parser.add_argument(
+        "--quick", action="store_true", help="seconds instead of minutes; not for publication"
+    )
+    parser.add_argument(
+        "--keep-clock", action="store_true", help="leave what depends on the clock as it is"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; name the tables that are out of date"
+    )
+    parser.add_argument(
+        "--pages", type=Path, default=PAGES, metavar="DIR", help="where the pages are"
+    )
+    parser.add_argument(
+        "--reports", type=Path, metavar="DIR", help="write the HTML reports there too"
+    )
     options = parser.parse_args()
     stale: list[str] = []
     for name in options.names or HOMES:

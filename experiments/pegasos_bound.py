@@ -1,9 +1,10 @@
-"""Pegasos' excess error beside its bounds over a thousand runs, and its error for several data sizes.
+"""Pegasos' excess error beside its bounds over a thousand runs, and its error for several data
+sizes.
 
-Published: the test error of the last iterate after T iterations does not depend on how many rows there are; the bounds
-hold; a hundred iterations are enough, by test error. The population here is finite, so that its risk and its optimum
-are known: every iteration draws a fresh row of it, and excess error is the distance of the population's
-objective from its optimum.
+Published: the test error of the last iterate after T iterations does not depend on how many rows
+there are; the bounds hold; a hundred iterations are enough, by test error. The population here is
+finite, so that its risk and its optimum are known: every iteration draws a fresh row of it, and
+excess error is the distance of the population's objective from its optimum.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ COLUMNS = 5  # of the table of sizes, each for a number of iterations
 
 
 def gaussian(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two Gaussian classes on both sides of a border, 10 % of the labels turned around, every row of norm one.
+    """Two Gaussian classes on both sides of a border, 10 % of the labels turned around, every row
+    of norm one.
 
     Parameters
     ----------
@@ -70,14 +72,28 @@ def gaussian(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stated(lam: float) -> dict[str, tuple[str, Callable[[float], float]]]:
-    """The bounds for rows of norm one: the name of each, the output that it bounds, and its value at T."""
+    """The bounds for rows of norm one: the name of each, the output that it bounds, and its value
+    at T.
+    """
     return {
-        "theorem 1, in expectation": ("average", lambda T: bounds.expected_average_bound(1.0, lam, T)),
+        "theorem 1, in expectation": (
+            "average",
+            lambda T: bounds.expected_average_bound(1.0, lam, T),
+        ),
         "Freedman": ("average", lambda T: bounds.freedman_average_bound(1.0, lam, T, DELTA)),
-        "Kakade and Tewari": ("average", lambda T: bounds.kakade_tewari_average_bound(1.0, lam, T, DELTA)),
+        "Kakade and Tewari": (
+            "average",
+            lambda T: bounds.kakade_tewari_average_bound(1.0, lam, T, DELTA),
+        ),
         "theorem 2": ("average", lambda T: bounds.average_iterate_bound(1.0, lam, T, DELTA)),
-        "Freedman, random iterate": ("random", lambda T: bounds.freedman_random_bound(1.0, lam, T, DELTA)),
-        "theorem 2, random iterate": ("random", lambda T: bounds.random_iterate_bound(1.0, lam, T, DELTA)),
+        "Freedman, random iterate": (
+            "random",
+            lambda T: bounds.freedman_random_bound(1.0, lam, T, DELTA),
+        ),
+        "theorem 2, random iterate": (
+            "random",
+            lambda T: bounds.random_iterate_bound(1.0, lam, T, DELTA),
+        ),
     }
 
 
@@ -90,18 +106,32 @@ class PegasosBound(Experiment):
     def __init__(self, options: Any) -> None:
         super().__init__(options)
         self.runs = 40 if self.quick else 1000
-        self.marks = np.unique(np.geomspace(10, 1_000 if self.quick else 30_000, 8 if self.quick else 14).round())
+        self.marks = np.unique(
+            np.geomspace(10, 1_000 if self.quick else 30_000, 8 if self.quick else 14).round()
+        )
         self.marks = np.unique(np.append(self.marks, HUNDRED)).astype(int)
-        self.population = make_dataset(*gaussian(1_000 if self.quick else 10_000, 1), name="the population")
+        self.population = make_dataset(
+            *gaussian(1_000 if self.quick else 10_000, 1), name="the population"
+        )
         self.test = gaussian(TEST_ROWS, 3)
         self.sizes = (200, 1_000) if self.quick else (200, 1_000, 10_000, 100_000)
         self.size_runs = 4 if self.quick else 40
         self.excess: dict[tuple[float, str], np.ndarray] = {}
         self.errors: dict[int, np.ndarray] = {}
-        self.hundred: dict[tuple[float, str], np.ndarray] = {}  # test errors after a hundred iterations
+        self.hundred: dict[
+            tuple[float, str], np.ndarray
+        ] = {}  # test errors after a hundred iterations
         self.report.data = [
-            ("population", f"{self.population.y.size:,} rows of norm one, {FEATURES} features, 10 % label noise"),
-            ("runs", f"{self.runs:,} for each lambda and output, one fresh row an iteration, no projection"),
+            (
+                "population",
+                f"{self.population.y.size:,} rows of norm one, {FEATURES} features, 10 % label "
+                f"noise",
+            ),
+            (
+                "runs",
+                f"{self.runs:,} for each lambda and output, one fresh row an iteration, no "
+                f"projection",
+            ),
             ("lambda", ", ".join(f"{lam:g}" for lam in LAMBDAS)),
             ("data sizes", ", ".join(f"{n:,}" for n in self.sizes)),
         ]
@@ -119,15 +149,25 @@ class PegasosBound(Experiment):
         optimum = fit(problem, DCD(), Limits(tol=1e-9)).certificate.dual
         for output in OUTPUTS:
             weights = self._weights(problem, output, self.runs, self.marks)
-            found = [risk_of(self.population, lam, models) - optimum for models in weights.transpose(1, 0, 2)]
+            found = [
+                risk_of(self.population, lam, models) - optimum
+                for models in weights.transpose(1, 0, 2)
+            ]
             self.excess[lam, output] = np.array(found)
-            self.hundred[lam, output] = self.test_errors(weights[:, np.searchsorted(self.marks, HUNDRED)])
+            self.hundred[lam, output] = self.test_errors(
+                weights[:, np.searchsorted(self.marks, HUNDRED)]
+            )
 
     def test_errors(self, models: np.ndarray) -> np.ndarray:
         """Errors on new data of models of shape (k, d); shape (k,)."""
         X, y = self.test
-        some = [models[start : start + JUDGED_AT_ONCE] for start in range(0, len(models), JUDGED_AT_ONCE)]
-        return np.concatenate([((X @ part.T > 0.0) != (y > 0.0)[:, None]).mean(axis=0) for part in some])
+        some = [
+            models[start : start + JUDGED_AT_ONCE]
+            for start in range(0, len(models), JUDGED_AT_ONCE)
+        ]
+        return np.concatenate(
+            [((X @ part.T > 0.0) != (y > 0.0)[:, None]).mean(axis=0) for part in some]
+        )
 
     @property
     def least(self) -> float:
@@ -142,7 +182,11 @@ class PegasosBound(Experiment):
 
         def one(seed: int) -> np.ndarray:
             return np.array(
-                [point.w[:-1] for _, point in iterates(problem, solver, epochs, seed) if point.w is not None]
+                [
+                    point.w[:-1]
+                    for _, point in iterates(problem, solver, epochs, seed)
+                    if point.w is not None
+                ]
             )
 
         return np.array(in_threads(one, range(runs)))
@@ -151,7 +195,9 @@ class PegasosBound(Experiment):
         """Errors on new data of the last iterate, trained on n rows; shape (marks, runs)."""
         problem = make_dataset(*gaussian(n, 2), name="").problem(Hinge(), lam=LAMBDAS[1])
         weights = self._weights(problem, "last", self.size_runs, self.marks)
-        self.errors[n] = np.array([self.test_errors(models) for models in weights.transpose(1, 0, 2)])
+        self.errors[n] = np.array(
+            [self.test_errors(models) for models in weights.transpose(1, 0, 2)]
+        )
 
     def rates(self) -> None:
         """Excess error against iterations, log-log, with fitted slopes."""
@@ -164,16 +210,23 @@ class PegasosBound(Experiment):
             for output in OUTPUTS:
                 mean = self.excess[lam, output].mean(axis=1)
                 slope, error = slope_of(self.marks[late], mean[late])
-                ends = [f"{value:.2g}" for value in (mean[np.searchsorted(self.marks, HUNDRED)], mean[-1])]
+                ends = [
+                    f"{value:.2g}"
+                    for value in (mean[np.searchsorted(self.marks, HUNDRED)], mean[-1])
+                ]
                 rows.append([f"{lam:g}", WORDS[output], *ends, f"{slope:.2f} +- {error:.2f}"])
-            rated, _ = slope_of(self.marks[late], np.array([bounds.rate(lam, T) for T in self.marks[late]]))
+            rated, _ = slope_of(
+                self.marks[late], np.array([bounds.rate(lam, T) for T in self.marks[late]])
+            )
             rows.append([f"{lam:g}", "ln T / (lambda T)", "", "", f"{rated:.2f}"])
         columns = ["lambda", "output", f"mean at T = {HUNDRED}", f"at T = {self.marks[-1]:,}"]
         caption = "Mean excess error, and slopes fitted in log-log over the later marks."
         section.items.append(Table([*columns, "slope of the second half"], rows, caption))
 
     def _late(self, lam: float) -> np.ndarray:
-        """The later half of the marks, in the logarithm, from 1 / lambda on where that leaves three of them."""
+        """The later half of the marks, in the logarithm, from 1 / lambda on where that leaves three
+        of them.
+        """
         late = np.flatnonzero(self.marks >= max(np.sqrt(self.marks[0] * self.marks[-1]), 1.0 / lam))
         return late if late.size >= 3 else np.arange(self.marks.size - 3, self.marks.size)
 
@@ -182,16 +235,21 @@ class PegasosBound(Experiment):
         for style, output in enumerate(OUTPUTS):
             found = self.excess[lam, output]
             low, high = np.quantile(found, (0.05, 0.95), axis=1)
-            series.append(Series(WORDS[output], self.marks, found.mean(axis=1), low, high, style=style))
+            series.append(
+                Series(WORDS[output], self.marks, found.mean(axis=1), low, high, style=style)
+            )
         for style, (name, (_, bound)) in enumerate(list(stated(lam).items())[:4], start=3):
             values = np.array([bound(T) for T in self.marks])
             series.append(Series(name, self.marks, values, style=style, dash="dash"))
         words = (
-            f"Mean of {self.runs:,} runs; the bands leave out 5 % on each side. Bounds are dashed, with delta = 0.05."
+            f"Mean of {self.runs:,} runs; the bands leave out 5 % on each side. Bounds are "
+            "dashed, with delta = 0.05."
         )
         title = f"Excess error and its bounds, lambda = {lam:g}"
         axis = "excess error on the population"
-        return Chart(title, "iterations", axis, tuple(series), x_log=True, y_log=True, caption=words)
+        return Chart(
+            title, "iterations", axis, tuple(series), x_log=True, y_log=True, caption=words
+        )
 
     def coverage(self) -> None:
         """The number of runs that exceed each bound, and the distance of the others from it."""
@@ -210,26 +268,41 @@ class PegasosBound(Experiment):
                     broken.append(f"{name} at lambda = {lam:g}")
                 of = "1 mean" if mean_only else f"{self.runs:,}"
                 near = float((np.quantile(found, 0.95, axis=1) / limit[:, 0]).max())
-                rows.append({
-                    "lambda": f"{lam:g}", "bound": name, "exceeded, at the worst T": f"{worst} of {of}",
-                    "allowed": f"{allowed * 100:.0f} %", "bound / 95 % quantile, at the least": f"{1.0 / near:,.0f}",
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "lambda": f"{lam:g}",
+                        "bound": name,
+                        "exceeded, at the worst T": f"{worst} of {of}",
+                        "allowed": f"{allowed * 100:.0f} %",
+                        "bound / 95 % quantile, at the least": f"{1.0 / near:,.0f}",
+                    }
+                )
         section.items.append(
-            Table.of(rows, "Every bound over all runs, at the number of iterations where it does worst.")
+            Table.of(
+                rows, "Every bound over all runs, at the number of iterations where it does worst."
+            )
         )
-        verdict = f"exceeded more often than it allows: {'; '.join(broken)}" if broken else "kept by every bound"
+        verdict = (
+            f"exceeded more often than it allows: {'; '.join(broken)}"
+            if broken
+            else "kept by every bound"
+        )
         self.say(f"Over {self.runs:,} runs the stated probability is {verdict}.")
         ratios = [
-            bounds.average_iterate_bound(1.0, lam, T, DELTA) / bounds.freedman_average_bound(1.0, lam, T, DELTA)
+            bounds.average_iterate_bound(1.0, lam, T, DELTA)
+            / bounds.freedman_average_bound(1.0, lam, T, DELTA)
             for lam in LAMBDAS
             for T in self.marks
         ]
         self.say(
-            f"Freedman's form is {min(ratios):.1f} to {max(ratios):.1f} times below theorem 2's, at the same delta."
+            f"Freedman's form is {min(ratios):.1f} to {max(ratios):.1f} times below theorem "
+            f"2's, at the same delta."
         )
 
     def enough(self) -> None:
-        """The verdict on a hundred iterations: by test error, as it was claimed, and by the objective."""
+        """The verdict on a hundred iterations: by test error, as it was claimed, and by the
+        objective.
+        """
         section = self.report.section("Are a hundred iterations enough?", self._by_test_error())
         rows = []
         fine = []
@@ -238,20 +311,40 @@ class PegasosBound(Experiment):
             found = self.excess[lam, "average"]
             mean = float(found[place].mean())
             reached = np.flatnonzero(found.mean(axis=1) <= WANTED)
-            first = f"{self.marks[reached[0]]:,}" if reached.size else f"more than {self.marks[-1]:,}"
+            first = (
+                f"{self.marks[reached[0]]:,}" if reached.size else f"more than {self.marks[-1]:,}"
+            )
             proven = [
                 f"{bounds.iterations_for(WANTED, bound, 1.0, lam, DELTA):,}"
                 for bound in (bounds.freedman_average_bound, bounds.average_iterate_bound)
             ]
-            rows.append([f"{lam:g}", f"{mean:.2g}", f"{np.quantile(found[place], 0.95):.2g}", first, *proven])
+            rows.append(
+                [
+                    f"{lam:g}",
+                    f"{mean:.2g}",
+                    f"{np.quantile(found[place], 0.95):.2g}",
+                    first,
+                    *proven,
+                ]
+            )
             if mean <= WANTED:
                 fine.append(f"{lam:g}")
-        columns = ["lambda", f"mean at T = {HUNDRED}", "95 % quantile", f"first T with a mean of {WANTED:g}"]
+        columns = [
+            "lambda",
+            f"mean at T = {HUNDRED}",
+            "95 % quantile",
+            f"first T with a mean of {WANTED:g}",
+        ]
         columns += ["T by Freedman's form", "T by theorem 2"]
-        section.items.append(Table(columns, rows, f"Excess error of the average iterate; enough is {WANTED:g}."))
+        section.items.append(
+            Table(columns, rows, f"Excess error of the average iterate; enough is {WANTED:g}.")
+        )
         where = f"for lambda = {' and '.join(fine)} only" if fine else "for none of these lambdas"
         where = "for each of these lambdas" if len(fine) == len(LAMBDAS) else where
-        self.say(f"By the objective, a hundred bring the mean excess of the average iterate to {WANTED:g} {where}.")
+        self.say(
+            f"By the objective, a hundred bring the mean excess of the average iterate to "
+            f"{WANTED:g} {where}."
+        )
 
     def _by_test_error(self) -> Table:
         rows = []
@@ -259,31 +352,52 @@ class PegasosBound(Experiment):
         for lam in LAMBDAS:
             medians = {output: float(np.median(self.hundred[lam, output])) for output in OUTPUTS}
             quantile = float(np.quantile(self.hundred[lam, "last"], 0.95))
-            rows.append([f"{lam:g}", *map(percent, (medians["last"], quantile, medians["average"], self.least))])
+            rows.append(
+                [
+                    f"{lam:g}",
+                    *map(percent, (medians["last"], quantile, medians["average"], self.least)),
+                ]
+            )
             if max(medians["last"], medians["average"]) <= self.least + NEAR:
-                near.append(f"{lam:g} ({percent(medians['last'])} and {percent(medians['average'])} %)")
+                near.append(
+                    f"{lam:g} ({percent(medians['last'])} and {percent(medians['average'])} %)"
+                )
         where = f"for lambda = {' and '.join(near)}" if near else "for none of these lambdas"
         self.say(
-            "After a hundred iterations the median test errors of the last and of the average iterate are within half "
+            "After a hundred iterations the median test errors of the last and of the average "
+            "iterate are within half "
             f"a point of the least possible error, {percent(self.least)} %, {where}."
         )
-        columns = ["lambda", "last iterate, median", "95 % quantile", "average iterate, median", "least possible"]
+        columns = [
+            "lambda",
+            "last iterate, median",
+            "95 % quantile",
+            "average iterate, median",
+            "least possible",
+        ]
         return Table(columns, rows, f"Test error (%) after {HUNDRED} iterations.")
 
     def generalisation(self) -> None:
         """Error on new data against iterations, one line a size."""
-        data = f"two Gaussian classes, {self.sizes[0]:,} to {self.sizes[-1]:,} training rows of norm one"
+        data = (
+            f"two Gaussian classes, {self.sizes[0]:,} to {self.sizes[-1]:,} training rows of "
+            "norm one"
+        )
         section = self.report.section("Error against iterations for several data sizes", data=data)
         best = self.least
-        words = f"The best classifier there is errs on {percent(best)} % of the {TEST_ROWS:,} test rows"
+        words = (
+            f"The best classifier there is errs on {percent(best)} % of the {TEST_ROWS:,} test rows"
+        )
         section.items.append(Prose(f"{words} ({percent(least_error())} % in expectation)."))
         section.items.append(size_chart(self.marks, self.errors, best, LAMBDAS[1]))
         section.items.append(size_table(self.marks, self.errors))
         for place in (len(self.marks) // 2, len(self.marks) - 1):
             medians = [float(np.median(self.errors[n][place])) for n in self.sizes]
             self.say(
-                f"After {self.marks[place]:,} iterations the last iterate errs on {percent(min(medians))} to "
-                f"{percent(max(medians))} % of new data, for {self.sizes[0]:,} to {self.sizes[-1]:,} training rows "
+                f"After {self.marks[place]:,} iterations the last iterate errs on "
+                f"{percent(min(medians))} to "
+                f"{percent(max(medians))} % of new data, for {self.sizes[0]:,} to "
+                f"{self.sizes[-1]:,} training rows "
                 f"(the best classifier there is: {percent(best)} %)."
             )
 
@@ -330,13 +444,18 @@ def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, la
 def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
     """Medians at a few numbers of iterations, in percent."""
     places = np.unique(np.linspace(0, marks.size - 1, COLUMNS).round().astype(int))
-    rows = [[f"{n:,}", *(percent(float(np.median(found[place]))) for place in places)] for n, found in errors.items()]
+    rows = [
+        [f"{n:,}", *(percent(float(np.median(found[place]))) for place in places)]
+        for n, found in errors.items()
+    ]
     columns = ["rows", *(f"{marks[place]:,} iterations" for place in places)]
     return Table(columns, rows, "Test error (%) of the last iterate, median over the runs.")
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """The least-squares slope of log y against log x, and its standard error; NaN for fewer than two points."""
+    """The least-squares slope of log y against log x, and its standard error; NaN for fewer than
+    two points.
+    """
     keep = (np.asarray(x) > 0.0) & (np.asarray(y) > 0.0)
     u = np.log(np.asarray(x, dtype=float)[keep])
     v = np.log(np.asarray(y, dtype=float)[keep])

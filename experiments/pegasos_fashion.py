@@ -1,11 +1,13 @@
-"""The one-against-one classifiers of Fashion-MNIST pair by pair, beside the figures that were published.
+"""The one-against-one classifiers of Fashion-MNIST pair by pair, beside the figures that were
+published.
 
 One-vs-one Pegasos on Fashion-MNIST: 45 classifiers, a million iterations each.
 
-Published: training accuracies of some pairs, 80.2 % test accuracy (scikit-learn 80.37 %), 5 to 7 seconds a pair and 3.5
-to 5 minutes in all. The report does not state its lambda; its program has lambda = 1 on pixels from 0 to 255, with a
-constant feature of 1 and without projection, and judges w_(T+1). On pixels in [0, 1] that is lambda = 1 / 255^2 with a
-constant feature of 1 / 255: the same scores.
+Published: training accuracies of some pairs, 80.2 % test accuracy (scikit-learn 80.37 %), 5 to 7
+seconds a pair and 3.5 to 5 minutes in all. The report does not state its lambda; its program has
+lambda = 1 on pixels from 0 to 255, with a constant feature of 1 and without projection, and judges
+w_(T+1). On pixels in [0, 1] that is lambda = 1 / 255^2 with a constant feature of 1 / 255: the same
+scores.
 """
 
 from __future__ import annotations
@@ -39,7 +41,18 @@ PUBLISHED_PAIRS = {
 PUBLISHED_TEST = 80.2
 WAVERING = ((2, 0), (3, 0))  # the pairs whose last iterate moves by percents from seed to seed
 SCALE = 255.0  # the program works on pixels from 0 to 255, ours in [0, 1]
-CLASSES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot")
+CLASSES = (
+    "T-shirt",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Boot",
+)
 
 
 def pair(X: np.ndarray, y: np.ndarray, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +73,9 @@ def pair_accuracies(model: Any, X: np.ndarray, y: np.ndarray) -> dict[tuple[int,
 
 @dataclass(frozen=True)
 class RunAccuracies:
-    """One run of all pairs: its accuracy on the test part, and those of the pairs on their own training rows."""
+    """One run of all pairs: its accuracy on the test part, and those of the pairs on their own
+    training rows.
+    """
 
     test: float
     pairs: dict[tuple[int, int], float]
@@ -72,19 +87,27 @@ def ranged(values: Sequence[float]) -> str:
 
 
 def pair_tables(runs: Sequence[RunAccuracies]) -> tuple[Table, Table]:
-    """The pairs with a published figure beside it, and the others: of the first run, and over all."""
+    """The pairs with a published figure beside it, and the others."""
     known = []
     others = []
     for second, first in sorted(runs[0].pairs):
         values = [run.pairs[second, first] for run in runs]
-        cells = [f"{second}-{first}  {CLASSES[second]}, {CLASSES[first]}", percent(values[0]), ranged(values)]
+        cells = [
+            f"{second}-{first}  {CLASSES[second]}, {CLASSES[first]}",
+            percent(values[0]),
+            ranged(values),
+        ]
         if (second, first) in PUBLISHED_PAIRS:
             known.append([cells[0], f"{PUBLISHED_PAIRS[second, first]:.2f}", *cells[1:]])
         else:
             others.append(cells)
     measured = ["seed 0 (%)", f"{len(runs)} seeds (%)"]
     return (
-        Table(["pair", "published (%)", *measured], known, "Training accuracy of the pairs that were published."),
+        Table(
+            ["pair", "published (%)", *measured],
+            known,
+            "Training accuracy of the pairs that were published.",
+        ),
         Table(["pair", *measured], others, "Training accuracy of the other pairs."),
     )
 
@@ -93,16 +116,24 @@ def strength_table(runs: dict[float, Sequence[RunAccuracies]]) -> Table:
     """Total and wavering pairs over lambda and a few seeds."""
     rows = []
     for lam, judged in runs.items():
-        shown = [[run.test for run in judged], *([run.pairs[pair] for run in judged] for pair in WAVERING)]
+        shown = [
+            [run.test for run in judged],
+            *([run.pairs[pair] for run in judged] for pair in WAVERING),
+        ]
         rows.append([f"{lam:.1e}", f"{lam * SCALE**2:.2g}", f"{len(judged)}", *map(ranged, shown)])
-    names = [f"pair {second}-{first} (published {PUBLISHED_PAIRS[second, first]:.2f})" for second, first in WAVERING]
+    names = [
+        f"pair {second}-{first} (published {PUBLISHED_PAIRS[second, first]:.2f})"
+        for second, first in WAVERING
+    ]
     columns = ["lambda, pixels in [0, 1]", "pixels in [0, 255]", "seeds"]
     columns += [f"test accuracy (published {PUBLISHED_TEST})", *names]
     return Table(columns, rows, "The published run over seeds, w_(T+1) as it is, in percent.")
 
 
 def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str]:
-    """The wavering pairs over many seeds of the published run, and whether the published figures are among them."""
+    """The wavering pairs over many seeds of the published run, and whether the published figures
+    are among them.
+    """
     rows = []
     said = []
     for (second, first), values in found.items():
@@ -110,14 +141,25 @@ def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str
         below = float((np.round(100.0 * values, 2) <= published).mean())
         inside = below > 0.0 and published <= 100.0 * values.max()
         said.append(
-            f"{second}-{first} ({published:.2f} %) {'inside' if inside else 'outside'} of {ranged(values.tolist())} %"
+            f"{second}-{first} ({published:.2f} %) {'inside' if inside else 'outside'} of "
+            f"{ranged(values.tolist())} %"
         )
         shown = [percent(float(one)) for one in np.quantile(values, (0.0, 0.05, 0.5, 1.0))]
         rows.append([f"{second}-{first}", f"{published:.2f}", *shown, f"{100.0 * below:.0f} %"])
     seeds = len(next(iter(found.values())))
-    columns = ["pair", "published (%)", "least", "5 % quantile", "median", "largest", "seeds at or below the published"]
+    columns = [
+        "pair",
+        "published (%)",
+        "least",
+        "5 % quantile",
+        "median",
+        "largest",
+        "seeds at or below the published",
+    ]
     caption = f"Training accuracy of w_(T+1) over {seeds} seeds of the published run (%)."
-    return Table(columns, rows, caption), f"Over {seeds} seeds of the published run the pairs are: {', '.join(said)}."
+    return Table(
+        columns, rows, caption
+    ), f"Over {seeds} seeds of the published run the pairs are: {', '.join(said)}."
 
 
 def objective(model: Any) -> float:
@@ -149,17 +191,23 @@ def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
         scores = []
         took = 0.0
         for seed in range(seeds):
-            model, seconds = fit_timed(svm.LinearSVC(dual=True, max_iter=iterations, random_state=seed), X, train[1])
+            model, seconds = fit_timed(
+                svm.LinearSVC(dual=True, max_iter=iterations, random_state=seed), X, train[1]
+            )
             scores.append(float(model.score(X_test, test[1])))
             took += seconds / seeds
         found += scores
         rows.append([f"{iterations}", ranged(scores), f"{took:.1f}"])
     columns = ["iterations", f"test accuracy, % (published {PUBLISHED_SKLEARN})", "seconds a run"]
-    caption = f"LinearSVC() on pixels from 0 to 255, {seeds} seeds each; the program allows 1,000 iterations."
+    caption = (
+        f"LinearSVC() on pixels from 0 to 255, {seeds} seeds each; the program allows "
+        "1,000 iterations."
+    )
     inside = min(found) <= PUBLISHED_SKLEARN / 100.0 <= max(found)
     words = "lies in the range" if inside else "is not in the range"
     return Table(columns, rows, caption), (
-        f"scikit-learn's published {PUBLISHED_SKLEARN} % {words} of its unfinished models here, {ranged(found)} %."
+        f"scikit-learn's published {PUBLISHED_SKLEARN} % {words} of its unfinished models here, "
+        f"{ranged(found)} %."
     )
 
 
@@ -230,7 +278,10 @@ class PegasosFashion(Experiment):
         X, y = images("fashion-mnist", "train", self.options.data)
         step = 10 if self.quick else 1
         made = np.ascontiguousarray(X[::step]), y[::step]
-        self.report.data = [("data", "Fashion-MNIST, pixels in [0, 1]"), ("training rows", f"{len(made[1]):,} x 784")]
+        self.report.data = [
+            ("data", "Fashion-MNIST, pixels in [0, 1]"),
+            ("training rows", f"{len(made[1]):,} x 784"),
+        ]
         return made
 
     @cached_property
@@ -239,15 +290,27 @@ class PegasosFashion(Experiment):
         return images("fashion-mnist", "test", self.options.data)
 
     def fitted(self, solver: Pegasos, iterations: int, **options: Any) -> tuple[Any, float]:
-        """A one-vs-one model of the last points after `iterations` iterations of each pair, and its seconds."""
+        """A one-vs-one model of the last points after `iterations` iterations of each pair, and its
+        seconds.
+        """
         X, y = self.train
         rows_a_pair = 2 * len(y) / len(CLASSES)
         passes: Any = iterations * solver.batch_size / rows_a_pair
-        settings: dict[str, Any] = {"lam": LAM, "intercept_scaling": 1.0 / SCALE, "random_state": 0} | options
+        settings: dict[str, Any] = {
+            "lam": LAM,
+            "intercept_scaling": 1.0 / SCALE,
+            "random_state": 0,
+        } | options
         model = LinearSVC(
-            multi_class="ovo", loss="hinge", solver=solver, tol=0.0, max_iter=passes, keep="last",
-            n_jobs=min(usable_cores(), 2), **settings,
-        )  # fmt: skip
+            multi_class="ovo",
+            loss="hinge",
+            solver=solver,
+            tol=0.0,
+            max_iter=passes,
+            keep="last",
+            n_jobs=min(usable_cores(), 2),
+            **settings,
+        )
         return fit_timed(model, X, y)
 
     def accuracies_at(self, lam: float) -> list[RunAccuracies]:
@@ -277,7 +340,9 @@ class PegasosFashion(Experiment):
         processor = time.process_time() - began
         predicted = model.predict(self.test[0])
         names = np.array(CLASSES)
-        grid = confusion_grid(names[self.test[1]], names[predicted], CLASSES, "Confusion matrix, test images")
+        grid = confusion_grid(
+            names[self.test[1]], names[predicted], CLASSES, "Confusion matrix, test images"
+        )
         self.runs[LAM] = [self.accuracies_of(model)]
         runs = self.accuracies_at(LAM)
         totals = [run.test for run in runs]
@@ -289,14 +354,19 @@ class PegasosFashion(Experiment):
                     ["test accuracy (%)", f"{PUBLISHED_TEST}", percent(totals[0]), ranged(totals)],
                     ["mean objective of the pairs", "", f"{objective(model):.3g}", ""],
                 ],
-                f"{self.iterations:,} iterations a pair, w_(T+1), constant feature, no projection, lambda = 1 on "
+                f"{self.iterations:,} iterations a pair, w_(T+1), constant feature, no "
+                f"projection, lambda = 1 on "
                 "pixels in [0, 255].",
             ),
             *pair_tables(runs),
             Table(
                 ["", "published", "measured"],
                 [
-                    ["seconds a pair", "5 to 7", f"{model.seconds_solving_ / len(model.coef_):.2f}"],
+                    [
+                        "seconds a pair",
+                        "5 to 7",
+                        f"{model.seconds_solving_ / len(model.coef_):.2f}",
+                    ],
                     ["45 pairs", PUBLISHED_MINUTES, f"{took:.1f} s"],
                     ["processor time, all cores", "", f"{processor:.1f} s"],
                 ],
@@ -305,11 +375,13 @@ class PegasosFashion(Experiment):
             grid,
         )
         self.say(
-            f"w_(T+1) of the published run has {ranged(totals)} % test accuracy over {len(runs)} seeds (published: "
+            f"w_(T+1) of the published run has {ranged(totals)} % test accuracy over "
+            f"{len(runs)} seeds (published: "
             f"{PUBLISHED_TEST} %)."
         )
         self.say(
-            f"45 pairs of {self.iterations:,} iterations took {took:.1f} s with certificates (published: "
+            f"45 pairs of {self.iterations:,} iterations took {took:.1f} s with certificates "
+            f"(published: "
             f"{PUBLISHED_MINUTES}).",
             timed=True,
         )
@@ -331,7 +403,8 @@ class PegasosFashion(Experiment):
             series.append(Series(f"{word}, training", counts, 1 - on_train, style=style))
             series.append(Series(f"{word}, test", counts, 1 - on_test, style=style, dash="dash"))
         caption = (
-            f"Published for this pair: {PUBLISHED_PAIRS[1, 0]} % of the training images after 1,000,000 iterations."
+            f"Published for this pair: {PUBLISHED_PAIRS[1, 0]} % of the training images after "
+            "1,000,000 iterations."
         )
         title = "Pair 0-1: accuracy against iterations"
         chart = Chart(title, "iterations", "accuracy", tuple(series), x_log=True, caption=caption)
@@ -342,19 +415,29 @@ class PegasosFashion(Experiment):
         visits = self.iterations // 10
         rows = []
         for variant in VARIANTS:
-            model, took = self.fitted(variant.solver, visits // variant.solver.batch_size, **variant.options)
+            model, took = self.fitted(
+                variant.solver, visits // variant.solver.batch_size, **variant.options
+            )
             train, test = (float(model.score(*part)) for part in (self.train, self.test))
-            rows.append({
-                "variant": variant.name, "training accuracy (%)": percent(train), "test accuracy (%)": percent(test),
-                "seconds, 45 pairs": f"{took:.2f}", "mean objective": f"{objective(model):.4f}",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "variant": variant.name,
+                    "training accuracy (%)": percent(train),
+                    "test accuracy (%)": percent(test),
+                    "seconds, 45 pairs": f"{took:.2f}",
+                    "mean objective": f"{objective(model):.4f}",
+                }
+            )
         caption = (
-            f"{visits:,} row visits a pair; where nothing else is said, the published setting with the tail average of "
+            f"{visits:,} row visits a pair; where nothing else is said, the published setting "
+            f"with the tail average of "
             "rows in random order. Each solver's own point."
         )
         self.report.section("Mini-batches, projection, bias, lambda", Table.of(rows, caption))
         best = max(rows, key=lambda row: float(row["test accuracy (%)"]))
-        said = f"the best variant ({best['variant']}) has {best['test accuracy (%)']} % test accuracy."
+        said = (
+            f"the best variant ({best['variant']}) has {best['test accuracy (%)']} % test accuracy."
+        )
         self.say(f"With a tenth of the row visits, {said}")
 
     def kernels(self) -> None:
@@ -370,9 +453,15 @@ class PegasosFashion(Experiment):
         models = {
             "kernel Pegasos, rbf": SVC(solver="kernel-pegasos", lam=WEAK, **limits),
             "block decomposition, rbf": SVC(lam=WEAK, **limits),
-            "linear Pegasos": LinearSVC(multi_class="ovo", loss="hinge", solver="pegasos", lam=WEAK,
-                                        fit_intercept=False, **limits),
-        }  # fmt: skip
+            "linear Pegasos": LinearSVC(
+                multi_class="ovo",
+                loss="hinge",
+                solver="pegasos",
+                lam=WEAK,
+                fit_intercept=False,
+                **limits,
+            ),
+        }
         rows = []
         for name, model in models.items():
             fit_timed(model, X[:WARM_ROWS], y[:WARM_ROWS])  # loads compiled code
@@ -389,26 +478,49 @@ class PegasosFashion(Experiment):
         tol, seconds = (5e-1, 0.02) if self.quick else (1e-2, 40.0)
         rows = []
         for lam in (WEAK,) if self.quick else (STRONG, WEAK, LAM):
-            model = LinearSVC(multi_class="ovo", loss="hinge", lam=lam, fit_intercept=False, tol=tol, max_time=seconds,
-                              n_jobs=2, random_state=0)  # fmt: skip
+            model = LinearSVC(
+                multi_class="ovo",
+                loss="hinge",
+                lam=lam,
+                fit_intercept=False,
+                tol=tol,
+                max_time=seconds,
+                n_jobs=2,
+                random_state=0,
+            )
             fitted, took = fit_timed(model, *self.train)
             train, test = (float(fitted.score(*part)) for part in (self.train, self.test))
             worst = max(proof.relative_gap for proof in fitted.certificates_)
             gap = fitted.certificate_.relative_gap
-            rows.append({
-                "lambda": f"{lam:.2g}", "mean objective": f"{objective(fitted):.4f}",
-                "relative gap, all pairs": f"{gap:.1e}", "worst pair": f"{worst:.1e}",
-                "training accuracy (%)": percent(train), "test accuracy (%)": percent(test), "seconds": f"{took:.1f}",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "lambda": f"{lam:.2g}",
+                    "mean objective": f"{objective(fitted):.4f}",
+                    "relative gap, all pairs": f"{gap:.1e}",
+                    "worst pair": f"{worst:.1e}",
+                    "training accuracy (%)": percent(train),
+                    "test accuracy (%)": percent(test),
+                    "seconds": f"{took:.1f}",
+                }
+            )
         words = (
-            "The objective that Pegasos minimises, brought down to a certified gap where the time allows. A better "
-            "objective is not a better classifier by itself: what the iterations leave undone acts as regularisation."
+            "The objective that Pegasos minimises, brought down to a certified gap where the "
+            "time allows. A better "
+            "objective is not a better classifier by itself: what the iterations leave undone "
+            "acts as regularisation."
         )
         self.report.section("Near the optimum", Prose(words), Table.of(rows))
         for strength, _, reached, of_worst, _, accuracy, seconds_taken in map(dict.values, rows):
-            how = "certified" if float(of_worst) <= tol else f"stopped by its time limit, not certified to {tol:g},"
+            how = (
+                "certified"
+                if float(of_worst) <= tol
+                else f"stopped by its time limit, not certified to {tol:g},"
+            )
             proven = f"at a gap of {reached} (worst pair {of_worst}) after {seconds_taken} s"
-            self.say(f"lambda = {strength}: a model {how} {proven} has {accuracy} % test accuracy.", timed=True)
+            self.say(
+                f"lambda = {strength}: a model {how} {proven} has {accuracy} % test accuracy.",
+                timed=True,
+            )
 
     def sklearn(self) -> None:
         """scikit-learn's published accuracy beside those of its own runs."""
@@ -418,8 +530,12 @@ class PegasosFashion(Experiment):
 
     def strengths(self) -> None:
         """Test accuracy and the two wavering pairs over lambda and seeds, for the published run."""
-        over_lambda = strength_table({lam: self.accuracies_at(lam) for lam in sorted(SEEDS, reverse=True)})
-        over_seeds, sentence = wavering_table({chosen: self.many_seeds(*chosen) for chosen in WAVERING})
+        over_lambda = strength_table(
+            {lam: self.accuracies_at(lam) for lam in sorted(SEEDS, reverse=True)}
+        )
+        over_seeds, sentence = wavering_table(
+            {chosen: self.many_seeds(*chosen) for chosen in WAVERING}
+        )
         self.report.section("Over lambda and seeds", over_lambda, over_seeds)
         self.say(sentence)
 
@@ -428,8 +544,15 @@ class PegasosFashion(Experiment):
         X, y = pair(*self.train, first, second)
         passes: Any = self.iterations / len(y)
         model = LinearSVC(
-            loss="hinge", solver=PUBLISHED_RUN, lam=LAM, intercept_scaling=1.0 / SCALE, tol=0.0, max_iter=passes,
+            loss="hinge",
+            solver=PUBLISHED_RUN,
+            lam=LAM,
+            intercept_scaling=1.0 / SCALE,
+            tol=0.0,
+            max_iter=passes,
             keep="last",
-        )  # fmt: skip
+        )
         seeds = range(2 if self.quick else MANY_SEEDS)
-        return np.array([fit_timed(model.set_params(random_state=seed), X, y)[0].score(X, y) for seed in seeds])
+        return np.array(
+            [fit_timed(model.set_params(random_state=seed), X, y)[0].score(X, y) for seed in seeds]
+        )

@@ -1,7 +1,8 @@
-"""The growth of every solver's work with 1/lambda, 1/eps, n and the batch size, beside the stated rates.
+"""The growth of every solver's work with 1/lambda, 1/eps, n and the batch size, beside the stated
+rates.
 
-Work is counted in row visits until the model's objective, in the lambda form, is within eps of the optimum and stays
-there. Rows have norm one.
+Work is counted in row visits until the model's objective, in the lambda form, is within eps of the
+optimum and stays there. Rows have norm one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from saddlesvm.lab import (
 )
 from saddlesvm.losses import Hinge
 
-SOLVERS = "pegasos,pegasos:batch_size=16,sdca:sampling=replacement,sdca:start=sgd,dcd,newton:warm_up=0"
+SOLVERS = (
+    "pegasos,pegasos:batch_size=16,sdca:sampling=replacement,sdca:start=sgd,dcd,newton:warm_up=0"
+)
 STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver's name
     "pegasos": ("1", "1", "0"),
     "sdca": ("0 to 1", "0 to 1", "1 to 0"),
@@ -69,14 +72,22 @@ class Rates(Experiment):
         self.sets = {n: make_dataset(*gaussian(n, 5), name="") for n in self.sizes}
         self.report.data = [
             ("data", "two Gaussian classes in 20 dimensions, 10 % label noise, rows of norm one"),
-            ("criterion", "row visits until P(w) - P(w*) <= eps for good, in the lambda form; medians"),
+            (
+                "criterion",
+                "row visits until P(w) - P(w*) <= eps for good, in the lambda form; medians",
+            ),
             ("runs", f"{self.repeats} for each solver and setting"),
         ]
 
     def steps(self) -> Sequence[Step]:
         """A step for each setting, then the findings."""
-        settings = dict.fromkeys([*((lam, self.n) for lam in self.lambdas), *((self.lam, n) for n in self.sizes)])
-        work = [(f"lambda = {lam:g}, n = {n:,}", lambda lam=lam, n=n: self.measure(lam, n)) for lam, n in settings]
+        settings = dict.fromkeys(
+            [*((lam, self.n) for lam in self.lambdas), *((self.lam, n) for n in self.sizes)]
+        )
+        work = [
+            (f"lambda = {lam:g}, n = {n:,}", lambda lam=lam, n=n: self.measure(lam, n))
+            for lam, n in settings
+        ]
         shown = (("lambda", self.against_lambda), ("eps", self.against_eps), ("n", self.against_n))
         return (*work, *shown, ("batch size", self.against_batch), ("crossing", self.crossing))
 
@@ -87,16 +98,25 @@ class Rates(Experiment):
     def measure(self, lam: float, n: int) -> None:
         """The median work of each solver for each accuracy."""
         self.optimum(lam, n)
-        runs = [(contender.solver, seed) for contender in self.contenders for seed in range(self.repeats)]
+        runs = [
+            (contender.solver, seed)
+            for contender in self.contenders
+            for seed in range(self.repeats)
+        ]
         found = np.array(in_threads(lambda run: self._work(run[0], lam, n, run[1]), runs))
         medians = np.median(found.reshape(len(self.contenders), self.repeats, -1), axis=1)
-        self.works |= {(lam, n, one.label): median for one, median in zip(self.contenders, medians, strict=True)}
+        self.works |= {
+            (lam, n, one.label): median
+            for one, median in zip(self.contenders, medians, strict=True)
+        }
 
     def _work(self, solver: Any, lam: float, n: int, seed: int) -> np.ndarray:
-        """Row visits after which the objective stays within each accuracy; infinite where it never does.
+        """Row visits after which the objective stays within each accuracy; infinite where it never
+        does.
 
-        A dual solver's objective may pass through a small value by chance early in its first epoch, and rise again. A
-        run goes on until it has stayed within the finest accuracy for as many visits as it took to get there.
+        A dual solver's objective may pass through a small value by chance early in its first epoch,
+        and rise again. A run goes on until it has stayed within the finest accuracy for as many
+        visits as it took to get there.
         """
         data: Dataset = self.sets[n]
         problem = data.problem(Hinge(), lam=lam)
@@ -113,41 +133,68 @@ class Rates(Experiment):
         return since
 
     def _at(self, lam: float, n: int, contender: Contender, eps: float) -> float:
-        return float(self.works[lam, n, contender.label][int(np.argmin(np.abs(np.array(ACCURACIES) - eps)))])
+        return float(
+            self.works[lam, n, contender.label][int(np.argmin(np.abs(np.array(ACCURACIES) - eps)))]
+        )
 
-    def _lines(self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]) -> None:
-        """A section with a chart of one line a solver, and a table of slopes beside those stated."""
+    def _lines(
+        self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]
+    ) -> None:
+        """A section with a line a solver, and a table of slopes beside those stated."""
         series = []
         rows = []
         for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True)):
             shown = np.isfinite(y)
             series.append(Series(contender.label, x[shown], y[shown], style=style))
             slope, error = slope_of(x[shown], y[shown])
-            fitted = f"{slope:.2f} +- {error:.2f}" if np.isfinite(slope) and shown.sum() > 2 else "too few points"
-            ends = [f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}" for value in (y[0], y[-1])]
+            fitted = (
+                f"{slope:.2f} +- {error:.2f}"
+                if np.isfinite(slope) and shown.sum() > 2
+                else "too few points"
+            )
+            ends = [
+                f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}"
+                for value in (y[0], y[-1])
+            ]
             rows.append([contender.label, *ends, fitted, STATED[contender.name][which]])
         ends = [f"visits at {axis} = {value:,.0f}" for value in (x[0], x[-1])]
         table = Table(["solver", *ends, "fitted slope", "stated slope"], rows, "Slopes in log-log.")
         chart = Chart(
-            title, axis, "row visits", tuple(series), x_log=True, y_log=True, caption="Medians over the runs."
+            title,
+            axis,
+            "row visits",
+            tuple(series),
+            x_log=True,
+            y_log=True,
+            caption="Medians over the runs.",
         )
         self.report.section(title, chart, table)
 
     def against_lambda(self) -> None:
         """Work against 1/lambda."""
         x = 1.0 / np.array(self.lambdas)
-        found = [np.array([self._at(lam, self.n, one, EPS) for lam in self.lambdas]) for one in self.contenders]
-        self._lines(f"Work against 1/lambda, n = {self.n:,}, eps = {EPS:g}", "1/lambda", x, 0, found)
+        found = [
+            np.array([self._at(lam, self.n, one, EPS) for lam in self.lambdas])
+            for one in self.contenders
+        ]
+        self._lines(
+            f"Work against 1/lambda, n = {self.n:,}, eps = {EPS:g}", "1/lambda", x, 0, found
+        )
 
     def against_eps(self) -> None:
         """Work against 1/eps."""
         x = 1.0 / np.array(ACCURACIES)
         found = [self.works[self.lam, self.n, one.label] for one in self.contenders]
-        self._lines(f"Work against 1/eps, n = {self.n:,}, lambda = {self.lam:g}", "1/eps", x, 1, found)
+        self._lines(
+            f"Work against 1/eps, n = {self.n:,}, lambda = {self.lam:g}", "1/eps", x, 1, found
+        )
 
     def against_n(self) -> None:
         """Work against the number of rows."""
-        found = [np.array([self._at(self.lam, n, one, EPS) for n in self.sizes]) for one in self.contenders]
+        found = [
+            np.array([self._at(self.lam, n, one, EPS) for n in self.sizes])
+            for one in self.contenders
+        ]
         title = f"Work against n, lambda = {self.lam:g}, eps = {EPS:g}"
         self._lines(title, "n", np.array(self.sizes, dtype=float), 2, found)
 
@@ -156,26 +203,43 @@ class Rates(Experiment):
         place = int(np.argmin(np.abs(np.array(ACCURACIES) - EPS)))
         visits = []
         for size in BATCHES:
-            runs = [self._work(Pegasos(batch_size=size), self.lam, self.n, seed)[place] for seed in range(self.repeats)]
+            runs = [
+                self._work(Pegasos(batch_size=size), self.lam, self.n, seed)[place]
+                for seed in range(self.repeats)
+            ]
             visits.append(float(np.median(runs)))
         sizes = np.array(BATCHES, dtype=float)
         rows = np.array(visits)
         iterations = rows / sizes
-        series = (Series("iterations", sizes, iterations, style=0), Series("row visits", sizes, rows, style=1))
+        series = (
+            Series("iterations", sizes, iterations, style=0),
+            Series("row visits", sizes, rows, style=1),
+        )
         title = f"Pegasos against the batch size, lambda = {self.lam:g}, eps = {EPS:g}"
         slope, _ = slope_of(sizes, iterations)
         caption = "The theorem states as many iterations whatever the batch size: slope 0."
-        chart = Chart(title, "rows an iteration", "work", series, x_log=True, y_log=True, caption=caption)
-        cells = [[str(size), f"{i:,.0f}", f"{r:,.0f}"] for size, i, r in zip(BATCHES, iterations, rows, strict=True)]
-        table = Table(["batch size", "iterations", "row visits"], cells, f"Slope of the iterations: {slope:.2f}.")
+        chart = Chart(
+            title, "rows an iteration", "work", series, x_log=True, y_log=True, caption=caption
+        )
+        cells = [
+            [str(size), f"{i:,.0f}", f"{r:,.0f}"]
+            for size, i, r in zip(BATCHES, iterations, rows, strict=True)
+        ]
+        table = Table(
+            ["batch size", "iterations", "row visits"],
+            cells,
+            f"Slope of the iterations: {slope:.2f}.",
+        )
         self.report.section(title, chart, table)
         self.say(
-            f"{BATCHES[-1]} rows an iteration instead of one: {iterations[0] / iterations[-1]:.0f} times fewer "
-            f"iterations (the theorem promises none fewer), {rows[-1] / rows[0]:.1f} times as many row visits."
+            f"{BATCHES[-1]} rows an iteration instead of one: "
+            f"{iterations[0] / iterations[-1]:.0f} times fewer "
+            f"iterations (the theorem promises none fewer), {rows[-1] / rows[0]:.1f} times as "
+            f"many row visits."
         )
 
     def crossing(self) -> None:
-        """The accuracy from which on SDCA needs fewer visits than Pegasos, against 1 / (lambda n)."""
+        """The accuracy at which SDCA overtakes Pegasos, against 1 / (lambda n)."""
         pegasos = self.contenders[0]
         sdca = self.contenders[2]
         rows = []
@@ -191,18 +255,25 @@ class Rates(Experiment):
         section = self.report.section("Where SDCA overtakes Pegasos", table)
         if len(points) > 1:
             x, y = np.array(sorted(points)).T
-            series = (Series("measured", x, y, dash="none"), Series("1 / (lambda n)", x, x, style=7, dash="dot"))
+            series = (
+                Series("measured", x, y, dash="none"),
+                Series("1 / (lambda n)", x, x, style=7, dash="dot"),
+            )
             axis = "eps from which on SDCA needs fewer visits"
-            section.items.append(Chart("The crossing point", "1 / (lambda n)", axis, series, x_log=True, y_log=True))
+            section.items.append(
+                Chart("The crossing point", "1 / (lambda n)", axis, series, x_log=True, y_log=True)
+            )
             ratios = y / x
             self.say(
-                f"SDCA overtakes Pegasos at an eps of {ratios.min():.2g} to {ratios.max():.2g} times 1 / (lambda n), "
+                f"SDCA overtakes Pegasos at an eps of {ratios.min():.2g} to {ratios.max():.2g} "
+                f"times 1 / (lambda n), "
                 f"in the {len(points)} of {len(rows)} settings in which the two cross."
             )
 
 
 def crossing_of(first: np.ndarray, second: np.ndarray) -> float | str:
-    """The accuracy from which on the second needs less work than the first, between two of :data:`ACCURACIES`.
+    """The accuracy from which on the second needs less work than the first, between two of
+    :data:`ACCURACIES`.
 
     Parameters
     ----------
@@ -212,7 +283,8 @@ def crossing_of(first: np.ndarray, second: np.ndarray) -> float | str:
     Returns
     -------
     float or str
-        Interpolated in log-log; words where one of them is always ahead, or where the end is not known.
+        Interpolated in log-log; words where one of them is always ahead, or where the end is not
+        known.
     """
     ahead = second < first
     if ahead.all():

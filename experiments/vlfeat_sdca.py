@@ -1,8 +1,9 @@
 """SDCA on five losses: objective, dual and gap, lambda against C, the bias multiplier, weights.
 
-Published: VLFeat's SVM documentation, which trains one 2-D problem with SDCA on the hinge, squared hinge, logistic, L1
-and L2 losses and draws the energies as they close in on each other. Its own points are not published; the toy set
-replaces them, in VLFeat's form of the objective: lambda = 0.01 and a bias that is the weight of a constant feature.
+Published: VLFeat's SVM documentation, which trains one 2-D problem with SDCA on the hinge, squared
+hinge, logistic, L1 and L2 losses and draws the energies as they close in on each other. Its own
+points are not published; the toy set replaces them, in VLFeat's form of the objective: lambda =
+0.01 and a bias that is the weight of a constant feature.
 """
 
 from __future__ import annotations
@@ -93,7 +94,13 @@ class VLFeatSDCA(Experiment):
             warm_up(problem, SDCA())
             for seed in range(self.repeats):
                 records, result = run_solver(self.data, problem, SDCA(), limits, seed=seed)
-                cell = {"solver": "sdca", "options": name, "loss": name, "C": problem.C, "repeat": seed}
+                cell = {
+                    "solver": "sdca",
+                    "options": name,
+                    "loss": name,
+                    "C": problem.C,
+                    "repeat": seed,
+                }
                 cell |= {"lam": LAM, "form": "lambda"}
                 rows_of_loss += [record | cell for record in records]
             table.append(self._row(name, result))
@@ -101,22 +108,43 @@ class VLFeatSDCA(Experiment):
             section.items.append(closing_chart(trace, "epochs", f"{name}: objective and dual"))
             found += rows_of_loss
         whole = tidy_trace(found)
-        charts = [curve_chart(whole, one, against, f"{one} of the five losses against {against}")
-                  for one, against in (("gap", "epochs"), ("gap", "seconds"), ("suboptimality", "epochs"))]  # fmt: skip
+        charts = [
+            curve_chart(whole, one, against, f"{one} of the five losses against {against}")
+            for one, against in (("gap", "epochs"), ("gap", "seconds"), ("suboptimality", "epochs"))
+        ]
         charts = [replace(chart, series=_restyled(chart.series)) for chart in charts]
-        columns = ["loss", "objective", "dual", "gap", "epochs", "w1", "w2", "bias", "training error (%)"]
-        section.items[:0] = [Table(columns, table, "Each run until its relative gap was 1e-8 or 300 epochs."), *charts]
+        columns = [
+            "loss",
+            "objective",
+            "dual",
+            "gap",
+            "epochs",
+            "w1",
+            "w2",
+            "bias",
+            "training error (%)",
+        ]
+        section.items[:0] = [
+            Table(columns, table, "Each run until its relative gap was 1e-8 or 300 epochs."),
+            *charts,
+        ]
         slowest = max(table, key=lambda row: float(row[4]))
         closed = sum(float(row[3]) <= CLOSED for row in table)
         self.say(
-            f"{closed} of {len(table)} losses close their gap to {CLOSED:g}: the slowest ({slowest[0]}) ends after "
+            f"{closed} of {len(table)} losses close their gap to {CLOSED:g}: the slowest "
+            f"({slowest[0]}) ends after "
             f"{slowest[4]} epochs; the largest gap is {max(float(row[3]) for row in table):.1e}."
         )
 
     def _row(self, name: str, result: FitResult) -> list[str]:
         proof = result.certificate
         error, _ = self.data.errors(result.coef, result.intercept)
-        numbers = [f"{proof.primal:.8f}", f"{proof.dual:.8f}", f"{proof.gap:.1e}", f"{result.epochs:.0f}"]
+        numbers = [
+            f"{proof.primal:.8f}",
+            f"{proof.dual:.8f}",
+            f"{proof.gap:.1e}",
+            f"{result.epochs:.0f}",
+        ]
         return [name, *numbers, *_weights(result), percent(error)]
 
     def weights(self) -> None:
@@ -133,10 +161,14 @@ class VLFeatSDCA(Experiment):
         result = fit(self.problem(Hinge()), SDCA(), Limits(tol=1e-6))
         section.items.append(
             plane_chart(
-                self.data.X, self.data.y, lambda rows: rows @ result.coef + result.intercept,
-                "hinge: decision function", names=self.data.classes, alpha=result.alpha,
+                self.data.X,
+                self.data.y,
+                lambda rows: rows @ result.coef + result.intercept,
+                "hinge: decision function",
+                names=self.data.classes,
+                alpha=result.alpha,
             )
-        )  # fmt: skip
+        )
 
     def strengths(self) -> None:
         """lambda against C = 1 / (lambda n): one model, two scales of the objective."""
@@ -145,24 +177,44 @@ class VLFeatSDCA(Experiment):
         for name, loss in LOSSES.items():
             by_lam = self.problem(loss)
             by_C = self.data.problem(loss, C=by_lam.C, intercept="regularized")
-            first, second = (fit(problem, SDCA(), Limits(tol=1e-8, max_epochs=300.0)) for problem in (by_lam, by_C))
+            first, second = (
+                fit(problem, SDCA(), Limits(tol=1e-8, max_epochs=300.0))
+                for problem in (by_lam, by_C)
+            )
             difference = float(np.abs(first.coef - second.coef).max())
             largest = max(largest, difference)
             ratio = second.certificate.primal / first.certificate.primal
-            lines.append({
-                "loss": name, "lambda": f"{LAM:g}", "C = 1/(lambda n)": f"{by_lam.C:g}",
-                "largest difference of a weight": f"{difference:.1e}", "objectives, C : lambda": f"{ratio:.6f}",
-                "1/lambda": f"{1 / LAM:g}",
-            })  # fmt: skip
-        words = "Both forms are the same problem; the objective of the C form is 1/lambda times the other one."
+            lines.append(
+                {
+                    "loss": name,
+                    "lambda": f"{LAM:g}",
+                    "C = 1/(lambda n)": f"{by_lam.C:g}",
+                    "largest difference of a weight": f"{difference:.1e}",
+                    "objectives, C : lambda": f"{ratio:.6f}",
+                    "1/lambda": f"{1 / LAM:g}",
+                }
+            )
+        words = (
+            "Both forms are the same problem; the objective of the C form is 1/lambda times "
+            "the other one."
+        )
         self.report.section("lambda and C", Prose(words), Table.of(lines))
-        self.say(f"lambda = {LAM:g} and C = 1/(lambda n) give the same weights: they differ by {largest:.1e} at most.")
+        self.say(
+            f"lambda = {LAM:g} and C = 1/(lambda n) give the same weights: they differ by "
+            f"{largest:.1e} at most."
+        )
 
     def bias(self) -> None:
         """The bias multiplier: from a penalised bias towards a free one."""
         limits = Limits(tol=0.0, max_epochs=30.0 if self.quick else 3000.0)
-        free = fit(self.data.problem(Hinge(), lam=LAM, intercept="free"), SDCA(), Limits(tol=1e-6, max_epochs=5000.0))
-        results = {f"{one:g}": fit(self.problem(Hinge(), one), SDCA(), limits) for one in MULTIPLIERS} | {"free": free}
+        free = fit(
+            self.data.problem(Hinge(), lam=LAM, intercept="free"),
+            SDCA(),
+            Limits(tol=1e-6, max_epochs=5000.0),
+        )
+        results = {
+            f"{one:g}": fit(self.problem(Hinge(), one), SDCA(), limits) for one in MULTIPLIERS
+        } | {"free": free}
         lines = []
         for name, result in results.items():
             proof = result.certificate
@@ -170,8 +222,10 @@ class VLFeatSDCA(Experiment):
             lines.append([name, *_weights(result), *ends])
         columns = ["bias multiplier", "w1", "w2", "bias", "objective", "relative gap", "epochs"]
         caption = (
-            "Hinge. The larger the constant feature, the less its weight is penalised; the bias goes to that of the "
-            "exactly free one. But the norm of the rows grows with it, and SDCA slows down: see the gaps. All "
+            "Hinge. The larger the constant feature, the less its weight is penalised; the bias "
+            "goes to that of the "
+            "exactly free one. But the norm of the rows grows with it, and SDCA slows down: see "
+            "the gaps. All "
             "runs have the same epochs, the free one ends at a relative gap of 1e-6."
         )
         self.report.section("Bias multiplier", Table(columns, lines, caption))

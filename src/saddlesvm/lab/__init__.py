@@ -1,4 +1,4 @@
-"""The lab: compare solvers and watch them, with pictures and reports; and the parts to write an experiment with.
+"""The lab: compare solvers, watch them, and the parts to write an experiment with.
 
 Nothing heavy is loaded before it is used: plots, tables and reports need the extra ``lab``.
 """
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from saddlesvm.lab.dataset import Dataset as Dataset, make_dataset as make_dataset
     from saddlesvm.lab.diagnostics import Diagnostics as Diagnostics
     from saddlesvm.lab.displays import GapDisplay as GapDisplay, PathDisplay as PathDisplay
-    from saddlesvm.lab.machine import LabProgress as LabProgress, in_threads as in_threads, machine_rows as machine_rows
+    from saddlesvm.lab.machine import (
+        LabProgress as LabProgress,
+        in_threads as in_threads,
+        machine_rows as machine_rows,
+    )
     from saddlesvm.lab.report import (
         Picture as Picture,
         Prose as Prose,
@@ -54,7 +58,10 @@ if TYPE_CHECKING:
         write_trace as write_trace,
     )
     from saddlesvm.problem.problem import Problem as Problem
-    from saddlesvm.runtime.threads import interruptible as interruptible, usable_cores as usable_cores
+    from saddlesvm.runtime.threads import (
+        interruptible as interruptible,
+        usable_cores as usable_cores,
+    )
 
 NAMES = {
     "saddlesvm.lab.comparison": "Comparison compare",
@@ -74,13 +81,19 @@ PARTS = {
     "saddlesvm.lab.machine": "LabProgress in_threads machine_rows",
     "saddlesvm.lab.report": "Picture Prose Report Section Switch Table",
     "saddlesvm.lab.runs": (
-        "Contender Plan contender hinge_objective iterates options_of parse_contenders run_solver warm_up"
+        "Contender Plan contender hinge_objective iterates options_of parse_contenders "
+        "run_solver warm_up"
     ),
     "saddlesvm.lab.traces": "tidy_trace",
     "saddlesvm.problem.problem": "Problem",
     "saddlesvm.runtime.threads": "interruptible usable_cores",
 }
-HOMES = {name: home for homes in (NAMES, PARTS) for home, names in homes.items() for name in names.split()}
+HOMES = {
+    name: home
+    for homes in (NAMES, PARTS)
+    for home, names in homes.items()
+    for name in names.split()
+}
 __all__ = sorted(name for names in NAMES.values() for name in names.split())
 
 find, __dir__ = lazily(__name__, HOMES)

@@ -1,7 +1,7 @@
 """Charts: plain data that matplotlib draws, for files, notebooks and reports.
 
-Colours are Okabe and Ito's, which colour-blind people can distinguish; dashes and markers repeat what the colour says,
-so that a chart also works in grey.
+Colours are Okabe and Ito's, which colour-blind people can distinguish; dashes and markers repeat
+what the colour says, so that a chart also works in grey.
 """
 
 from __future__ import annotations
@@ -160,7 +160,12 @@ class Chart:
         for level, word in self.levels.items():
             ax.axhline(level, color="0.5", linewidth=0.8, linestyle=":")
             ax.annotate(
-                plain(word), (1.0, level), xycoords=("axes fraction", "data"), fontsize=7, ha="right", va="bottom"
+                plain(word),
+                (1.0, level),
+                xycoords=("axes fraction", "data"),
+                fontsize=7,
+                ha="right",
+                va="bottom",
             )
         ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
         if self.x_log and has_positive(self.series, "x"):
@@ -212,12 +217,20 @@ class Grid:
 
         ax = new_axes() if ax is None else ax
         shades = self.shades
-        ax.imshow(shades, cmap=LinearSegmentedColormap.from_list("shades", SHADES), vmin=0.0, vmax=1.0)
+        ax.imshow(
+            shades, cmap=LinearSegmentedColormap.from_list("shades", SHADES), vmin=0.0, vmax=1.0
+        )
         for row, column in np.ndindex(*self.values.shape):
             ink = "white" if shades[row, column] > 0.5 else "black"
             text = f"{self.values[row, column]:,}"
             ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=7)
-        ax.set_xticks(range(len(self.x_labels)), list(map(plain, self.x_labels)), rotation=45, ha="right", fontsize=7)
+        ax.set_xticks(
+            range(len(self.x_labels)),
+            list(map(plain, self.x_labels)),
+            rotation=45,
+            ha="right",
+            fontsize=7,
+        )
         ax.set_yticks(range(len(self.y_labels)), list(map(plain, self.y_labels)), fontsize=7)
         ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
         return ax
@@ -246,7 +259,9 @@ def _label_sparsely(axis: Any) -> None:
     low, high = sorted(axis.get_view_interval())
     few = high < 50.0 * low
     axis.set_minor_locator(LogLocator(subs=(2.0, 5.0) if few else "auto"))
-    axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter())
+    axis.set_minor_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter()
+    )
 
 
 def _draw_shade(ax: Axes, shade: Shade) -> None:
@@ -256,7 +271,14 @@ def _draw_shade(ax: Axes, shade: Shade) -> None:
     colours = LinearSegmentedColormap.from_list("shade", ends)
     bound = shade.bound
     drawn = ax.pcolormesh(
-        shade.x, shade.y, shade.values, cmap=colours, vmin=-bound, vmax=bound, shading="nearest", rasterized=True
+        shade.x,
+        shade.y,
+        shade.values,
+        cmap=colours,
+        vmin=-bound,
+        vmax=bound,
+        shading="nearest",
+        rasterized=True,
     )
     ax.figure.colorbar(drawn, ax=ax, label=plain(shade.name))
 
@@ -265,7 +287,15 @@ def _draw_series(ax: Axes, series: Series) -> None:
     marker = MARKERS[series.style % len(MARKERS)]
     label = "_nolegend_" if series.follows else plain(series.name)
     if series.steps:
-        ax.fill_between(series.x, series.y, step="post", color=series.colour, alpha=0.5, linewidth=0, label=label)
+        ax.fill_between(
+            series.x,
+            series.y,
+            step="post",
+            color=series.colour,
+            alpha=0.5,
+            linewidth=0,
+            label=label,
+        )
         return
     if series.dash == "none":
         area = 12.0 if series.size is None else series.size
@@ -283,20 +313,40 @@ def _draw_series(ax: Axes, series: Series) -> None:
         return
     marks = marker if 2 < series.x.size <= FEW_POINTS else ""
     line = MATPLOTLIB_DASHES[series.dash]
-    ax.plot(series.x, series.y, line, marker=marks, markersize=3.5, color=series.colour, linewidth=1.4, label=label)
+    ax.plot(
+        series.x,
+        series.y,
+        line,
+        marker=marks,
+        markersize=3.5,
+        color=series.colour,
+        linewidth=1.4,
+        label=label,
+    )
     if series.low is not None and series.high is not None:
-        ax.fill_between(series.x, series.low, series.high, color=series.colour, alpha=0.18, linewidth=0)
+        ax.fill_between(
+            series.x, series.low, series.high, color=series.colour, alpha=0.18, linewidth=0
+        )
 
 
 def save(ax: Any, path: str, *, caption: str = "") -> None:
-    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`, with a caption below it."""
+    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`, with a caption below
+    it.
+    """
     if caption:
         width = int(CAPTION_LETTERS * ax.figure.get_size_inches()[0])
-        ax.figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=CAPTION_SIZE, color="0.35")
+        ax.figure.supxlabel(
+            "\n".join(textwrap.wrap(caption, width)), fontsize=CAPTION_SIZE, color="0.35"
+        )
     ax.figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-MARGINS = {"left": 0.13, "right": 0.97, "bottom": 0.13, "top": 0.92}  # of charts with short words at their ticks
+MARGINS = {
+    "left": 0.13,
+    "right": 0.97,
+    "bottom": 0.13,
+    "top": 0.92,
+}  # of charts with short words at their ticks
 # A colour that nothing else has: in a page the ink of the page, light or dark, takes its place.
 INK = "#010203"
 ON_PAGES: dict[Any, Any] = {
@@ -324,7 +374,8 @@ def draw_svg(draw: Callable[[], Any], name: str, margins: Mapping[str, float] | 
     name : str
         Tells the identifiers of this figure from those of the page's other figures.
     margins : mapping of str to float, optional
-        Where the axes begin and end, as shares of the figure: to find room for all words takes half of the time.
+        Where the axes begin and end, as shares of the figure: to find room for all words takes half
+        of the time.
     """
     mpl = needed("matplotlib", "lab", "a chart")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -337,7 +388,8 @@ def draw_svg(draw: Callable[[], Any], name: str, margins: Mapping[str, float] | 
             figure.subplots_adjust(**margins)
         FigureCanvasSVG(figure).print_svg(buffer)
     text = buffer.getvalue()
-    # Only the element itself: no document head, no comments, no metadata, no styles that would reach the whole page.
+    # Only the element itself: no document head, no comments, no metadata, no styles that would
+    # reach the whole page.
     text = text[text.index("<svg") :].rstrip()
     for part in (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<style.*?</style>"):
         text = re.sub(part, "", text, flags=re.DOTALL)

@@ -1,4 +1,5 @@
-"""Compare solvers on one's own data: every run (solver or peer, loss, C, repeat) goes into one tidy trace.
+"""Compare solvers on one's own data: every run (solver or peer, loss, C, repeat) goes into one tidy
+trace.
 
 Its result has the findings in words, and the report with its tables and figures.
 """
@@ -33,7 +34,10 @@ from saddlesvm.runtime.threads import interruptible
 
 MODEL_SECONDS = 10.0  # limit of the fit whose model is shown
 LEVELS = (1e-2, 1e-3, 1e-6)
-CUT_SHORT = ("time_limit", "interrupted")  # outcomes that a limit or the user caused, not the solver
+CUT_SHORT = (
+    "time_limit",
+    "interrupted",
+)  # outcomes that a limit or the user caused, not the solver
 
 
 @dataclass(eq=False)
@@ -78,7 +82,9 @@ class Comparison:
         """Write the self-contained HTML report; its path."""
         return comparison_report(self).write(path)
 
-    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    def save_figures(
+        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")
+    ) -> list[Path]:
         """Write every figure of the report as files of the given formats; their paths."""
         return comparison_report(self).save_figures(folder, formats)
 
@@ -88,7 +94,9 @@ def comparison_report(comparison: Comparison) -> Report:
     trace = comparison.trace
     sentences = verdict(trace)
     if comparison.interrupted:
-        sentences.insert(0, f"Interrupted: the report has the finished ones of {comparison.plan.cells} runs.")
+        sentences.insert(
+            0, f"Interrupted: the report has the finished ones of {comparison.plan.cells} runs."
+        )
     report = Report(
         f"Solvers compared on {comparison.dataset.name}",
         sentences + comparison.notes,
@@ -100,10 +108,16 @@ def comparison_report(comparison: Comparison) -> Report:
     report.section("Results", reach_table(trace), endings_table(trace))
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
         name, written = strength_texts(part)
-        report.sections.append(convergence_section(part, f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"))
+        report.sections.append(
+            convergence_section(part, f"{str(loss).replace('_', ' ')}, {name} = {written[C]}")
+        )
     if trace["C"].nunique() > 1:
-        names = ["seconds", "train_error"] + (["test_error"] if trace["test_error"].notna().any() else [])
-        report.section(f"Against {strength_texts(trace)[0]}", *(strength_chart(trace, name) for name in names))
+        names = ["seconds", "train_error"] + (
+            ["test_error"] if trace["test_error"].notna().any() else []
+        )
+        report.section(
+            f"Against {strength_texts(trace)[0]}", *(strength_chart(trace, name) for name in names)
+        )
     if comparison.dataset.task == "classification":
         report.sections.append(classifier_section(comparison))
     return report
@@ -126,12 +140,18 @@ def reach_table(trace: pd.DataFrame) -> Table:
         cells = [
             cell
             for found in tables
-            for cell in (seconds_text(found.loc[key, "seconds"]), count_text(found.loc[key, "epochs"]))
+            for cell in (
+                seconds_text(found.loc[key, "seconds"]),
+                count_text(found.loc[key, "epochs"]),
+            )
         ]
         rows.append([str(key[0]), written[key[1]], str(key[2]), *cells])
     columns = ["loss", name, "solver"]
     columns += [word for level in LEVELS for word in (f"time to {level:.0e}", "epochs")]
-    caption = "Time of solving until the objective was within a fraction of the optimum; median over the repeats."
+    caption = (
+        "Time of solving until the objective was within a fraction of the optimum; "
+        "median over the repeats."
+    )
     return Table(columns, rows, caption)
 
 
@@ -141,16 +161,42 @@ def endings_table(trace: pd.DataFrame) -> Table:
     name, written = strength_texts(trace)
     rows = []
     for (loss, C, label), runs in ends.groupby([*PROBLEM, "label"], sort=False):
-        middle = runs[["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]].median()
+        middle = runs[
+            ["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]
+        ].median()
         outcome = ", ".join(sorted(set(runs["outcome"])))
-        errors = [share_text(runs[column].dropna().median()) for column in ("train_error", "test_error")]
+        errors = [
+            share_text(runs[column].dropna().median()) for column in ("train_error", "test_error")
+        ]
         rows.append(
-            [str(loss), written[float(C)], str(label), outcome, f"{middle['primal']:.8g}",
-             f"{middle['relative_gap']:.2g}", count_text(middle["epoch"]), seconds_text(middle["seconds_solving"]),
-             seconds_text(middle["seconds_certifying"]), *errors]
-        )  # fmt: skip
-    columns = ["loss", name, "solver", "outcome", "objective", "relative gap", "epochs", "solving", "certifying"]
-    caption = "Where the runs ended; medians over the repeats. A peer's time is that of its longest single fit."
+            [
+                str(loss),
+                written[float(C)],
+                str(label),
+                outcome,
+                f"{middle['primal']:.8g}",
+                f"{middle['relative_gap']:.2g}",
+                count_text(middle["epoch"]),
+                seconds_text(middle["seconds_solving"]),
+                seconds_text(middle["seconds_certifying"]),
+                *errors,
+            ]
+        )
+    columns = [
+        "loss",
+        name,
+        "solver",
+        "outcome",
+        "objective",
+        "relative gap",
+        "epochs",
+        "solving",
+        "certifying",
+    ]
+    caption = (
+        "Where the runs ended; medians over the repeats. A peer's time is that of its "
+        "longest single fit."
+    )
     return Table([*columns, "train error", "test error"], rows, caption)
 
 
@@ -163,7 +209,9 @@ def convergence_section(trace: pd.DataFrame, title: str) -> Section:
         if trace[column].any()
     }
     caption = next(iter(closing.values())).caption
-    charts: list[Item] = [Switch("Closing in on the optimum", caption, ("quantity", "against"), closing)]
+    charts: list[Item] = [
+        Switch("Closing in on the optimum", caption, ("quantity", "against"), closing)
+    ]
     charts.append(closing_chart(trace, "epochs", "Primal and dual closing in on each other"))
     for quantity, against, word in (
         ("test_error", "seconds", "Test error over time"),
@@ -195,7 +243,11 @@ def classifier_section(comparison: Comparison) -> Section:
         f"{'test' if dataset.test_X is not None else 'training'} part."
     )
     section = Section("The classifier", [Prose(words), *model_pictures(dataset, result)])
-    if dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray) and isinstance(problem, Problem):
+    if (
+        dataset.X.shape[1] == 2
+        and isinstance(dataset.X, np.ndarray)
+        and isinstance(problem, Problem)
+    ):
         section.items += figures.shrinking_charts(problem, names=dataset.classes)
     return section
 
@@ -240,9 +292,11 @@ def share_text(value: float) -> str:
 
 
 def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Seconds of solving until a run was within `level`, a row a solver, problem and repeat; infinite if it never was.
+    """Seconds of solving until a run was within `level`, a row a solver, problem and repeat;
+    infinite if it never was.
 
-    A peer's run is a ladder of fits, of which a later one may be the faster: the fastest within `level` counts.
+    A peer's run is a ladder of fits, of which a later one may be the faster: the fastest within
+    `level` counts.
 
     Returns
     -------
@@ -253,14 +307,18 @@ def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
     taken = {"seconds_solving": "seconds", "epoch": "epochs"}
     trace = add_labels(trace)
     inside = trace[trace["relative_suboptimality"] <= level]
-    first = inside.loc[inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]]
+    first = inside.loc[
+        inside.groupby(keys, sort=False)["seconds_solving"].idxmin(), [*keys, *taken]
+    ]
     runs = trace[keys].drop_duplicates().merge(first.rename(columns=taken), how="left", on=keys)
     return runs.fillna(dict.fromkeys(taken.values(), np.inf))
 
 
 def medians(times: pd.DataFrame) -> pd.DataFrame:
     """Median seconds and epochs over the repeats, the fastest first within each problem."""
-    grouped = times.groupby([*PROBLEM, "label"], sort=False)[["seconds", "epochs"]].median().reset_index()
+    grouped = (
+        times.groupby([*PROBLEM, "label"], sort=False)[["seconds", "epochs"]].median().reset_index()
+    )
     return grouped.sort_values([*PROBLEM, "seconds"], kind="stable")
 
 
@@ -281,23 +339,36 @@ def verdict(trace: pd.DataFrame) -> list[str]:
 
 
 def labels_not_cut(trace: pd.DataFrame) -> set[str]:
-    """Labels of the solvers none of whose runs was stopped by the clock: they ended at their gap or by another rule."""
+    """Labels of the solvers none of whose runs was stopped by the clock: they ended at their gap or
+    by another rule.
+    """
     ends = add_labels(trace[trace["outcome"] != ""])
     return set(ends["label"]) - set(ends["label"][ends["outcome"].isin(CUT_SHORT)])
 
 
 def _sentence(table: pd.DataFrame, level: float, done: set[str]) -> str:
-    """The first solver within `level` of the optimum, the others' factors, and the reasons of those that failed."""
+    """The first solver within `level` of the optimum, the others' factors, and the reasons of those
+    that failed.
+    """
     exponent = f"{level:.0e}".replace("e-0", "e-")
     arrived = table[np.isfinite(table["seconds"])]
     missing = list(table[~np.isfinite(table["seconds"])]["label"])
     if arrived.empty and done >= set(missing):
-        return f"no run went on until {exponent} of the optimum: all ended before, at the gap asked for or by a rule."
+        return (
+            f"no run went on until {exponent} of the optimum: all ended before, at the gap "
+            "asked for or by a rule."
+        )
     if arrived.empty:
         return f"no solver came within {exponent} of the optimum in its time."
     first = arrived.iloc[0]
-    words = f"{first['label']} came within {exponent} of the optimum first, after {seconds_text(first['seconds'])}"
-    others = [f"{row['label']} {row['seconds'] / first['seconds']:.2g}" for _, row in arrived.iloc[1:].iterrows()]
+    words = (
+        f"{first['label']} came within {exponent} of the optimum first, after "
+        f"{seconds_text(first['seconds'])}"
+    )
+    others = [
+        f"{row['label']} {row['seconds'] / first['seconds']:.2g}"
+        for _, row in arrived.iloc[1:].iterrows()
+    ]
     if others:
         words += f"; the others took longer by a factor of: {', '.join(others)}"
     for reason, whom in (
@@ -358,11 +429,11 @@ def compare(
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,)
     solvers : str, solver object, or sequence of them
-        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out: auto, dcd,
-        sdca and pegasos; with a kernel auto and kernel-pegasos.
+        ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. Left out:
+        auto, dcd, sdca and pegasos; with a kernel auto and kernel-pegasos.
     C, lam : float or sequence of float
-        One of them: the weight of the losses, :math:`C = 1 / (\lambda n)`, or lambda; ``C=1.0`` when both are left out.
-        With `lam`, objectives, tables and figures are in the lambda form.
+        One of them: the weight of the losses, :math:`C = 1 / (\lambda n)`, or lambda; ``C=1.0``
+        when both are left out. With `lam`, objectives, tables and figures are in the lambda form.
     losses : str, Loss, or sequence of them, optional
         Default: the hinge, for a regression the epsilon-insensitive loss.
     repeats : int, default=1
@@ -374,7 +445,8 @@ def compare(
     tol : float, default=1e-6
         Relative duality gap at which a run ends.
     peers : str or sequence of str
-        Other packages' solvers, by the names of :data:`saddlesvm.lab.peers.PEERS`; "all" for those installed.
+        Other packages' solvers, by the names of :data:`saddlesvm.lab.peers.PEERS`; "all" for those
+        installed.
     intercept : {"none", "regularized", "free"}, default="none"
     intercept_scaling : float, default=1.0
     task : {"classification", "regression"}
@@ -387,7 +459,8 @@ def compare(
     certify_every : float, default=1.0
         Epochs between certificates.
     kernel : str or callable, optional
-        A kernel such as "rbf", as in :class:`~saddlesvm.SVC`; the solvers are then those of kernel machines.
+        A kernel such as "rbf", as in :class:`~saddlesvm.SVC`; the solvers are then those of kernel
+        machines.
     gamma, degree, coef0
         Of the kernel.
     trace : path, optional
@@ -395,7 +468,8 @@ def compare(
     progress : bool, default=False
         Show a progress bar on standard error.
     command : str, optional
-        The command that repeats the comparison, for the report; by default the command line of this process.
+        The command that repeats the comparison, for the report; by default the command line of this
+        process.
 
     Returns
     -------
@@ -420,7 +494,9 @@ def compare(
     >>> sorted(set(found.trace["solver"])), bool(found.trace["relative_gap"].min() <= 1e-3)
     (['dcd', 'sdca'], True)
     """
-    dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape)
+    dataset = make_dataset(
+        X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape
+    )
     if kernel is not None:
         dataset = with_kernel(dataset, kernel, gamma, degree, coef0)
     if kernel is not None and peers:
@@ -431,17 +507,23 @@ def compare(
     if not isinstance(repeats, int) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
     plan = Plan(
-        contenders=parse_contenders(solvers or (LINEAR if kernel is None else OF_KERNELS), kernels=kernel is not None),
+        contenders=parse_contenders(
+            solvers or (LINEAR if kernel is None else OF_KERNELS), kernels=kernel is not None
+        ),
         peers=parse_peers(peers if isinstance(peers, str) else list(peers)),
         losses=[_loss(one, task, kernel is not None) for one in _losses(losses, default)],
-        C=[] if lam is not None else [_positive(one, "C") for one in as_list(1.0 if C is None else C)],
+        C=[]
+        if lam is not None
+        else [_positive(one, "C") for one in as_list(1.0 if C is None else C)],
         lam=[] if lam is None else [_positive(one, "lam") for one in as_list(lam)],
         repeats=repeats,
         limits=Limits(tol=tol, max_time=budget, certify_every=certify_every),
         intercept=check_intercept(intercept),
         scaling=intercept_scaling,
     )
-    return run_plan(dataset, plan, trace=trace, progress=progress, command=command or command_line())
+    return run_plan(
+        dataset, plan, trace=trace, progress=progress, command=command or command_line()
+    )
 
 
 def run_plan(
@@ -452,7 +534,9 @@ def run_plan(
     progress: bool = False,
     command: str = "",
 ) -> Comparison:
-    """Run every cell of a plan that the trace file does not hold yet; parameters as for :func:`compare`."""
+    """Run every cell of a plan that the trace file does not hold yet; parameters as for
+    :func:`compare`.
+    """
     kept = _earlier(trace, dataset)
     done = traces.done_cells(kept)
     rows: list[dict[str, Any]] = kept.to_dict("records")
@@ -482,12 +566,14 @@ def _earlier(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.DataF
     frame = traces.drop_unfinished(traces.read_trace(trace))
     others = set(frame["data"]) - {dataset.fingerprint}
     if others:
-        raise ValueError(f"{os.fspath(trace)}: is a trace of other data; give another file, or remove it")
+        raise ValueError(
+            f"{os.fspath(trace)}: is a trace of other data; give another file, or remove it"
+        )
     return frame
 
 
 def _losses(losses: Any, default: str) -> list[Any]:
-    """The losses as a list; a single loss object, which is a tuple itself, becomes a list of one."""
+    """The losses as a list; a single loss object, itself a tuple, becomes a list of one."""
     if losses is None:
         return [default]
     if isinstance(losses, str):

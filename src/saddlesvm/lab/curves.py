@@ -19,7 +19,11 @@ AXES = {
     "evaluations": ("kernel_evaluations", "kernel values computed"),
 }
 QUANTITIES = {
-    "suboptimality": ("relative_suboptimality", "relative suboptimality, (P - best D) / best P", True),
+    "suboptimality": (
+        "relative_suboptimality",
+        "relative suboptimality, (P - best D) / best P",
+        True,
+    ),
     "gap": ("relative_gap", "relative gap, (P - D) / max(|P|, |D|)", True),
     "train_error": ("train_error", "training error", False),
     "test_error": ("test_error", "test error", False),
@@ -27,14 +31,22 @@ QUANTITIES = {
     "change": ("change_of_w", "norm of the change of w in a pass", True),
     "seconds": ("seconds_solving", "seconds of solving", True),
 }
-ENDS = ("test_error", "train_error", "seconds")  # quantities of which the ends of runs are drawn against C
+ENDS = (
+    "test_error",
+    "train_error",
+    "seconds",
+)  # quantities of which the ends of runs are drawn against C
 MOST_POINTS = 240
 QUARTILES = (0.25, 0.75)
 FLOOR = 1e-15  # smallest value on a log axis; smaller ones are drawn at this height
 
 
 def curve_chart(
-    trace: pd.DataFrame, quantity: str, against: str = "epochs", title: str = "", centre: str = "median"
+    trace: pd.DataFrame,
+    quantity: str,
+    against: str = "epochs",
+    title: str = "",
+    centre: str = "median",
 ) -> Chart:
     """A quantity of the trace along the runs, one line a solver.
 
@@ -43,7 +55,8 @@ def curve_chart(
     trace : DataFrame
         A tidy trace; lines of different problems (loss, C) differ by their dashes.
     quantity : {"suboptimality", "gap", "train_error", "test_error", "active", "change"}
-        The share of rows that shrinking still works on is "active"; the norm of the change of w in a pass is "change".
+        The share of rows that shrinking still works on is "active"; the norm of the change of w in
+        a pass is "change".
     against : {"epochs", "seconds", "evaluations"}
     title : str, optional
     centre : {"median", "mean"}
@@ -55,17 +68,24 @@ def curve_chart(
         An unknown quantity or axis.
     """
     if quantity not in QUANTITIES or against not in AXES:
-        raise ValueError(f"charts show {', '.join(QUANTITIES)} over {', '.join(AXES)}; got {quantity!r}, {against!r}")
+        raise ValueError(
+            f"charts show {', '.join(QUANTITIES)} over {', '.join(AXES)}; got {quantity!r}, "
+            f"{against!r}"
+        )
     column, y_title, logarithmic = QUANTITIES[quantity]
     x_column, x_title = AXES[against]
     frame = add_shares(trace)
     series = [
-        summarise_runs(label, [(run[x_column], run[column]) for run in runs], style, dash, logarithmic, centre)
+        summarise_runs(
+            label, [(run[x_column], run[column]) for run in runs], style, dash, logarithmic, centre
+        )
         for label, style, dash, runs in group_lines(frame)
     ]
     shown = tuple(one for one in series if one.x.size)
     words = f"{centre.capitalize()} over the repeats; the band holds the middle half of them."
-    return Chart(title or y_title, x_title, y_title, shown, x_log=True, y_log=logarithmic, caption=words)
+    return Chart(
+        title or y_title, x_title, y_title, shown, x_log=True, y_log=logarithmic, caption=words
+    )
 
 
 def add_shares(trace: pd.DataFrame) -> pd.DataFrame:
@@ -100,8 +120,9 @@ def summarise_runs(
 ) -> Series:
     """The median (or mean) of several runs, and their quartiles.
 
-    A run counts with its latest value at each point; one that has ended goes on with its last. The line begins where
-    all of the runs have a value: one over those that happen to have begun would rise when a late one joins.
+    A run counts with its latest value at each point; one that has ended goes on with its last. The
+    line begins where all of the runs have a value: one over those that happen to have begun would
+    rise when a late one joins.
 
     Parameters
     ----------
@@ -155,13 +176,16 @@ def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "")
             line = summarise_runs(name, [(run[x_column], run[column]) for run in runs], style, dash)
             series.append(replace(line, follows=follows))
     shown = tuple(one for one in series if one.x.size)
-    words = "Primal values come down (solid), dual bounds come up (dashed); the optimum lies between."
+    words = (
+        "Primal values come down (solid), dual bounds come up (dashed); the optimum lies between."
+    )
     objective = f"objective ({strength_texts(trace)[0]} form)"
     return Chart(title or "primal and dual", x_title, objective, shown, x_log=True, caption=words)
 
 
 def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
-    """The end of every run against C (or lambda): "test_error", "train_error", or "seconds" of solving.
+    """The end of every run against C (or lambda): "test_error", "train_error", or "seconds" of
+    solving.
 
     Median over the repeats, with their quartiles.
     """
@@ -172,10 +196,29 @@ def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
     series = []
     for style, ((label, loss), line) in enumerate(lines):
         ends = line.groupby(["C", "repeat"], sort=False).last().reset_index()
-        values = ends.groupby("lam" if name == "lambda" else "C")[column].quantile([QUARTILES[0], 0.5, QUARTILES[1]])
+        values = ends.groupby("lam" if name == "lambda" else "C")[column].quantile(
+            [QUARTILES[0], 0.5, QUARTILES[1]]
+        )
         known = values.unstack().dropna()
         low, middle, high = known.to_numpy().T
-        series.append(Series(f"{label}, {loss}", known.index.to_numpy(dtype=float), middle, low, high, style=style))
+        series.append(
+            Series(
+                f"{label}, {loss}",
+                known.index.to_numpy(dtype=float),
+                middle,
+                low,
+                high,
+                style=style,
+            )
+        )
     shown = tuple(one for one in series if one.x.size)
     words = "Where each run ended; median and quartiles over the repeats."
-    return Chart(f"{y_title} against {name}", name, y_title, shown, x_log=True, y_log=logarithmic, caption=words)
+    return Chart(
+        f"{y_title} against {name}",
+        name,
+        y_title,
+        shown,
+        x_log=True,
+        y_log=logarithmic,
+        caption=words,
+    )

@@ -1,4 +1,6 @@
-"""The data of a comparison: rows, labels as numbers, a test part, and what a report says about them."""
+"""The data of a comparison: rows, labels as numbers, a test part, and what a report says about
+them.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +61,17 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of shapes, labels, values and kernel, by which a trace recognises its data."""
+        """A short hash of the data and the kernel, by which a trace recognises them."""
         digest = hashlib.sha256(repr((self.X.shape, str(self.X.dtype), self.task)).encode())
         values = self.X.data if sparse.issparse(self.X) else self.X.ravel()
         digest.update(np.ascontiguousarray(values[:: max(1, values.size // 4096)]).tobytes())
         digest.update(self.y.tobytes())
         if self.kernel is not None:
-            digest.update(repr((self.kernel.name, self.kernel.gamma, self.kernel.degree, self.kernel.coef0)).encode())
+            digest.update(
+                repr(
+                    (self.kernel.name, self.kernel.gamma, self.kernel.degree, self.kernel.coef0)
+                ).encode()
+            )
         return digest.hexdigest()[:12]
 
     @property
@@ -85,12 +91,17 @@ class Dataset:
         ]
         if self.classes:
             counts = [int((self.y == sign).sum()) for sign in (-1.0, 1.0)]
-            words = ", ".join(f"{count:,} of {name}" for name, count in zip(self.classes, counts, strict=True))
+            words = ", ".join(
+                f"{count:,} of {name}" for name, count in zip(self.classes, counts, strict=True)
+            )
             found.append(("classes", words))
         if self.test_X is not None:
             found.append(("test rows", f"{self.test_X.shape[0]:,}"))
         if (kernel := self.kernel) is not None:
-            words = f"{kernel.name}, gamma = {kernel.gamma:.4g}, degree = {kernel.degree:g}, coef0 = {kernel.coef0:g}"
+            words = (
+                f"{kernel.name}, gamma = {kernel.gamma:.4g}, degree = {kernel.degree:g}, coef0 = "
+                f"{kernel.coef0:g}"
+            )
             found.append(("kernel", words))
         return found
 
@@ -102,7 +113,8 @@ class Dataset:
         scaling: float = 1.0,
         lam: float | None = None,
     ) -> Any:
-        """The regularised risk problem over all training rows: a `Problem`, or a `KernelProblem` with a kernel.
+        """The regularised risk problem over all training rows: a `Problem`, or a `KernelProblem`
+        with a kernel.
 
         Parameters
         ----------
@@ -130,7 +142,10 @@ class Dataset:
         """
         if self.kernel is not None:
             support = np.flatnonzero(coefs.any(axis=0))
-            return expand(self.kernel, X, self.kernel.centres(self.X, support), coefs[:, support].T) + intercepts
+            return (
+                expand(self.kernel, X, self.kernel.centres(self.X, support), coefs[:, support].T)
+                + intercepts
+            )
         return np.asarray(X @ coefs.T.astype(X.dtype), dtype=np.float64) + intercepts
 
     def errors(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
@@ -154,7 +169,9 @@ class Dataset:
             return train, np.full(train.size, np.nan)
         return train, self._errors(self.test_X, self.test_y, coefs, intercepts)
 
-    def _errors(self, X: Any, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+    def _errors(
+        self, X: Any, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray
+    ) -> np.ndarray:
         together = max(1, BLOCK_SCORES // y.size)
         found = []
         for k in range(0, intercepts.size, together):
@@ -186,7 +203,8 @@ def make_dataset(
     test : tuple (X, y), optional
     task : {"classification", "regression"}
     positive : label, optional
-        The class that is +1, all others being -1; needed for more than two classes. Of two classes the greater one.
+        The class that is +1, all others being -1; needed for more than two classes. Of two classes
+        the greater one.
     name : str
         For the report.
     image_shape : tuple of int, optional
@@ -195,19 +213,31 @@ def make_dataset(
     Raises
     ------
     ValueError
-        Labels that do not fit the rows or the task, or an image shape that does not fit the features.
+        Labels that do not fit the rows or the task, or an image shape that does not fit the
+        features.
     """
     design = check_design(X).plain
     labels = check_labels(y, design.shape[0])
     held_out = None if test is None else check_design(test[0]).plain
     if held_out is not None and held_out.shape[1] != design.shape[1]:
-        raise ValueError(f"the test data have {held_out.shape[1]} features; the training data have {design.shape[1]}")
+        raise ValueError(
+            f"the test data have {held_out.shape[1]} features; the training data have "
+            f"{design.shape[1]}"
+        )
     if image_shape is not None and image_shape[0] * image_shape[1] != design.shape[1]:
-        raise ValueError(f"images of {image_shape[0]} x {image_shape[1]} do not have {design.shape[1]} features")
-    test_labels = None if test is None or held_out is None else check_labels(test[1], held_out.shape[0])
+        raise ValueError(
+            f"images of {image_shape[0]} x {image_shape[1]} do not have {design.shape[1]} features"
+        )
+    test_labels = (
+        None if test is None or held_out is None else check_labels(test[1], held_out.shape[0])
+    )
     if task == "regression":
         targets = check_targets(labels, design.shape[0])
-        held = None if test_labels is None or held_out is None else check_targets(test_labels, held_out.shape[0])
+        held = (
+            None
+            if test_labels is None or held_out is None
+            else check_targets(test_labels, held_out.shape[0])
+        )
         return Dataset(name, design, targets, task, (), held_out, held, image_shape)
     chosen, classes = choose_positive(labels, positive)
     if test_labels is not None and (strange := np.setdiff1d(test_labels, labels)).size:
@@ -230,13 +260,21 @@ def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, 
         raise ValueError(f"y holds one class only, {found[0]}; a comparison needs two")
     if positive is None:
         if found.size > 2:
-            raise ValueError(f"y has {found.size} classes; say which one is compared with the rest (positive=...)")
+            raise ValueError(
+                f"y has {found.size} classes; say which one is compared with the rest "
+                f"(positive=...)"
+            )
         return found[1], (str(found[0]), str(found[1]))
     matching = [label for label in found if str(label) == str(positive)]
     if not matching:
-        raise ValueError(f"positive={positive!r} is none of the labels {', '.join(map(str, found[:12]))}")
+        raise ValueError(
+            f"positive={positive!r} is none of the labels {', '.join(map(str, found[:12]))}"
+        )
     others = [label for label in found if label != matching[0]]
-    return matching[0], (str(others[0]) if len(others) == 1 else f"not {matching[0]}", str(matching[0]))
+    return matching[0], (
+        str(others[0]) if len(others) == 1 else f"not {matching[0]}",
+        str(matching[0]),
+    )
 
 
 def check_intercept(intercept: str) -> InterceptName:
@@ -244,7 +282,9 @@ def check_intercept(intercept: str) -> InterceptName:
     return intercept_kind(intercept).name
 
 
-def with_kernel(data: Dataset, metric: str | Callable[..., Any], gamma: Any, degree: float, coef0: float) -> Dataset:
+def with_kernel(
+    data: Dataset, metric: str | Callable[..., Any], gamma: Any, degree: float, coef0: float
+) -> Dataset:
     """The data with a kernel.
 
     Parameters
@@ -258,7 +298,8 @@ def with_kernel(data: Dataset, metric: str | Callable[..., Any], gamma: Any, deg
     Raises
     ------
     ValueError
-        There is no such kernel, a parameter is out of range, or the data are none of classification.
+        There is no such kernel, a parameter is out of range, or the data are none of
+        classification.
     """
     able = [name for name in KERNELS if name != "precomputed"]
     if not callable(metric) and metric not in able:

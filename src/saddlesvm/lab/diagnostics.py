@@ -15,7 +15,8 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Diagnostics:
-    """A callback for the `callbacks` of an estimator; its table has one row for each row of the fit's trace.
+    """A callback for the `callbacks` of an estimator; its table has one row for each row of the
+    fit's trace.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ class Diagnostics:
     (True, ['epoch', 'error_0', 'error_1'])
     """
 
-    def __init__(self, X: Any, y: Any, loss: str | Loss = "hinge", every: float | None = None) -> None:
+    def __init__(
+        self, X: Any, y: Any, loss: str | Loss = "hinge", every: float | None = None
+    ) -> None:
         self.data = make_dataset(X, y)
         self.loss = make_loss(loss, task="classification")
         self.every = every
@@ -62,7 +65,10 @@ class Diagnostics:
     def __call__(self, record: Record) -> None:
         """Add the row of a certificate."""
         y = self.data.y
-        margins = y * (np.asarray(self.data.X @ record.coef, dtype=np.float64).ravel() + float(record.intercept))
+        margins = y * (
+            np.asarray(self.data.X @ record.coef, dtype=np.float64).ravel()
+            + float(record.intercept)
+        )
         losses = np.array([self.loss.value(float(margin), 1.0) for margin in margins])
         row = {"epoch": record.epoch, "relative_gap": record.relative_gap}
         row["half_norm"] = 0.5 * float(record.coef @ record.coef)

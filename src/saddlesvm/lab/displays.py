@@ -1,4 +1,6 @@
-"""Pictures of fitted models and of paths, named as in scikit-learn: ``from_estimator``, ``from_path``, ``plot``."""
+"""Pictures of fitted models and of paths, named as in scikit-learn: ``from_estimator``,
+``from_path``, ``plot``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 
 FINE = 241  # number of values of C at which a path is drawn
 MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
-AGAINST = {"epochs": ("epoch", "epochs"), "seconds": ("seconds_solving", "seconds of solving")}  # columns of a trace
+AGAINST = {
+    "epochs": ("epoch", "epochs"),
+    "seconds": ("seconds_solving", "seconds of solving"),
+}  # columns of a trace
 GAP_KINDS = ("gap", "closing")  # charts of a fit
 PATH_KINDS = ("gap", "error", "weights", "features")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
@@ -71,31 +76,52 @@ class GapDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, *, ax: Axes | None = None, name: str = "", against: str = "epochs", kind: str = "gap"
+        cls,
+        model: Any,
+        *,
+        ax: Axes | None = None,
+        name: str = "",
+        against: str = "epochs",
+        kind: str = "gap",
     ) -> Self:
         """Draw the trace of a fitted estimator; see :meth:`plot`."""
         return cls(model.trace_, name or type(model).__name__).plot(ax, against=against, kind=kind)
 
     def chart(self, against: str = "epochs") -> Chart:
-        """The relative gap of each certificate, against epochs or seconds of solving, a line a sub-problem."""
+        """The relative gap of each certificate, against epochs or seconds of solving, a line a
+        sub-problem.
+        """
         column, words = AGAINST[against]
         names = list(dict.fromkeys(record["problem"] for record in self.trace))
         series = []
         for style, problem in enumerate(names):
             mine = [record for record in self.trace if record["problem"] == problem]
             gaps = np.maximum([record["relative_gap"] for record in mine], SMALLEST_GAP)
-            series.append(Series(problem or "relative gap", np.array([one[column] for one in mine]), gaps, style=style))
+            series.append(
+                Series(
+                    problem or "relative gap",
+                    np.array([one[column] for one in mine]),
+                    gaps,
+                    style=style,
+                )
+            )
         return Chart(
-            self.name, words, "relative gap, (P - D) / max(|P|, |D|)", tuple(series), x_log=True, y_log=True,
+            self.name,
+            words,
+            "relative gap, (P - D) / max(|P|, |D|)",
+            tuple(series),
+            x_log=True,
+            y_log=True,
             caption="Every point is a proof: the model was at most this far above the optimum.",
-        )  # fmt: skip
+        )
 
     def closing_chart(self, against: str = "epochs") -> Chart:
-        """The primal objective from above and the dual one from below, by their distance from the optimum.
+        """The primal objective from above and the dual one from below, by their distance from the
+        optimum.
 
-        The optimum lies between the lowest primal and the highest dual objective. The distances are measured from the
-        far end of this interval, relative to the objective, so the optimum is no farther away. The scale is logarithmic
-        on both sides, and each point is a proof.
+        The optimum lies between the lowest primal and the highest dual objective. The distances are
+        measured from the far end of this interval, relative to the objective, so the optimum is no
+        farther away. The scale is logarithmic on both sides, and each point is a proof.
 
         Parameters
         ----------
@@ -108,11 +134,14 @@ class GapDisplay(Display):
         """
         if len({record["problem"] for record in self.trace}) > 1:
             raise ValueError(
-                "kind='closing' draws one sub-problem, and the model has several: select the records of one, and give "
+                "kind='closing' draws one sub-problem, and the model has several: select the "
+                "records of one, and give "
                 "them to GapDisplay(trace=...)"
             )
         column, words = AGAINST[against]
-        x, primal, dual = (np.array([one[name] for one in self.trace]) for name in (column, "primal", "dual"))
+        x, primal, dual = (
+            np.array([one[name] for one in self.trace]) for name in (column, "primal", "dual")
+        )
         size = max(abs(primal.min()), abs(dual.max())) or 1.0
         above = np.maximum((primal - dual.max()) / size, SMALLEST_GAP)
         below = np.maximum((primal.min() - dual) / size, SMALLEST_GAP)
@@ -128,10 +157,16 @@ class GapDisplay(Display):
             Series("dual, from below", x, floor - np.log10(below), style=0),
         )
         return Chart(
-            self.name, words, "relative distance from the optimum, at most", series, x_log=True, y_ticks=ticks,
+            self.name,
+            words,
+            "relative distance from the optimum, at most",
+            series,
+            x_log=True,
+            y_ticks=ticks,
             levels={0.0: ""},
-            caption="Every point is a proof: neither objective is farther than this from the optimum.",
-        )  # fmt: skip
+            caption="Every point is a proof: neither objective is farther than this from the "
+            "optimum.",
+        )
 
     def plot(self, ax: Axes | None = None, *, against: str = "epochs", kind: str = "gap") -> Self:
         """Draw on `ax`, or on a figure of its own; returns the display.
@@ -141,13 +176,14 @@ class GapDisplay(Display):
         ax : matplotlib.axes.Axes, optional
         against : {"epochs", "seconds"}, default="epochs"
         kind : {"gap", "closing"}, default="gap"
-            The relative gap, a line a sub-problem; or both objectives, on a logarithmic scale on either side of the
-            optimum.
+            The relative gap, a line a sub-problem; or both objectives, on a logarithmic scale on
+            either side of the optimum.
 
         Raises
         ------
         ValueError
-            `against` or `kind` is unknown, or ``kind="closing"`` and the model has several sub-problems.
+            `against` or `kind` is unknown, or ``kind="closing"`` and the model has several
+            sub-problems.
         """
         one_of("against", against, tuple(AGAINST))
         one_of("kind", kind, GAP_KINDS)
@@ -197,7 +233,9 @@ class PathDisplay(Display):
         ax: Axes | None = None,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Draw one picture of a path; see :meth:`plot`. `X` and `y` are validation data for ``kind="error"``."""
+        """Draw one picture of a path; see :meth:`plot`. `X` and `y` are validation data for
+        ``kind="error"``.
+        """
         scores = {}
         if X is not None:
             grid = path.grid(FINE)
@@ -206,13 +244,19 @@ class PathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, *, kind: str = "error", ax: Axes | None = None) -> Self:
-        """Draw the path behind a model that was fitted with ``C="auto"``, with the leave-one-out error on it."""
-        return cls.of_choice(model.choice_, getattr(model, "feature_names_in_", None)).plot(ax, kind=kind)
+        """Draw the path behind a model that was fitted with ``C="auto"``, with the leave-one-out
+        error on it.
+        """
+        return cls.of_choice(model.choice_, getattr(model, "feature_names_in_", None)).plot(
+            ax, kind=kind
+        )
 
     @classmethod
     def of_choice(cls, choice: Any, names: Sequence[str] | None = None) -> Self:
         """The path and the leave-one-out errors of a choice of C."""
-        return cls(choice.path, {"leave-one-out (estimated)": (choice.Cs, choice.errors)}, choice.C, names)
+        return cls(
+            choice.path, {"leave-one-out (estimated)": (choice.Cs, choice.errors)}, choice.C, names
+        )
 
     def plot(self, ax: Axes | None = None, *, kind: str = "gap") -> Self:
         """Draw on `ax`, or on a figure of its own; returns the display.
@@ -221,7 +265,8 @@ class PathDisplay(Display):
         ----------
         ax : matplotlib.axes.Axes, optional
         kind : {"gap", "error", "weights", "features"}, default="gap"
-            The proven gap over C; the error over C; the weights over C; how many features have a weight.
+            The proven gap over C; the error over C; the weights over C; how many features have a
+            weight.
         """
         one_of("kind", kind, PATH_KINDS)
         return self._drawn(getattr(self, f"{kind}_chart")(), ax)
@@ -238,18 +283,28 @@ class PathDisplay(Display):
         shown = "Each fit proves the model of its own C."
         if self.path.every_C:
             grid, primal, dual = self._certificates()
-            gaps = np.maximum((primal - dual) / np.maximum(np.abs(primal), np.abs(dual)), SMALLEST_GAP)
+            gaps = np.maximum(
+                (primal - dual) / np.maximum(np.abs(primal), np.abs(dual)), SMALLEST_GAP
+            )
             series.insert(0, Series("proven for the model of each C", grid, gaps))
             shown = f"{len(fits)} fits prove a model for every C between the ends."
         return Chart(
-            "Proven gap", "C", "relative gap", tuple(series), x_log=True, y_log=True,
-            levels={self.path.gap: "asked for"}, caption=shown,
-        )  # fmt: skip
+            "Proven gap",
+            "C",
+            "relative gap",
+            tuple(series),
+            x_log=True,
+            y_log=True,
+            levels={self.path.gap: "asked for"},
+            caption=shown,
+        )
 
     def error_chart(self) -> Chart:
         """The error over C of each of the scores, with the chosen C."""
         if not self.scores:
-            raise ValueError("there is no error to draw: give validation data, or a path of C='auto'")
+            raise ValueError(
+                "there is no error to draw: give validation data, or a path of C='auto'"
+            )
         series = [
             Series(name, np.asarray(Cs), np.asarray(errors), style=style)
             for style, (name, (Cs, errors)) in enumerate(self.scores.items())
@@ -260,7 +315,12 @@ class PathDisplay(Display):
             height = np.array([float(np.interp(np.log(self.chosen), np.log(Cs), errors))])
             series.append(
                 Series(
-                    f"chosen: C = {self.chosen:.3g}", at, height, style=len(series), dash="none", size=np.array([90.0])
+                    f"chosen: C = {self.chosen:.3g}",
+                    at,
+                    height,
+                    style=len(series),
+                    dash="none",
+                    size=np.array([90.0]),
                 )
             )
         return Chart("Error along the path", "C", "error", tuple(series), x_log=True)
@@ -270,12 +330,26 @@ class PathDisplay(Display):
         grid = self.path.grid(FINE)
         weights = np.stack([np.atleast_2d(self.path.coef(C))[0] for C in grid])
         largest = np.argsort(-np.abs(weights).max(axis=0))[:MOST_WEIGHTS]
-        names = self.names if self.names is not None else [f"feature {j}" for j in range(weights.shape[1])]
+        names = (
+            self.names
+            if self.names is not None
+            else [f"feature {j}" for j in range(weights.shape[1])]
+        )
         series = tuple(
-            Series(str(names[j]), grid, weights[:, j], style=style, dash=("solid", "dash")[style // 8 % 2])
+            Series(
+                str(names[j]),
+                grid,
+                weights[:, j],
+                style=style,
+                dash=("solid", "dash")[style // 8 % 2],
+            )
             for style, j in enumerate(sorted(largest.tolist()))
         )
-        shown = f"The {len(series)} largest of {weights.shape[1]} weights." if len(series) < weights.shape[1] else ""
+        shown = (
+            f"The {len(series)} largest of {weights.shape[1]} weights."
+            if len(series) < weights.shape[1]
+            else ""
+        )
         return Chart("Weights along the path", "C", "weight", series, x_log=True, caption=shown)
 
     def features_chart(self) -> Chart:
@@ -285,4 +359,11 @@ class PathDisplay(Display):
         counts = np.array([float(one.any(axis=0).sum()) for one in weights])
         series = (Series("features with a weight", grid, counts),)
         shown = f"Of {weights[0].shape[1]:,} features; all other weights are exactly zero."
-        return Chart("Features along the path", "C", "features with a weight", series, x_log=True, caption=shown)
+        return Chart(
+            "Features along the path",
+            "C",
+            "features with a weight",
+            series,
+            x_log=True,
+            caption=shown,
+        )

@@ -1,4 +1,5 @@
-"""Every figure of the lab: functions that return charts, whose ``draw(ax)`` draws on matplotlib axes and returns them.
+"""Every figure of the lab: functions that return charts, whose ``draw(ax)`` draws on matplotlib
+axes and returns them.
 
 Without axes a figure of its own is made, which :func:`save` writes as PNG or SVG.
 """
@@ -22,9 +23,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "closing_chart", "confusion_grid", "curve_chart", "margins_chart", "misclassified", "plane_chart", "points_chart",
-    "save", "shrinking_charts", "strength_chart",
-]  # fmt: skip
+    "closing_chart",
+    "confusion_grid",
+    "curve_chart",
+    "margins_chart",
+    "misclassified",
+    "plane_chart",
+    "points_chart",
+    "save",
+    "shrinking_charts",
+    "strength_chart",
+]
 
 # square points: areas of active rows, and of rows set aside
 BIG = 26.0
@@ -50,7 +59,10 @@ def confusion_grid(
     counts = confusion_matrix(y, predicted, labels=labels)
     words = tuple(str(label) for label in labels)
     wrong = int(counts.sum() - np.trace(counts))
-    caption = f"{wrong:,} of {counts.sum():,} rows are not on the diagonal; colour is the share of each true class."
+    caption = (
+        f"{wrong:,} of {counts.sum():,} rows are not on the diagonal; colour is the share "
+        "of each true class."
+    )
     return Grid(title, "predicted", "true", counts, words, words, caption)
 
 
@@ -93,7 +105,9 @@ def misclassified(
     for k, image in enumerate(dense):
         left = (k % columns) * pitch_x
         top = (k // columns) * pitch_y
-        ax.imshow(image.reshape(shape), cmap="gray_r", extent=(left, left + width, top + height, top))
+        ax.imshow(
+            image.reshape(shape), cmap="gray_r", extent=(left, left + width, top + height, top)
+        )
         words = plain(f"{y[shown[k]]} / {predicted[shown[k]]}")
         ax.text(left + width / 2, top - 1, words, ha="center", va="bottom", fontsize=6)
     ax.set_xlim(-1, columns * pitch_x)
@@ -110,7 +124,8 @@ def plane_chart(
     names: Sequence[str] = NAMES,
     alpha: np.ndarray | None = None,
 ) -> Chart:
-    """A heat map of the decision function on the plane, its zero and its margin as lines, and the rows as points.
+    """A heat map of the decision function on the plane, its zero and its margin as lines, and the
+    rows as points.
 
     Parameters
     ----------
@@ -128,16 +143,26 @@ def plane_chart(
     shade = shade_over(X, decide)
     size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
     series = [*_classes(X, y, size, names)]
-    for level, dash, name in ((0.0, "solid", "decision 0"), (-1.0, "dot", "margin -1"), (1.0, "dash", "margin +1")):
+    for level, dash, name in (
+        (0.0, "solid", "decision 0"),
+        (-1.0, "dot", "margin -1"),
+        (1.0, "dash", "margin +1"),
+    ):
         series.append(Series(name, *level_line(shade, level), style=2, dash=dash))
-    words = "The solid line parts the classes; points between the outer lines lie inside the margin."
+    words = (
+        "The solid line parts the classes; points between the outer lines lie inside the margin."
+    )
     if alpha is not None:
         words += " Small marks: rows with alpha = 0, without which the model would be the same."
     shown = tuple(one for one in series if one.x.size)
-    return Chart(title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade)
+    return Chart(
+        title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade
+    )
 
 
-def points_chart(X: np.ndarray, y: np.ndarray, title: str = "", names: Sequence[str] = NAMES) -> Chart:
+def points_chart(
+    X: np.ndarray, y: np.ndarray, title: str = "", names: Sequence[str] = NAMES
+) -> Chart:
     """The rows of a plane as points, a colour and a mark for each class.
 
     Parameters
@@ -150,7 +175,14 @@ def points_chart(X: np.ndarray, y: np.ndarray, title: str = "", names: Sequence[
         Of the classes -1 and +1.
     """
     caption = f"{y.size:,} rows of two classes."
-    return Chart(title or "The data", "x1", "x2", tuple(_classes(X, y, None, names)), caption=caption, equal=True)
+    return Chart(
+        title or "The data",
+        "x1",
+        "x2",
+        tuple(_classes(X, y, None, names)),
+        caption=caption,
+        equal=True,
+    )
 
 
 def affine(coef: np.ndarray, intercept: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -164,7 +196,12 @@ def shade_over(X: np.ndarray, decide: Callable[[np.ndarray], np.ndarray]) -> Sha
     high = X.max(axis=0).astype(float)
     x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
     places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
-    return Shade(x1, x2, np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID), "decision")
+    return Shade(
+        x1,
+        x2,
+        np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID),
+        "decision",
+    )
 
 
 def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -173,12 +210,19 @@ def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
 
     lines = contour_generator(shade.x, shade.y, shade.values).lines(level)
     gap = np.full((1, 2), np.nan)
-    points = np.concatenate([part for line in lines for part in (line, gap)]) if lines else np.empty((0, 2))
+    points = (
+        np.concatenate([part for line in lines for part in (line, gap)])
+        if lines
+        else np.empty((0, 2))
+    )
     return points[:-1, 0], points[:-1, 1]
 
 
-def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = "") -> Chart:
-    """Histogram of the decision function, one colour a class; the margin lies between the outer dotted lines.
+def margins_chart(
+    scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = ""
+) -> Chart:
+    """Histogram of the decision function, one colour a class; the margin lies between the outer
+    dotted lines.
 
     Parameters
     ----------
@@ -194,9 +238,13 @@ def margins_chart(scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAME
         series.append(Series(name, edges, np.append(counts, 0.0), style=style, steps=True))
     words = "How far the rows are from the border; the margin lies between the outer dotted lines."
     return Chart(
-        title or "Decision function and margin", "decision function", "rows", tuple(series),
-        caption=words, uprights=(-1.0, 0.0, 1.0),
-    )  # fmt: skip
+        title or "Decision function and margin",
+        "decision function",
+        "rows",
+        tuple(series),
+        caption=words,
+        uprights=(-1.0, 0.0, 1.0),
+    )
 
 
 def shrinking_charts(
@@ -216,20 +264,27 @@ def shrinking_charts(
     X = np.asarray(problem.X.values)  # type: ignore[union-attr]
     y = problem.y
     charts = []
-    for epoch, (state, point) in zip(epochs, iterates(problem, DCD(), list(epochs), 0), strict=True):
+    for epoch, (state, point) in zip(
+        epochs, iterates(problem, DCD(), list(epochs), 0), strict=True
+    ):
         working = np.zeros(y.size, dtype=bool)
         working[state.order[: state.active]] = True
         size = np.where(working, BIG, SMALL)
         assert point.w is not None
         w = point.w.astype(float)
-        caption = f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by shrinking."
+        caption = (
+            f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by "
+            "shrinking."
+        )
         line = level_line(shade_over(X, affine(w[:2], w[2] * problem.scale)), 0.0)
         lines = (*_classes(X, y, size, names), Series("decision 0", *line, style=2))
         charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
     return charts
 
 
-def _classes(X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]) -> list[Series]:
+def _classes(
+    X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]
+) -> list[Series]:
     found = []
     for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
         mine = y == sign

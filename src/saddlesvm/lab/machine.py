@@ -1,6 +1,8 @@
-"""The origin of a report (machine, versions, command), the progress of the lab on a terminal, and its data.
+"""The origin of a report (machine, versions, command), the progress of the lab on a terminal, and
+its data.
 
-Data of experiments are taken from a given folder, from the cache folder, or from OpenML through scikit-learn.
+Data of experiments are taken from a given folder, from the cache folder, or from OpenML through
+scikit-learn.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
 
-PACKAGES = ("saddlesvm", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pandas", "matplotlib")
+PACKAGES = (
+    "saddlesvm",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "llvmlite",
+    "pandas",
+    "matplotlib",
+)
 ENGINES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
 Answer = TypeVar("Answer")
 
@@ -50,7 +61,9 @@ def processor() -> str:
 
 
 def in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:
-    """The results of independent pieces of work, in order, done on all usable cores; not for work that is timed."""
+    """The results of independent pieces of work, in order, done on all usable cores; not for work
+    that is timed.
+    """
     with threadpool_limits(1), ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(work, pieces))
 
@@ -79,7 +92,8 @@ def command_line() -> str:
 
 
 class LabProgress:
-    """A bar over all cells of a comparison or experiment, on standard error where that is a terminal.
+    """A bar over all cells of a comparison or experiment, on standard error where that is a
+    terminal.
 
     Parameters
     ----------
@@ -101,7 +115,10 @@ class LabProgress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.bar is not None:
             self.bar.stop()

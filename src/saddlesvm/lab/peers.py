@@ -1,9 +1,10 @@
-"""Solvers of other packages behind one adapter: fitted with a growing number of epochs, and judged by our objective.
+"""Solvers of other packages behind one adapter: fitted with a growing number of epochs, and judged
+by our objective.
 
-A peer gives a final model only, so its curve is a ladder of fits from scratch. All of them see the same data: a
-regularised intercept is a constant column that is appended before the clock starts. We recompute their objective in
-float64 from their coefficients, and derive a dual point from these to bound the gap (as :func:`saddlesvm.certify`
-does).
+A peer gives a final model only, so its curve is a ladder of fits from scratch. All of them see the
+same data: a regularised intercept is a constant column that is appended before the clock starts. We
+recompute their objective in float64 from their coefficients, and derive a dual point from these to
+bound the gap (as :func:`saddlesvm.certify` does).
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Rung:
-    """One fit of a peer: epochs (NaN if not reported), seconds, weights, and whether the peer reports convergence."""
+    """One fit of a peer: epochs (NaN if not reported), seconds, weights, and whether the peer
+    reports convergence.
+    """
 
     epochs: float
     seconds: float
@@ -78,7 +81,8 @@ class Peer:
     losses : dict of str to str
         Our name of each loss, and the peer's name for it.
     fit : callable
-        Takes the setting, the peer's name of the loss, epochs and seed; returns weights and the epochs used.
+        Takes the setting, the peer's name of the loss, epochs and seed; returns weights and the
+        epochs used.
     """
 
     name: str
@@ -92,8 +96,12 @@ class Peer:
         """True if its package can be imported."""
         return importlib.util.find_spec(self.module) is not None
 
-    def climb(self, setting: Setting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER) -> Iterator[Rung]:
-        """Fits with more and more epochs, until it converges or the next one would exceed the time left."""
+    def climb(
+        self, setting: Setting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER
+    ) -> Iterator[Rung]:
+        """Fits with more and more epochs, until it converges or the next one would exceed the time
+        left.
+        """
         spent = 0.0
         there = self.losses[loss_name(setting.loss)]
         for epochs in ladder:
@@ -114,7 +122,13 @@ def fit_linear_svc(setting: Setting, loss: str, epochs: int, seed: int) -> tuple
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(
-        C=setting.C, loss=loss, dual=True, fit_intercept=False, tol=TIGHT, max_iter=epochs, random_state=seed
+        C=setting.C,
+        loss=loss,
+        dual=True,
+        fit_intercept=False,
+        tol=TIGHT,
+        max_iter=epochs,
+        random_state=seed,
     )
     model.fit(setting.X, setting.y)
     return model.coef_, float(model.n_iter_)
@@ -126,7 +140,13 @@ def fit_linear_svr(setting: Setting, loss: str, epochs: int, seed: int) -> tuple
 
     width = float(getattr(setting.loss, "epsilon", 0.0))
     model = LinearSVR(
-        C=setting.C, loss=loss, epsilon=width, fit_intercept=False, tol=TIGHT, max_iter=epochs, random_state=seed
+        C=setting.C,
+        loss=loss,
+        epsilon=width,
+        fit_intercept=False,
+        tol=TIGHT,
+        max_iter=epochs,
+        random_state=seed,
     )
     model.fit(setting.X, setting.y)
     return model.coef_, float(np.max(model.n_iter_))
@@ -137,31 +157,52 @@ def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.nda
     from sklearn.linear_model import SGDClassifier
 
     model = SGDClassifier(
-        loss=loss, alpha=setting.lam, fit_intercept=False, max_iter=epochs, tol=None, average=False, random_state=seed
+        loss=loss,
+        alpha=setting.lam,
+        fit_intercept=False,
+        max_iter=epochs,
+        tol=None,
+        average=False,
+        random_state=seed,
     )
     model.fit(setting.X, setting.y)
     return model.coef_, float(epochs)
 
 
 def fit_liblinear(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """LIBLINEAR's own Python package. It neither takes nor reports epochs: the ladder lowers its tolerance instead."""
+    """LIBLINEAR's own Python package. It neither takes nor reports epochs: the ladder lowers its
+    tolerance instead.
+    """
     from liblinear.liblinearutil import parameter, problem, train
 
     matrix = setting.X if sparse.issparse(setting.X) else np.ascontiguousarray(setting.X)
-    model = train(problem(setting.y, matrix), parameter(f"-s {loss} -c {setting.C!r} -e {1.0 / epochs**2!r} -q"))
+    model = train(
+        problem(setting.y, matrix),
+        parameter(f"-s {loss} -c {setting.C!r} -e {1.0 / epochs**2!r} -q"),
+    )
     sign = 1.0 if model.get_labels()[0] > 0 else -1.0
     return sign * np.array(model.w[: setting.X.shape[1]]), math.nan
 
 
 def fit_cyanure(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """cyanure: accelerated stochastic variance reduction. Its squared hinge is half of ours, so is its lambda."""
+    """cyanure: accelerated stochastic variance reduction. Its squared hinge is half of ours, so is
+    its lambda.
+    """
     from cyanure.estimators import Classifier
 
     factor = 0.5 if loss == "sqhinge" else 1.0
     model = Classifier(
-        loss=loss, penalty="l2", lambda_1=factor * setting.lam, fit_intercept=False, tol=TIGHT, max_iter=epochs,
-        duality_gap_interval=max(1, min(5, epochs)), random_state=seed, verbose=False, n_threads=1,
-    )  # fmt: skip
+        loss=loss,
+        penalty="l2",
+        lambda_1=factor * setting.lam,
+        fit_intercept=False,
+        tol=TIGHT,
+        max_iter=epochs,
+        duality_gap_interval=max(1, min(5, epochs)),
+        random_state=seed,
+        verbose=False,
+        n_threads=1,
+    )
     model.fit(setting.X, setting.y)
     return np.asarray(model.coef_), float(epochs)
 
@@ -183,15 +224,24 @@ PEERS: dict[str, Peer] = {
     for peer in (
         Peer("sklearn", "scikit-learn LinearSVC", "sklearn", HINGES, fit_linear_svc),
         Peer("sklearn-svr", "scikit-learn LinearSVR", "sklearn", TUBES, fit_linear_svr),
-        Peer("sgd", "scikit-learn SGDClassifier", "sklearn", HINGES | {"logistic": "log_loss"}, fit_sgd),
+        Peer(
+            "sgd",
+            "scikit-learn SGDClassifier",
+            "sklearn",
+            HINGES | {"logistic": "log_loss"},
+            fit_sgd,
+        ),
         Peer("liblinear", "LIBLINEAR", "liblinear", LIBLINEAR_TYPES, fit_liblinear),
         Peer(
-            "cyanure", "cyanure", "cyanure",
-            {"squared_hinge": "sqhinge", "logistic": "logistic"}, fit_cyanure,
+            "cyanure",
+            "cyanure",
+            "cyanure",
+            {"squared_hinge": "sqhinge", "logistic": "logistic"},
+            fit_cyanure,
         ),
         Peer("lightning", "lightning LinearSVC", "lightning", HINGES, fit_lightning),
     )
-}  # fmt: skip
+}
 
 
 def parse_peers(names: str | list[str] | tuple[str, ...]) -> list[Peer]:
@@ -209,7 +259,10 @@ def parse_peers(names: str | list[str] | tuple[str, ...]) -> list[Peer]:
         if name not in PEERS:
             raise ValueError(f"unknown peer {name!r}: use one of {', '.join(PEERS)}, or all")
         if not PEERS[name].installed:
-            raise ValueError(f"the peer {name!r} needs the package {PEERS[name].module!r}, which is not installed")
+            raise ValueError(
+                f"the peer {name!r} needs the package {PEERS[name].module!r}, which is not "
+                f"installed"
+            )
     return [PEERS[name] for name in dict.fromkeys(filter(None, given))]
 
 
@@ -226,7 +279,11 @@ def setting_of(dataset: Dataset, problem: Problem) -> Setting:
     X = dataset.X
     if problem.intercept.present:
         column = np.full((X.shape[0], 1), problem.scale, dtype=X.dtype)
-        X = sparse.hstack([X, column], format="csr") if sparse.issparse(X) else np.hstack([X, column])
+        X = (
+            sparse.hstack([X, column], format="csr")
+            if sparse.issparse(X)
+            else np.hstack([X, column])
+        )
     return Setting(X, dataset.y, problem.loss, problem.C, problem.n)
 
 

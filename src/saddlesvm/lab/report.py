@@ -1,4 +1,6 @@
-"""A report: the findings in words, then tables and figures, in one HTML file that works without a network."""
+"""A report: the findings in words, then tables and figures, in one HTML file that works without a
+network.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ Item = Prose | Table | Chart | Grid | Picture | Switch
 
 @dataclass
 class Section:
-    """A heading with the items below it, and the name of their data if the report is about several sets."""
+    """A heading with the items below it, and the name of their data if the report is about several
+    sets.
+    """
 
     title: str
     items: list[Item] = field(default_factory=list)
@@ -133,7 +137,10 @@ class Report:
         """The time of the work, as pairs of words."""
         if not self.seconds:
             return []
-        return [("seconds on the clock", f"{self.seconds:.0f}"), ("processor seconds", f"{self.processor_seconds:.0f}")]
+        return [
+            ("seconds on the clock", f"{self.seconds:.0f}"),
+            ("processor seconds", f"{self.processor_seconds:.0f}"),
+        ]
 
     def section(self, title: str, *items: Item, data: str = "") -> Section:
         """Append a section and return it."""
@@ -176,8 +183,12 @@ class Report:
             names = [section.data]
         return f"Data: {names[0]}." if len(names) == 1 else ""
 
-    def save_figures(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-        """Write every figure as files named after its section and title, captions and data named below; their paths."""
+    def save_figures(
+        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")
+    ) -> list[Path]:
+        """Write every figure as files named after its section and title, captions and data named
+        below; their paths.
+        """
         Path(folder).mkdir(parents=True, exist_ok=True)
         paths = []
         for section in self.sections:
@@ -226,17 +237,28 @@ class Page:
                 self.drawing(chart, chart.title, keys, hidden=number > 0)
                 for number, (keys, chart) in enumerate(item.charts.items())
             )
-            return f'<figure class="choices">{caption}{switches(item, self.figures)}{choices}</figure>'
+            return (
+                f'<figure class="choices">{caption}{switches(item, self.figures)}{choices}</figure>'
+            )
         return f"<figure>{caption}{self.drawing(item, f'{item.title}. {item.caption}')}</figure>"
 
-    def drawing(self, item: Chart | Grid | Picture, label: str, keys: Sequence[str] = (), hidden: bool = False) -> str:
-        """A figure as SVG; `keys` are the choices that show it, of a switch that hides the others."""
+    def drawing(
+        self,
+        item: Chart | Grid | Picture,
+        label: str,
+        keys: Sequence[str] = (),
+        hidden: bool = False,
+    ) -> str:
+        """A figure as SVG; `keys` are the choices of a switch that show it."""
         self.figures += 1
         chosen = f' data-keys="{words(json.dumps(list(keys), separators=COMPACT))}"' if keys else ""
         short = isinstance(item, Chart) and not (item.shade or item.y_ticks)
         drawn = draw_svg(item.draw, f"figure {self.figures}", MARGINS if short else None)
         state = " hidden" if hidden else ""
-        return f'<div class="chart" role="img" aria-label="{words(label)}"{chosen}{state}>{drawn}</div>'
+        return (
+            '<div class="chart" role="img" '
+            f'aria-label="{words(label)}"{chosen}{state}>{drawn}</div>'
+        )
 
 
 def switches(item: Switch, number: int) -> str:
@@ -246,7 +268,8 @@ def switches(item: Switch, number: int) -> str:
         values = dict.fromkeys(keys[place] for keys in item.charts)
         group = f"switch-{number}-{place}"
         buttons = "".join(
-            f'<label><input type="radio" name="{group}" value="{words(value)}"{" checked" if first == 0 else ""}>'
+            f'<label><input type="radio" name="{group}" '
+            f'value="{words(value)}"{" checked" if first == 0 else ""}>'
             f"<span>{words(value)}</span></label>"
             for first, value in enumerate(values)
         )
@@ -255,7 +278,8 @@ def switches(item: Switch, number: int) -> str:
 
 
 def table(item: Table) -> str:
-    """A table's HTML; cells that are a number, or from one to another, with a unit or without, are set to the right.
+    """A table's HTML; cells that are a number, or from one to another, with a unit or without, are
+    set to the right.
 
     Pairs of words without headings are a description list.
     """
@@ -279,7 +303,9 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def embedded(value: Any) -> str:
-    """JSON in ASCII without angle brackets, so that its text cannot begin or end an element, a comment or a script."""
+    """JSON in ASCII without angle brackets, so that its text cannot begin or end an element, a
+    comment or a script.
+    """
     text = json.dumps(value, separators=COMPACT)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,5 @@
-"""The runs of a comparison: the solvers, given by name, as objects or as text with options; and the plan.
+"""The runs of a comparison: the solvers, given by name, as objects or as text with options; and the
+plan.
 
 A cell of the plan is a solver or a peer on one problem with one seed. It gives rows of the trace.
 """
@@ -55,14 +56,16 @@ class Contender:
         return label_of(self.name, self.options)
 
 
-def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = False) -> list[Contender]:
+def parse_contenders(
+    solvers: str | Any | Iterable[Any], *, kernels: bool = False
+) -> list[Contender]:
     """Contenders from names, text with options, and solver objects.
 
     Parameters
     ----------
     solvers : str, solver object, or sequence of them
-        A string may name several: ``"dcd,pegasos:batch_size=64,output=average"``. A part with a ``=`` goes on with
-        the options of the solver before it.
+        A string may name several: ``"dcd,pegasos:batch_size=64,output=average"``. A part with a
+        ``=`` goes on with the options of the solver before it.
     kernels : bool, default=False
         Whether they are solvers of kernel machines.
 
@@ -71,11 +74,17 @@ def parse_contenders(solvers: str | Any | Iterable[Any], *, kernels: bool = Fals
     ValueError
         An unknown solver or option, a value out of range, or the same contender twice.
     """
-    given = [solvers] if isinstance(solvers, str) or not isinstance(solvers, Iterable) else list(solvers)
+    given = (
+        [solvers]
+        if isinstance(solvers, str) or not isinstance(solvers, Iterable)
+        else list(solvers)
+    )
     found: list[Contender] = []
     made = make_kernel_solver if kernels else make_solver
     for one in given:
-        found += [contender(made(named)) for named in (names_in(one) if isinstance(one, str) else [one])]
+        found += [
+            contender(made(named)) for named in (names_in(one) if isinstance(one, str) else [one])
+        ]
     if not found:
         raise ValueError("no solver is named; give at least one")
     labels = [contender.label for contender in found]
@@ -93,8 +102,15 @@ def contender(solver: Any) -> Contender:
 def options_of(solver: Any) -> str:
     """The options of a solver object that differ from the defaults."""
     given = {one.name: getattr(solver, one.name) for one in dataclasses.fields(solver)}
-    other = {one.name: given[one.name] for one in dataclasses.fields(solver) if given[one.name] != one.default}
-    return ",".join(f"{name}={str(one).lower() if isinstance(one, bool) else one}" for name, one in other.items())
+    other = {
+        one.name: given[one.name]
+        for one in dataclasses.fields(solver)
+        if given[one.name] != one.default
+    }
+    return ",".join(
+        f"{name}={str(one).lower() if isinstance(one, bool) else one}"
+        for name, one in other.items()
+    )
 
 
 def label_of(name: str, options: str) -> str:
@@ -111,9 +127,17 @@ GROWTH = 0.1  # epochs between certificates, as a share of the epochs done
 KERNEL_GROWTH = 0.5  # the same for kernel machines, whose certificates compute kernel values anew
 WARM_ROWS = 256
 RECORDED = (  # of a fit's record: the columns of the trace that bear the same names
-    "epoch", "rows_touched", "seconds_solving", "seconds_certifying", "primal", "dual", "gap", "relative_gap",
-    "kernel_evaluations", "remark",
-)  # fmt: skip
+    "epoch",
+    "rows_touched",
+    "seconds_solving",
+    "seconds_certifying",
+    "primal",
+    "dual",
+    "gap",
+    "relative_gap",
+    "kernel_evaluations",
+    "remark",
+)
 
 
 def warm_up(problem: Any, solver: Any) -> None:
@@ -136,8 +160,8 @@ def run_solver(
 ) -> tuple[list[dict[str, Any]], FitResult]:
     """Fit and measure; the errors are computed when the clock has stopped.
 
-    A certificate every epoch would slow a long run down, and would recall rows that shrinking had set aside. So
-    certificates become rarer as the run goes on.
+    A certificate every epoch would slow a long run down, and would recall rows that shrinking had
+    set aside. So certificates become rarer as the run goes on.
 
     Returns
     -------
@@ -174,7 +198,9 @@ def rows_of(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
     ]
 
 
-def run_peer(dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0) -> list[dict[str, Any]]:
+def run_peer(
+    dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0
+) -> list[dict[str, Any]]:
     """Climb a peer's ladder and evaluate every rung by our objective."""
     setting = setting_of(dataset, problem)
     for _ in peer.climb(setting, seed, 0.0, ladder=(1,)):
@@ -189,7 +215,9 @@ def peer_row(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
     evaluation = evaluation_of(problem, rung.w)
     train, test = dataset.errors(evaluation.coef, evaluation.intercept)
     certificate = evaluation.certificate
-    return {name: getattr(certificate, name) for name in ("primal", "dual", "gap", "relative_gap")} | {
+    return {
+        name: getattr(certificate, name) for name in ("primal", "dual", "gap", "relative_gap")
+    } | {
         "epoch": rung.epochs,
         "rows_touched": int(rung.epochs * problem.n) if math.isfinite(rung.epochs) else 0,
         "seconds_solving": rung.seconds,
@@ -207,9 +235,14 @@ def evaluation_of(problem: Problem, w: np.ndarray) -> Evaluation:
 
 
 def iterates(
-    problem: Problem, solver: Any, epochs: np.ndarray | list[float], seed: int = 0, start: Point | None = None
+    problem: Problem,
+    solver: Any,
+    epochs: np.ndarray | list[float],
+    seed: int = 0,
+    start: Point | None = None,
 ) -> Iterator[tuple[Any, Point]]:
-    """State and point of a solver at the given epochs, as they are, without the fit's choice of the best one.
+    """State and point of a solver at the given epochs, as they are, without the fit's choice of the
+    best one.
 
     The weights of a point are a copy; the state, and the dual variables, change with the next step.
 
@@ -275,7 +308,10 @@ class Plan:
     def cells(self) -> int:
         """Number of runs."""
         return (
-            len(self.losses) * (len(self.C) + len(self.lam)) * self.repeats * (len(self.contenders) + len(self.peers))
+            len(self.losses)
+            * (len(self.C) + len(self.lam))
+            * self.repeats
+            * (len(self.contenders) + len(self.peers))
         )
 
 
@@ -297,7 +333,13 @@ class Cell:
     @property
     def key(self) -> tuple[Any, ...]:
         """The values that identify the cell in a trace."""
-        return (self.entrant.name, self.options, spelled(self.problem.loss), self.problem.C, self.repeat)
+        return (
+            self.entrant.name,
+            self.options,
+            spelled(self.problem.loss),
+            self.problem.C,
+            self.repeat,
+        )
 
     @property
     def words(self) -> str:
@@ -313,13 +355,35 @@ class Cell:
             if self.repeat == 0:
                 warm_up(self.problem, self.entrant.solver)
             rows, _ = run_solver(
-                self.dataset, self.problem, self.entrant.solver, self.limits, seed=self.repeat, stop=stop, ticker=bar
+                self.dataset,
+                self.problem,
+                self.entrant.solver,
+                self.limits,
+                seed=self.repeat,
+                stop=stop,
+                ticker=bar,
             )
         else:
-            rows = run_peer(self.dataset, self.problem, self.entrant, self.limits.max_time or 10.0, seed=self.repeat)
+            rows = run_peer(
+                self.dataset,
+                self.problem,
+                self.entrant,
+                self.limits.max_time or 10.0,
+                seed=self.repeat,
+            )
         solver, options, loss, C, repeat = self.key
-        names = {"data": self.dataset.fingerprint, "solver": solver, "options": options, "loss": loss, "C": C}
-        names |= {"lam": self.problem.lam, "form": "lambda" if self.problem.uses_lambda else "C", "repeat": repeat}
+        names = {
+            "data": self.dataset.fingerprint,
+            "solver": solver,
+            "options": options,
+            "loss": loss,
+            "C": C,
+        }
+        names |= {
+            "lam": self.problem.lam,
+            "form": "lambda" if self.problem.uses_lambda else "C",
+            "repeat": repeat,
+        }
         return [row | names for row in rows]
 
 
@@ -331,7 +395,10 @@ def cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
             comparable = not problem.intercept.constrained
             able = [peer for peer in plan.peers if comparable and loss_name(loss) in peer.losses]
             for peer in plan.peers:
-                note = f"{peer.title} is left out for the {loss_name(loss)} loss with intercept {plan.intercept}."
+                note = (
+                    f"{peer.title} is left out for the {loss_name(loss)} loss with intercept "
+                    f"{plan.intercept}."
+                )
                 if peer not in able and note not in notes:
                     notes.append(note)
             for repeat in range(plan.repeats):

@@ -1,7 +1,7 @@
 """The step view: two solvers, recorded one visit at a time, and the page that plays them.
 
-Kernel Pegasos is recorded by its counts, dual ascent by its variables, and Crammer and Singer's machine one row's block
-of variables at a time.
+Kernel Pegasos is recorded by its counts, dual ascent by its variables, and Crammer and Singer's
+machine one row's block of variables at a time.
 
 Rows are brought into the plane; a record says what each visit did to the model over them.
 """
@@ -63,7 +63,8 @@ class Plane:
         A sentence that says how the data were changed.
     axes : tuple of two str
     optimum : ndarray
-        The best weights and, in the last place, the intercept: shape (3,), a row for each class, or (0,) with a kernel.
+        The best weights and, in the last place, the intercept: shape (3,), a row for each class, or
+        (0,) with a kernel.
     lowest : float
         The lowest objective, in the problem's own form.
     """
@@ -101,7 +102,8 @@ class PlaneRows(NamedTuple):
 def plane_rows(X: Any, rows: int, seed: int) -> PlaneRows:
     """At most `rows` random rows of X, in the plane.
 
-    Two features stay as they are; more are standardised and projected on their two principal components.
+    Two features stay as they are; more are standardised and projected on their two principal
+    components.
 
     Parameters
     ----------
@@ -125,7 +127,9 @@ def plane_rows(X: Any, rows: int, seed: int) -> PlaneRows:
     return PlaneRows(chosen, points, axes, f"{few}; {done}")
 
 
-def linear_plane(data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int) -> Plane:
+def linear_plane(
+    data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int
+) -> Plane:
     """The plane of a problem with one weight vector.
 
     Parameters
@@ -144,7 +148,9 @@ def linear_plane(data: Dataset, loss: Loss, strength: dict[str, Any], intercept:
     drawn = plane_rows(data.X, rows, seed)
     plane = make_dataset(drawn.X, data.y[drawn.chosen], name=data.name)
     problem = plane.problem(loss, intercept=intercept_name(intercept), **strength)
-    return made_plane(drawn, plane.y, data.classes, problem, fit(problem, DCD(), OPTIMAL), data.name)
+    return made_plane(
+        drawn, plane.y, data.classes, problem, fit(problem, DCD(), OPTIMAL), data.name
+    )
 
 
 def intercept_name(regularized: bool) -> Any:
@@ -153,7 +159,12 @@ def intercept_name(regularized: bool) -> Any:
 
 
 def made_plane(
-    drawn: PlaneRows, y: np.ndarray, classes: tuple[str, ...], problem: Any, best: FitResult, name: str
+    drawn: PlaneRows,
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    problem: Any,
+    best: FitResult,
+    name: str,
 ) -> Plane:
     """The plane of a problem and of its certified optimum."""
     optimum = np.column_stack([np.atleast_2d(best.coef), np.atleast_1d(best.intercept)])
@@ -180,7 +191,9 @@ MOST_TIMED = 10**6  # and rows
 
 
 class Foresight:
-    """Predicts the rows that a solver will visit next, from the generator's first state and the first order."""
+    """Predicts the rows that a solver will visit next, from the generator's first state and the
+    first order.
+    """
 
     def __init__(self, solver: Any, state: Any) -> None:
         self.draws = Draws(int(state.random[0]))
@@ -191,7 +204,9 @@ class Foresight:
     def next(self, count: int) -> list[int]:
         """The rows of the next step."""
         if self.sampling == "subset":
-            return [self._swapped(k, k + self.draws.below(self.order.size - k)) for k in range(count)]
+            return [
+                self._swapped(k, k + self.draws.below(self.order.size - k)) for k in range(count)
+            ]
         return [self._one() for _ in range(count)]
 
     def _swapped(self, k: int, j: int) -> int:
@@ -221,7 +236,9 @@ class Recorder:
     """
 
     watched: ClassVar[tuple[type[Any], ...]] = (Pegasos, SDCA, DCD, Newton)
-    tangents: ClassVar[type] = Pegasos  # the solver whose lower plane is the tangent at the margin of the visit
+    tangents: ClassVar[type] = (
+        Pegasos  # the solver whose lower plane is the tangent at the margin of the visit
+    )
 
     def __init__(self, plane: Plane, solver: Any, seed: int) -> None:
         self.plane = plane
@@ -244,7 +261,9 @@ class Recorder:
         return dataclasses.replace(solver, warm_up=0) if isinstance(solver, Newton) else solver
 
     def run(self, epochs: float) -> list[dict[str, Any]]:
-        """Record visits until `epochs` passes (or Newton steps) are done or the gap is closed; returns the frames."""
+        """Record visits until `epochs` passes (or Newton steps) are done or the gap is closed;
+        returns the frames.
+        """
         while not self._enough(epochs) and not self.state.satisfied:
             place = int(getattr(self.state, "position", 0))
             ahead = self.foresight.next(self.batch) if self.foresight else []
@@ -306,7 +325,11 @@ class Recorder:
         return {"w": short(np.append(evaluation.coef, evaluation.intercept))}
 
     def _visit(
-        self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
+        self,
+        i: int,
+        before: np.ndarray,
+        bars: tuple[np.ndarray, np.ndarray],
+        evaluation: Evaluation,
     ) -> dict[str, Any]:
         """What draws the effect of a visit on its row i: the lower plane."""
         x = self.plane.X[i]
@@ -315,7 +338,9 @@ class Recorder:
         now = y * (x @ evaluation.coef + evaluation.intercept)
         return {"plane": self._lower_planes((was, now), (bars[0][i], bars[1][i]))}
 
-    def _lower_planes(self, margins: tuple[float, float], slopes: tuple[float, float]) -> list[float]:
+    def _lower_planes(
+        self, margins: tuple[float, float], slopes: tuple[float, float]
+    ) -> list[float]:
         """A row's margin, slope and height of its lower plane, before and after the visit."""
         loss = self.problem.loss
         if isinstance(self.solver, self.tangents):
@@ -335,7 +360,9 @@ class Recorder:
 
     def _seconds_per_row(self, seed: int) -> float:
         """Seconds for a row visit at full speed, measured on a run of its own."""
-        state = self.solver.step(self.problem, self.solver.init(self.problem, seed), Budget(self.plane.y.size))
+        state = self.solver.step(
+            self.problem, self.solver.init(self.problem, seed), Budget(self.plane.y.size)
+        )
         seconds = 0.0
         first = int(state.rows_touched)
         while seconds < TIMED_SECONDS and not state.satisfied and state.rows_touched < MOST_TIMED:
@@ -352,11 +379,20 @@ def short(values: Sequence[float] | np.ndarray) -> list[float]:
 
 def loss_curve(loss: Any, low: float, high: float, count: int = 81) -> list[list[float]]:
     """The loss of a row as a function of its margin ``y z``, as points."""
-    return [[round(float(m), 4), round(float(loss.value(float(m), 1.0)), 5)] for m in np.linspace(low, high, count)]
+    return [
+        [round(float(m), 4), round(float(loss.value(float(m), 1.0)), 5)]
+        for m in np.linspace(low, high, count)
+    ]
 
 
 def kernel_plane(
-    data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, gamma: Any, rows: int, seed: int
+    data: Dataset,
+    loss: Loss,
+    strength: dict[str, Any],
+    intercept: bool,
+    gamma: Any,
+    rows: int,
+    seed: int,
 ) -> Plane:
     """The plane of a problem with a Gaussian kernel.
 
@@ -383,21 +419,27 @@ def kernel_plane(
     drawn = plane_rows(data.X, rows, seed)
     y = data.y[drawn.chosen]
     kernel = Kernel("rbf", resolve_gamma(gamma, drawn.X))
-    problem: Any = make_kernel_problem(drawn.X, kernel, y, loss, intercept=intercept_name(intercept), **strength)[0]
-    return made_plane(drawn, y, data.classes, problem, fit(problem, Decomposition(), OPTIMAL), data.name)
+    problem: Any = make_kernel_problem(
+        drawn.X, kernel, y, loss, intercept=intercept_name(intercept), **strength
+    )[0]
+    return made_plane(
+        drawn, y, data.classes, problem, fit(problem, Decomposition(), OPTIMAL), data.name
+    )
 
 
 class KernelRecorder(Recorder):
     """One kernel solver, one visit at a time.
 
-    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)`` with the counts b.
+    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)``
+    with the counts b.
     """
 
     watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos,)
     tangents: ClassVar[type] = KernelPegasos
 
     def _reading(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Sums of kernel values at the rows, the bars, `scale`, and the factor with which the sums are margins.
+        """Sums of kernel values at the rows, the bars, `scale`, and the factor with which the sums
+        are margins.
 
         Pegasos judges a row by the sums of the last step and the factor of the new one.
         """
@@ -415,7 +457,11 @@ class KernelRecorder(Recorder):
         return {"scale": float(f"{self._reading()[2]:.6g}")}
 
     def _visit(
-        self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
+        self,
+        i: int,
+        before: np.ndarray,
+        bars: tuple[np.ndarray, np.ndarray],
+        evaluation: Evaluation,
     ) -> dict[str, Any]:
         after, _, _, factor = self._reading()
         was, now = (float(self.problem.y[i] * factor * sums[i]) for sums in (before, after))
@@ -426,7 +472,14 @@ COLOURS = 6  # classes that the page can tell apart
 
 
 def classes_plane(
-    X: Any, y: Any, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int, name: str
+    X: Any,
+    y: Any,
+    loss: Loss,
+    strength: dict[str, Any],
+    intercept: bool,
+    rows: int,
+    seed: int,
+    name: str,
 ) -> Plane:
     """The plane of the problem of all classes.
 
@@ -457,10 +510,18 @@ def classes_plane(
     drawn = plane_rows(design, rows, seed)
     found, codes = np.unique(labels[drawn.chosen], return_inverse=True)
     if not 2 <= found.size <= COLOURS:
-        raise ValueError(f"the step view of all classes shows 2 to {COLOURS} classes; the rows drawn have {found.size}")
+        raise ValueError(
+            f"the step view of all classes shows 2 to {COLOURS} classes; the rows drawn have "
+            f"{found.size}"
+        )
     design = as_rows(np.ascontiguousarray(drawn.X), bias=1.0 if intercept else 0.0)
     problem = make_joint_problem(
-        design, codes.astype(np.float64), found.size, loss, intercept=intercept_name(intercept), **strength
+        design,
+        codes.astype(np.float64),
+        found.size,
+        loss,
+        intercept=intercept_name(intercept),
+        **strength,
     )
     best = fit(problem, CrammerSinger(), OPTIMAL)
     return made_plane(drawn, codes, tuple(map(str, found)), problem, best, name)
@@ -494,7 +555,11 @@ class ClassesRecorder(Recorder):
         return {"w": short(np.column_stack([evaluation.coef, evaluation.intercept]).ravel())}
 
     def _visit(
-        self, i: int, before: np.ndarray, bars: tuple[np.ndarray, np.ndarray], evaluation: Evaluation
+        self,
+        i: int,
+        before: np.ndarray,
+        bars: tuple[np.ndarray, np.ndarray],
+        evaluation: Evaluation,
     ) -> dict[str, Any]:
         """The slopes ``G_k = e_ik + x_i . w_k`` of row i before and after the visit."""
         x = np.append(self.plane.X[i], 1.0)
@@ -504,9 +569,17 @@ class ClassesRecorder(Recorder):
 
 
 MARGINS = (-3.0, 4.0)  # range of margins over which the loss is shown
-LARGEST_B = 1.0  # upper end of the multipliers' range, at least; losses with bounded slopes stay within it
-RECORDERS = {"linear": Recorder, "classes": ClassesRecorder, "kernel": KernelRecorder}  # by the kind of problem
-WATCHED: dict[str, type[Any]] = {solver.name: solver for recorder in RECORDERS.values() for solver in recorder.watched}
+LARGEST_B = (
+    1.0  # upper end of the multipliers' range, at least; losses with bounded slopes stay within it
+)
+RECORDERS = {
+    "linear": Recorder,
+    "classes": ClassesRecorder,
+    "kernel": KernelRecorder,
+}  # by the kind of problem
+WATCHED: dict[str, type[Any]] = {
+    solver.name: solver for recorder in RECORDERS.values() for solver in recorder.watched
+}
 SCRIPTS = ("watch_parts.js", "watch_panels.js", "watch.js")
 
 
@@ -583,14 +656,15 @@ def watch(
     Parameters
     ----------
     X : array or CSR matrix of shape (n, d)
-        With d = 2 the rows are shown as they are; otherwise they are standardised and projected on their two principal
-        components first, and the solvers work on these.
+        With d = 2 the rows are shown as they are; otherwise they are standardised and projected on
+        their two principal components first, and the solvers work on these.
     y : array of shape (n,)
         Two classes, or several with `positive`; several for ``crammer_singer``.
     solver, against : str or solver object
-        ``pegasos``, ``sdca``, ``dcd`` or ``newton``, with options as in ``pegasos:projection=true,batch_size=4``;
-        ``kernel-pegasos``, with a Gaussian kernel; or ``crammer_singer``, for all classes at once.
-        Both must solve the same problem. ``against=None`` shows one alone. Iterates are shown, not averages.
+        ``pegasos``, ``sdca``, ``dcd`` or ``newton``, with options as in
+        ``pegasos:projection=true,batch_size=4``; ``kernel-pegasos``, with a Gaussian kernel; or
+        ``crammer_singer``, for all classes at once. Both must solve the same problem.
+        ``against=None`` shows one alone. Iterates are shown, not averages.
     loss : str or Loss, default="hinge"
         One for classification.
     C, lam : float, optional
@@ -600,7 +674,8 @@ def watch(
     gamma : {"scale", "auto"} or float, default="scale"
         Of the Gaussian kernel of kernel solvers, as in :class:`~saddlesvm.SVC`.
     epochs : float, default=8
-        Passes over the rows, at most (40 steps of Newton's method); a run also ends at a relative gap of 1e-9.
+        Passes over the rows, at most (40 steps of Newton's method); a run also ends at a relative
+        gap of 1e-9.
     rows : int, default=60
         Rows at most, drawn at random.
     seed : int, default=0
@@ -620,8 +695,8 @@ def watch(
     Raises
     ------
     ValueError
-        A solver that cannot be shown, two solvers of different problems, fewer than two features, or options that do
-        not fit.
+        A solver that cannot be shown, two solvers of different problems, fewer than two features,
+        or options that do not fit.
 
     Examples
     --------
@@ -638,7 +713,9 @@ def watch(
     if C is None and lam is None:
         lam = 0.05
     if rows < 2 or not epochs > 0.0:
-        raise ValueError(f"rows must be at least 2 and epochs positive; got {rows!r} and {epochs!r}")
+        raise ValueError(
+            f"rows must be at least 2 and epochs positive; got {rows!r} and {epochs!r}"
+        )
     contenders = [_contender(one) for one in (solver, against) if one is not None]
     kind = _kind(contenders)
     made = make_loss(loss, task="classification")
@@ -664,7 +741,11 @@ def _contender(given: Any) -> Contender:
     ValueError
         The solver does not work one row, or one Newton step, at a time, or the options do not fit.
     """
-    name = given.partition(":")[0] if isinstance(given, str) else getattr(given, "name", type(given).__name__)
+    name = (
+        given.partition(":")[0]
+        if isinstance(given, str)
+        else getattr(given, "name", type(given).__name__)
+    )
     if name not in WATCHED:
         raise ValueError(f"the step view cannot show {name}: use one of {', '.join(WATCHED)}")
     return contender(parse_solver(given, WATCHED) if isinstance(given, str) else given)
@@ -683,19 +764,24 @@ def _kind(contenders: list[Contender]) -> str:
             return kind
     names = [one.name for one in contenders]
     raise ValueError(
-        f"{' and '.join(names)} solve different problems, and the step view plays both on one: give another solver "
+        f"{' and '.join(names)} solve different problems, and the step view plays both on one: "
+        f"give another solver "
         f"as against, or against=None"
     )
 
 
-def _scene(kind: str, plane: Plane, contenders: list[Contender], epochs: float, seed: int) -> dict[str, Any]:
+def _scene(
+    kind: str, plane: Plane, contenders: list[Contender], epochs: float, seed: int
+) -> dict[str, Any]:
     """The contents of the page, as plain data."""
     problem = plane.problem
     recorder = RECORDERS[kind]
     runs = []
     for one in contenders:
         frames = recorder(plane, recorder.shown(one.solver), seed).run(epochs)
-        largest = max((value for frame in frames for value in map(abs, frame["b"][1::2])), default=LARGEST_B)
+        largest = max(
+            (value for frame in frames for value in map(abs, frame["b"][1::2])), default=LARGEST_B
+        )
         run = {"label": one.label, "kind": one.name, "frames": frames}
         runs.append(run | {"largest": max(LARGEST_B, float(f"{largest:.4g}"))})
     radii = [one.solver.radius(problem) for one in contenders if isinstance(one.solver, Pegasos)]

@@ -1,7 +1,9 @@
-"""Tools for readers who write the algorithms themselves: the solvers' random draws, and a check against the solvers.
+"""Tools for readers who write the algorithms themselves: the solvers' random draws, and a check
+against the solvers.
 
-The pages in ``docs/study`` derive each algorithm and give it in plain NumPy. ``check`` replays such a function, or a
-reader's own, against the compiled solver with the same draws, on the small data of each algorithm's cases.
+The pages in ``docs/study`` derive each algorithm and give it in plain NumPy. ``check`` replays such
+a function, or a reader's own, against the compiled solver with the same draws, on the small data of
+each algorithm's cases.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ class Case:
     draws : bool
         Whether the function takes random draws, as the last positional argument.
     form : str
-        Which of the algorithm's published forms it is, where there are several; a function has to agree with one.
+        Which of the algorithm's published forms it is, where there are several; a function has to
+        agree with one.
     """
 
     words: str
@@ -81,7 +84,9 @@ def linear_problem(loss: str = "hinge", **strength: Any) -> Problem:
 
 
 def run_certified(problem: Any, solver: Any, epochs: float) -> tuple[Any, Any]:
-    """State and point of a solver after so many epochs, certified twice an epoch: certificates observe."""
+    """State and point of a solver after so many epochs, certified twice an epoch: certificates
+    observe.
+    """
     state = solver.init(problem, SEED)
     n = problem.members.size
     while (left := round((epochs - state.epochs) * n)) > 0:
@@ -104,26 +109,40 @@ def pegasos_cases() -> Iterator[Case]:
         k = options.get("k", 1)
         lam = 0.05
         problem = linear_problem(lam=lam, intercept="free" if options.get("bias") else "none")
-        solver = Pegasos(batch_size=k, projection=options.get("project", False), sampling="replacement", output="last")
+        solver = Pegasos(
+            batch_size=k,
+            projection=options.get("project", False),
+            sampling="replacement",
+            output="last",
+        )
         _, point = run_certified(problem, solver, T * k / ROWS)
         assert point.w is not None
-        yield Case(words, (X, y, lam, T), ("w", "b"), (point.w[:-1], point.w[-1] * problem.scale), options)
+        yield Case(
+            words, (X, y, lam, T), ("w", "b"), (point.w[:-1], point.w[-1] * problem.scale), options
+        )
 
 
 def kernel_problem(lam: float) -> KernelProblem:
     """The problem over these rows with a Gaussian kernel, as a matrix of its values."""
     X, y = two_classes()
     return KernelProblem(
-        X=np.exp(-0.5 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)), kernel=Kernel("precomputed"), y=y,
-        weights=np.empty(0), loss=Hinge(), C=1.0 / (lam * ROWS), n_lambda=ROWS, intercept=Absent(),
-    )  # fmt: skip
+        X=np.exp(-0.5 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)),
+        kernel=Kernel("precomputed"),
+        y=y,
+        weights=np.empty(0),
+        loss=Hinge(),
+        C=1.0 / (lam * ROWS),
+        n_lambda=ROWS,
+        intercept=Absent(),
+    )
 
 
 def kernel_pegasos_cases() -> Iterator[Case]:
-    """A Gaussian kernel, two lengths of run; rows judged as in figure 3 of the paper, and by w_t itself.
+    """A Gaussian kernel, two lengths of run; rows judged as in figure 3 of the paper, and by w_t
+    itself.
 
-    The second form is the linear solver's on the rows of a factor of the kernel matrix, ``K = F F'``: its weights are
-    ``F' (counts y) / (lambda T)``.
+    The second form is the linear solver's on the rows of a factor of the kernel matrix, ``K = F
+    F'``: its weights are ``F' (counts y) / (lambda T)``.
     """
     lam = 0.05
     problem = kernel_problem(lam)
@@ -137,7 +156,10 @@ def kernel_pegasos_cases() -> Iterator[Case]:
         _, point = run_certified(features, linear, T / ROWS)
         assert point.w is not None
         exact = np.rint(y * np.linalg.solve(factor.T, lam * T * point.w[:-1]))
-        for form, counts in (("judged as in figure 3", np.abs(state.alpha)), ("judged by w_t", exact)):
+        for form, counts in (
+            ("judged as in figure 3", np.abs(state.alpha)),
+            ("judged by w_t", exact),
+        ):
             yield Case(f"{T} iterations", (K, y, lam, T), ("counts",), (counts,), form=form)
 
 
@@ -152,11 +174,19 @@ def sdca_cases() -> Iterator[Case]:
             state, point = run_certified(problem, SDCA(start=start), epochs + began)
             assert point.w is not None
             words = f"start={start!r}, {epochs} epochs"
-            yield Case(words, (X, y, lam, epochs), ("alpha", "w"), (state.alpha, point.w[:-1]), {"start": start})
+            yield Case(
+                words,
+                (X, y, lam, epochs),
+                ("alpha", "w"),
+                (state.alpha, point.w[:-1]),
+                {"start": start},
+            )
 
 
 def dcd_cases() -> Iterator[Case]:
-    """Both losses, with and without shrinking, rough and fine tolerances; two that end while rows are set aside."""
+    """Both losses, with and without shrinking, rough and fine tolerances; two that end while rows
+    are set aside.
+    """
     X, y = two_classes()
     for loss, shrink, C, eps in (
         ("hinge", False, 1.0, 0.1),
@@ -174,7 +204,9 @@ def dcd_cases() -> Iterator[Case]:
         state = solver.init(problem, SEED)
         while not state.satisfied:
             state = solver.step(problem, state, Budget(ROWS))
-            state = solver.certified(problem, state, evaluate(problem, solver.solution(problem, state)))
+            state = solver.certified(
+                problem, state, evaluate(problem, solver.solution(problem, state))
+            )
         words = f"{loss}, {'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
         options = {"shrink": shrink, "loss": loss}
         yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)
@@ -189,7 +221,9 @@ def second_order_cases() -> Iterator[Case]:
         for steps in (1, 4):
             state, _ = run_certified(problem, Newton(warm_up=0, proximity=proximity), float(steps))
             words = f"{loss}, {steps} steps"
-            yield Case(words, (X, y, C, steps), ("w",), (state.w[:-1].copy(),), {"loss": loss}, draws=False)
+            yield Case(
+                words, (X, y, C, steps), ("w",), (state.w[:-1].copy(),), {"loss": loss}, draws=False
+            )
 
 
 def crammer_singer_cases() -> Iterator[Case]:
@@ -220,7 +254,8 @@ MASK = 2**64 - 1
 
 
 class Draws:
-    """A twin of the generator that a solver seeds with `seed`: splitmix64 (Steele, Lea and Flood 2014).
+    """A twin of the generator that a solver seeds with `seed`: splitmix64 (Steele, Lea and Flood
+    2014).
 
     Parameters
     ----------
@@ -262,7 +297,8 @@ class Draws:
 
 __all__ = ["ALGORITHMS", "Agreement", "Draws", "check"]
 
-TOLERANCE = 1e-10  # largest difference, relative to the largest value, that rounding explains in these short runs
+# Largest difference, relative to the largest value, that rounding explains in these short runs.
+TOLERANCE = 1e-10
 ALGORITHMS = tuple(CASES)
 
 
@@ -274,9 +310,11 @@ class Agreement:
     ----------
     algorithm : str
     differences : dict of str to float
-        For each case and each answer the largest difference, relative to the largest value; infinite for a wrong shape.
+        For each case and each answer the largest difference, relative to the largest value;
+        infinite for a wrong shape.
     form : str
-        Where the algorithm has several published forms, the one that the function is nearest to; else empty.
+        Where the algorithm has several published forms, the one that the function is nearest to;
+        else empty.
     """
 
     algorithm: str
@@ -297,7 +335,8 @@ class Agreement:
         verdict = "agrees with" if self.agrees else "differs from"
         form = f", {self.form}" if self.form else ""
         lines = [
-            f"{self.algorithm}{form}: {verdict} the compiled solver (largest relative difference {self.worst:.1e})"
+            f"{self.algorithm}{form}: {verdict} the compiled solver (largest relative "
+            f"difference {self.worst:.1e})"
         ]
         width = max(map(len, self.differences))
         for words, difference in self.differences.items():
@@ -307,24 +346,27 @@ class Agreement:
 
 
 def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
-    """Run `function` and the compiled solver on small data with the same draws, and compare what they return.
+    """Run `function` and the compiled solver on small data with the same draws, and compare what
+    they return.
 
     Parameters
     ----------
     algorithm : str
-        One of :data:`ALGORITHMS`. The page in ``docs/study`` states the arguments and results of the function:
+        One of :data:`ALGORITHMS`. The page in ``docs/study`` states the arguments and results of
+        the function:
 
-        ==================  ============================================================  =================
-        pegasos             X, y, lam, T, draws, k=1, project=False, bias=False           w, b
-        kernel_pegasos      K, y, lam, T, draws                                           counts
-        sdca                X, y, lam, epochs, draws, start="zero"                        alpha, w
-        dcd                 X, y, C, eps, draws, shrink=True, loss="hinge"                alpha, w
-        second_order        X, y, C, steps, loss="hinge"                                  w
-        crammer_singer      X, y, K, C, passes, draws                                     alpha, W
-        ==================  ============================================================  =================
+        ==================  =========================================================  =============
+        pegasos             X, y, lam, T, draws, k=1, project=False, bias=False        w, b
+        kernel_pegasos      K, y, lam, T, draws                                        counts
+        sdca                X, y, lam, epochs, draws, start="zero"                     alpha, w
+        dcd                 X, y, C, eps, draws, shrink=True, loss="hinge"             alpha, w
+        second_order        X, y, C, steps, loss="hinge"                               w
+        crammer_singer      X, y, K, C, passes, draws                                  alpha, W
+        ==================  =========================================================  =============
 
-        Kernel Pegasos has two forms, and one of them has to be met: a row's margin is judged with ``1 / (lambda t)``,
-        as figure 3 of the paper does, or by w_t itself, with ``1 / (lambda (t - 1))``.
+        Kernel Pegasos has two forms, and one of them has to be met: a row's margin is judged with
+        ``1 / (lambda t)``, as figure 3 of the paper does, or by w_t itself, with ``1 / (lambda (t -
+        1))``.
     function : callable
 
     Returns
@@ -341,9 +383,14 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         raise ValueError(f"there is no algorithm {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
     forms: dict[str, dict[str, float]] = {}
     for case in CASES[algorithm]():
-        for name, given, expected in zip(case.names, _answers(function, case), case.expected, strict=True):
+        for name, given, expected in zip(
+            case.names, _answers(function, case), case.expected, strict=True
+        ):
             forms.setdefault(case.form, {})[f"{case.words}: {name}"] = _difference(given, expected)
-    return min((Agreement(algorithm, found, form) for form, found in forms.items()), key=lambda one: one.worst)
+    return min(
+        (Agreement(algorithm, found, form) for form, found in forms.items()),
+        key=lambda one: one.worst,
+    )
 
 
 def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:
@@ -351,12 +398,16 @@ def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:
     returned = function(*case.arguments(), **case.options)
     answers = returned if isinstance(returned, tuple) else (returned,)
     if len(answers) != len(case.names):
-        raise ValueError(f"the function must return {', '.join(case.names)}; it returned {len(answers)} values")
+        raise ValueError(
+            f"the function must return {', '.join(case.names)}; it returned {len(answers)} values"
+        )
     return answers
 
 
 def _difference(given: Any, expected: Any) -> float:
-    """The largest difference relative to the largest expected value; infinite where the shapes do not agree."""
+    """The largest difference relative to the largest expected value; infinite where the shapes do
+    not agree.
+    """
     given = np.asarray(given, dtype=np.float64)
     expected = np.asarray(expected, dtype=np.float64)
     if given.shape != expected.shape or not np.isfinite(given).all():

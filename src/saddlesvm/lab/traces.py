@@ -1,4 +1,4 @@
-"""The one trace format of the lab: a table, a row a certificate, in memory and as Parquet or CSV."""
+"""The trace of the lab: a table, a row a certificate, in memory and as Parquet or CSV."""
 
 from __future__ import annotations
 
@@ -53,18 +53,22 @@ def tidy_trace(rows: list[dict[str, Any]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of :data:`COLUMNS` in their order and types, suboptimality filled in; `form` says whether objectives
-        are those of the C or of the lambda form.
+        The columns of :data:`COLUMNS` in their order and types, suboptimality filled in; `form`
+        says whether objectives are those of the C or of the lambda form.
     """
-    blank: dict[str, Any] = {name: {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind] for name, kind in COLUMNS.items()}
+    blank: dict[str, Any] = {
+        name: {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind] for name, kind in COLUMNS.items()
+    }
     frame = pd.DataFrame([blank | row for row in rows], columns=list(COLUMNS))
     return with_suboptimality(frame.astype(COLUMNS))
 
 
 def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with the distance of each primal value from the best dual bound that any run of its problem proved.
+    """The table with the distance of each primal value from the best dual bound that any run of its
+    problem proved.
 
-    ``suboptimality`` is ``primal - bound``, ``relative_suboptimality`` divides it by the lowest primal value known.
+    ``suboptimality`` is ``primal - bound``, ``relative_suboptimality`` divides it by the lowest
+    primal value known.
     """
     frame = frame.copy()
     problems = frame.groupby(PROBLEM)
@@ -77,13 +81,17 @@ def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
 
 def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with the column `label`: solver and options as legends and tables write them."""
-    return frame.assign(label=[label_of(*names) for names in zip(frame["solver"], frame["options"], strict=True)])
+    return frame.assign(
+        label=[label_of(*names) for names in zip(frame["solver"], frame["options"], strict=True)]
+    )
 
 
 def strength_texts(frame: pd.DataFrame) -> tuple[str, dict[float, str]]:
-    """The trace's name for the strength of its problems, "C" or "lambda", and the text for each C."""
+    """The name of the strength, "C" or "lambda", and the text for each C."""
     if len(frame) and (frame["form"] == "lambda").all():
-        return "lambda", {float(C): f"{lam:g}" for C, lam in zip(frame["C"], frame["lam"], strict=True)}
+        return "lambda", {
+            float(C): f"{lam:g}" for C, lam in zip(frame["C"], frame["lam"], strict=True)
+        }
     return "C", {float(C): f"{C:g}" for C in frame["C"].unique()}
 
 
@@ -159,7 +167,9 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         else:
             # As text, which astype reads to the last bit; a blank number is NaN.
             frame = pd.read_csv(path, keep_default_na=False, dtype=str)
-            for name in frame.columns.intersection([name for name, kind in COLUMNS.items() if kind == NUMBER]):
+            for name in frame.columns.intersection(
+                [name for name, kind in COLUMNS.items() if kind == NUMBER]
+            ):
                 frame[name] = frame[name].where(frame[name] != "", "nan")
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
@@ -167,7 +177,9 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise DataError(f"{os.fspath(path)}: is not a readable trace: {error}") from None
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
-        raise DataError(f"{os.fspath(path)}: is not a trace of this lab: it has no column {missing[0]!r}")
+        raise DataError(
+            f"{os.fspath(path)}: is not a trace of this lab: it has no column {missing[0]!r}"
+        )
     try:
         return frame[list(COLUMNS)].astype(COLUMNS)
     except (ValueError, TypeError) as error:
