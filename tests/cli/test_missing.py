@@ -13,6 +13,8 @@ from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, load_bundled, read
 from saddlesvm.estimators.persistence import load
 
+# Models of named columns are asked about arrays here.
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 HOLES = [(3, 0), (10, 2), (11, 2), (40, 1)]
 
 
