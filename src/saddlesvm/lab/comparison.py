@@ -543,9 +543,11 @@ def run_plan(
     found = Comparison(dataset, plan, kept, command=command)
     with interruptible() as stop, LabProgress(plan.cells, progress) as bar:
         for cell in cells(dataset, plan, found.notes):
+            # Runs that the trace file holds are not done again.
             if cell.key not in done:
                 bar.begin(cell.words)
                 rows += cell.run(stop, bar)
+                # Written after every run, so that nothing is lost if the comparison is killed.
                 if trace is not None and not stop.is_set():
                     traces.write_trace(traces.tidy_trace(rows), trace)
             bar.done()

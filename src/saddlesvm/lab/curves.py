@@ -140,8 +140,10 @@ def summarise_runs(
         return Series(name, np.empty(0), np.empty(0), style=style, dash=dash)
     if len(clean) == 1:
         return Series(name, *clean[0], style=style, dash=dash)
+    # The points at which any run has a value, from where all of them have one.
     grid = thin_points(np.unique(np.concatenate([x for x, _ in clean])))
     grid = grid[grid >= max(x[0] for x, _ in clean)]
+    # Each run holds its latest value between its own points.
     values = np.stack([hold_values(x, y, grid) for x, y in clean])
     middle = np.median(values, axis=0) if centre == "median" else values.mean(axis=0)
     low, high = np.quantile(values, QUARTILES, axis=0)

@@ -250,6 +250,7 @@ class Page:
         hidden: bool = False,
     ) -> str:
         """A figure as SVG; `keys` are the choices of a switch that show it."""
+        # The number makes the identifiers inside the SVG unique on the page.
         self.figures += 1
         chosen = f' data-keys="{words(json.dumps(list(keys), separators=COMPACT))}"' if keys else ""
         short = isinstance(item, Chart) and not (item.shade or item.y_ticks)

@@ -169,6 +169,7 @@ def run_solver(
         The last one carries the outcome.
     result : FitResult
     """
+    # Errors are computed from the records afterwards: the clock of the fit has stopped then.
     records: list[Record] = []
     growth = GROWTH if isinstance(problem, Problem) else KERNEL_GROWTH
     rarer = replace(limits, certify_every=limits.certify_every or 1.0, certify_growth=growth)

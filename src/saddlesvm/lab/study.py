@@ -89,6 +89,7 @@ def run_certified(problem: Any, solver: Any, epochs: float) -> tuple[Any, Any]:
     """
     state = solver.init(problem, SEED)
     n = problem.members.size
+    # Half an epoch at a time, with a certificate after each half.
     while (left := round((epochs - state.epochs) * n)) > 0:
         state = solver.step(problem, state, Budget(min(left, n // 2)))
         state = solver.certified(problem, state, evaluate(problem, solver.solution(problem, state)))
