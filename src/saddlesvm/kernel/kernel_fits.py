@@ -149,6 +149,8 @@ class KernelFits(Fits):
         if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         results = super().solve()
+        if self.kernel.definite:
+            return results
         support: Any = [result.coef.rows for result in results]  # type: ignore[attr-defined]
         evidence = evidence_against(self.kernel, self.X, np.unique(np.concatenate(support)))
         return [result.without_bound(evidence) for result in results] if evidence else results
