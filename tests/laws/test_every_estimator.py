@@ -109,6 +109,7 @@ def test_weights_equal_repetition(entry: Entry) -> None:
     assert np.abs(one - other).max() <= reach * away
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @EVERY
 def test_the_command_line_trains_it(
     entry: Entry, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
