@@ -160,8 +160,8 @@ def run_solver(
 ) -> tuple[list[dict[str, Any]], FitResult]:
     """Fit and measure; the errors are computed when the clock has stopped.
 
-    A certificate every epoch would slow a long run down, and would recall rows that shrinking had
-    set aside. So certificates become rarer as the run goes on.
+    A certificate every epoch would slow a long run down, and lets a solver that stops on the gap
+    recall rows that shrinking had set aside. So certificates become rarer as the run goes on.
 
     Returns
     -------
