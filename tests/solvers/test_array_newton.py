@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -227,6 +228,18 @@ def test_the_softmax_is_certified_like_its_plain_formula(intercept, C):
 
     best = minimize(at, np.zeros(28), jac=True, method="L-BFGS-B", options={"maxiter": 3000, "ftol": 1e-15})
     assert model.certificate_.dual <= best.fun * (1.0 + 1e-12)
+
+
+def test_products_over_all_rows_go_on_where_no_row_bends():
+    random = np.random.default_rng(1072857184)
+    X = random.standard_normal((60, 20)) * 1e6
+    y = np.argmax(X[:, :4] + 1e5 * random.standard_normal((60, 4)), axis=1)
+    model = LinearSVC(loss="logistic", multi_class="multinomial", intercept="free", C=1e30, tol=1e-2, max_iter=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    assert model.outcome_ is not Outcome.FAILED
+    assert np.isfinite(model.coef_).all()
 
 
 FIRST = """

@@ -170,7 +170,9 @@ class Multinomial(SolverBase):
     def step(self, problem: MultinomialProblem, state: Any, budget: Budget) -> MultinomialState | BlockState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
         if isinstance(state, BlockState):
-            return IN_ARRAYS.step(problem, state, budget)
+            state = IN_ARRAYS.step(problem, state, budget)
+            ends_early = state.stuck and state.estimate > budget.relative_gap > 0.0
+            return self.on_stall(problem, state) or state if ends_early else state
         n, before = problem.members.size, state.rows_touched
         seconds = 4.0 * n * problem.values_per_row / BLAS_SPEED
         with blas_for(seconds):
@@ -279,7 +281,7 @@ class Multinomial(SolverBase):
 
     def on_stall(self, problem: MultinomialProblem, state: Any) -> MultinomialState | None:
         """Go on with products over all rows where array code stalls."""
-        if not isinstance(state, BlockState):
+        if not isinstance(state, BlockState) or is_device(problem):
             return None
         other = self._init(problem, 0, IN_ARRAYS.solution(problem, state))
         other.rows_touched = state.rows_touched

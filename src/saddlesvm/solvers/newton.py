@@ -194,6 +194,10 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
     work.base = point
     state.apart = apart
     state.w = point.W + equations.direction(point.gradient)
+    if not np.isfinite(state.w).all():
+        # No row bends, so far out: another method has to go on.
+        state.w = state.best.w
+        state.stuck = True
     state.inner += 1
     state.steps += 1
     state.remark = f"Newton step {state.steps}: {state.active} rows bend"
