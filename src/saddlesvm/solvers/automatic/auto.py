@@ -68,7 +68,9 @@ STEEP = 1.0  # curvature ``C phi'' ||x_i||^2`` of the median row above which the
 # Epochs that coordinate descent must have left for the column solver to finish an elastic net, besides the work of its
 # models, whose number is rough: measured on rcv1-binary at C = 100, where descent takes a tenth of the time to 1e-4.
 FEATURES_LEFT, MODELS = 100.0, 100.0
-TALL = 20  # rows a feature from which Newton's method in array code begins; measured: 20,000 x 300, 4,000 x 150
+# Rows a feature from which Newton's method in array code begins, and from which it is as quick as with compiled code if
+# there are many features: measured, 20,000 x 300, 4,000 x 150.
+TALL, TALLER = 20, 40
 # Curvature C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs, and features
 # above which a pass in array code takes longer than an epoch of descent: measured, 20,000 x 10 ... 20,000 x 300.
 EASY, FEW_FOR_KINKS = 10.0, 64
@@ -344,14 +346,18 @@ class Auto(Choosing):
 def is_cheap_by_blocks(problem: Problem) -> bool:
     """Whether Newton's method in array code is the cheapest way from the start: many rows for each feature.
 
-    A kinked loss takes it some twenty passes. Descent is quicker where it is easy, or where rows are long; but its
-    kernels may have to be compiled first, which takes seconds.
+    A kinked loss takes it some twenty passes: descent is quicker where it is easy, or where rows are long. For smooth
+    losses it is if rows are long, and few or easy. But the kernels of descent may have to be compiled, which takes
+    seconds.
     """
     if problem.sparse or problem.members.size < TALL * problem.n_features:
         return False
+    has_long_rows = problem.n_features > FEW_FOR_KINKS
     if is_smooth(problem.loss):
-        return True
-    is_easy = coordinate_curvature(problem) < EASY or problem.n_features > FEW_FOR_KINKS
+        is_short = problem.members.size < TALLER * problem.n_features
+        is_easy = has_long_rows and (is_short or steepness(problem) < STEEP)
+    else:
+        is_easy = has_long_rows or coordinate_curvature(problem) < EASY
     return not (is_easy and is_at_hand(descend))
 
 
