@@ -1,4 +1,4 @@
-"""Proven leave-one-out errors, and their time: the table of docs/leave-one-out.md.
+"""Proven leave-one-out errors, and their time: the table of docs/measurements/proofs.md.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/proven_errors.py FOLDER        # with a9a.bz2 and blood-cells.npz
 """

@@ -46,7 +46,7 @@ def test_one_command_trains_on_mixed_columns(people: tuple[Path, Path], run: Run
     train, test = people
     model = tmp_path / "m"
     told = facts(run, "train", train, "--label", "bought", "--test", test, "--model", model, "--columns", "name=drop")
-    assert "ticket: drop (an id: every value is another)" in told["data"]["columns"]
+    assert "ticket: drop (an id: all values differ)" in told["data"]["columns"]
     assert {"name: drop (as given)", "sex: category (2 values)", "sailed: date"} <= {*told["data"]["columns"]}
     assert told["quality"]["relative_gap"] <= 1e-4 and told["quality"]["test_accuracy"] > 0.6
     frame, y = read(test, label="bought")

@@ -174,7 +174,7 @@ def choose_kind(name: str, values: pd.Series[Any]) -> Found:
     if len(distinct) == len(texts) >= FEWEST:
         if not _ID.search(name) and seen.matching(_CODE) < NUMBERS:
             _refuse_digits(name, texts)
-        return Found(Kind("drop"), "an id: every value is another")
+        return Found(Kind("drop"), "an id: all values differ")
     return Found(Kind("category"), f"{len(distinct):,} values")
 
 
@@ -225,7 +225,7 @@ def _kind_of_numbers(name: str, values: np.ndarray) -> Found:
     if whole and distinct.size == values.size:
         counted = values.size >= FEWEST and distinct[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all())
         if counted or _ID.search(name):
-            return Found(Kind("drop"), "an id: every value is another")
+            return Found(Kind("drop"), "an id: all values differ")
     n_missing = values.size - known.size
     return Found(Kind("number"), f"{n_missing:,} missing" if n_missing else "")
 
