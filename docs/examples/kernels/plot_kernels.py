@@ -3,7 +3,7 @@ Kernels, and when they pay
 ==========================
 
 A kernel machine has a curved boundary, and its time grows with rows times support vectors. A linear machine on
-features that approximate the kernel (landmarks, random features) is often the better choice.
+features that approximate the kernel (Nystroem, random features) is often the better choice.
 """
 
 # %%
@@ -21,7 +21,7 @@ X, y = make_moons(400, noise=0.25, random_state=0)
 machines = {
     "linear": LinearSVC(loss="hinge", random_state=0),
     "rbf kernel": SVC(C=1.0, gamma=1.0, random_state=0),
-    "30 landmarks, linear": make_pipeline(
+    "Nystroem, 30 rows": make_pipeline(
         Nystroem(gamma=1.0, n_components=30, random_state=0),
         LinearSVC(loss="hinge", random_state=0),
     ),
@@ -43,7 +43,7 @@ for ax, (name, machine) in zip(axes, machines.items(), strict=True):
     ax.set(title=f"{name}: {machine.score(X, y):.2f}", xticks=[], yticks=[])
 
 # %%
-# Handwritten digits, even against odd: a task that is not linear in the pixels. With more landmarks the linear machine
+# Handwritten digits, even against odd: a task that is not linear in the pixels. With more sampled rows the linear machine
 # comes near the exact kernel.
 pixels, digits = load_digits(return_X_y=True)
 pixels, odd = pixels / 16.0, digits % 2
@@ -55,9 +55,9 @@ print(
     f"gap {exact.certificate_.relative_gap:.1e}",
 )
 
-landmarks = [10, 30, 100, 300, 1000]
+counts = [10, 30, 100, 300, 1000]
 scores = []
-for count in landmarks:
+for count in counts:
     features = Nystroem(gamma=0.05, n_components=count, random_state=0)
     machine = make_pipeline(
         features, LinearSVC(loss="hinge", C=10.0, tol=1e-3, random_state=0)
@@ -65,7 +65,7 @@ for count in landmarks:
     scores.append(machine.fit(pixels[train], odd[train]).score(pixels[test], odd[test]))
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
-ax.semilogx(landmarks, scores, "o-", label="landmarks and a linear machine")
+ax.semilogx(counts, scores, "o-", label="Nystroem and a linear machine")
 ax.axhline(exact.score(pixels[test], odd[test]), color="C1", label="exact kernel")
 ax.axhline(
     plain.score(pixels[test], odd[test]),
@@ -73,5 +73,5 @@ ax.axhline(
     linestyle=":",
     label="linear, on the pixels",
 )
-ax.set(xlabel="landmarks", ylabel="test accuracy")
+ax.set(xlabel="sampled rows", ylabel="test accuracy")
 ax.legend(loc="lower right")

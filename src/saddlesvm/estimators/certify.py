@@ -334,20 +334,20 @@ def certify_kernel(
     >>> certify_kernel(other, notes.X, notes.y).relative_gap < 1e-2
     True
 
-    A linear machine over a hundred landmarks, judged in the exact problem:
+    A linear machine on a hundred features of ``Nystroem``, judged in the exact problem:
 
     >>> import saddlesvm
     >>> from sklearn.kernel_approximation import Nystroem
     >>> from sklearn.pipeline import make_pipeline
-    >>> landmarks = Nystroem(gamma=0.1, n_components=100, random_state=0)
+    >>> sampled = Nystroem(gamma=0.1, n_components=100, random_state=0)
     >>> linear = saddlesvm.LinearSVC(loss="hinge", intercept="free")
-    >>> model = make_pipeline(landmarks, linear).fit(notes.X, notes.y)
+    >>> model = make_pipeline(sampled, linear).fit(notes.X, notes.y)
     >>> found = certify_kernel(
     ...     saddlesvm.SVC(gamma=0.1),
     ...     notes.X,
     ...     notes.y,
-    ...     points=landmarks.components_,
-    ...     coef=linear.coef_ @ landmarks.normalization_,
+    ...     points=sampled.components_,
+    ...     coef=linear.coef_ @ sampled.normalization_,
     ...     intercept=linear.intercept_,
     ...     dual=linear.dual_coef_,
     ... )
