@@ -22,7 +22,8 @@ from saddlesvm.data import DataError, Store
 from saddlesvm.data.readers import stores_of
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import register
-from saddlesvm.estimators.on_cluster import TakesClusters, checked
+from saddlesvm.estimators.linear import LinearEstimator
+from saddlesvm.estimators.on_cluster import checked
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.runtime.extras import how_to_install
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS, SOLVER_NAMES
@@ -49,7 +50,7 @@ def check_dask(where: str | None, asked: dict[str, Any], folds: int | None, entr
             raise DataError(f"--solver {solver} is for a fit on a cluster: give --dask, too")
         return
     read_address(where)
-    if not issubclass(entry.kind, TakesClusters):
+    if not issubclass(entry.kind, LinearEstimator):
         raise DataError(f"--dask: {entry.name} has no fit on a cluster")
     for name, instead in REFUSED.items():
         if name in asked:

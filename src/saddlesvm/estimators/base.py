@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import chain
 from operator import attrgetter
@@ -30,7 +30,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
-from saddlesvm.runtime.lazy import PublicDir, internal
+from saddlesvm.runtime.lazy import internal, without_internal
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded
 from saddlesvm.solvers.base import SolverBase
@@ -194,15 +194,6 @@ class Training(NamedTuple):
     weights: np.ndarray | None
 
 
-class TakesSparse:
-    """An estimator that takes sparse rows."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
-        return tags
-
-
 def epochs_between_calls(callbacks: Sequence[Any] | None) -> float | None:
     """Return the fewest epochs that callbacks ask for between certificates by an attribute `every`; None without one.
 
@@ -217,7 +208,7 @@ def epochs_between_calls(callbacks: Sequence[Any] | None) -> float | None:
     return min(asked, default=None)
 
 
-class Estimator(PublicDir, BaseEstimator):
+class Estimator(BaseEstimator):
     """Options that every estimator has, and the facts that every fit leaves behind."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON
@@ -248,6 +239,14 @@ class Estimator(PublicDir, BaseEstimator):
         if cls not in PARAMETERS:
             PARAMETERS[cls] = super()._get_param_names()
         return list(PARAMETERS[cls])
+
+    def __dir__(self) -> Iterable[str]:
+        return without_internal(type(self), super().__dir__())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]

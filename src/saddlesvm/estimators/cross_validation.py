@@ -31,10 +31,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_labels, check_weights, checked_data
 from saddlesvm.estimators.automatic_C import RULES
-from saddlesvm.estimators.base import TakesSparse
 from saddlesvm.estimators.fitted import begin_at, fit_together, former_fit
 from saddlesvm.estimators.linear import LinearSVC
-from saddlesvm.estimators.on_cluster import TakesClusters, is_distributed, search_on_cluster
+from saddlesvm.estimators.on_cluster import is_distributed, score_on_cluster, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.estimators.path import check_Cs, check_model
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
@@ -303,7 +302,7 @@ def _has(name: str) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
     Each fold is fitted along the grid of C, and each fit starts at the fold's own solution for the previous C. Every
@@ -476,6 +475,24 @@ class LinearSVCCV(TakesClusters, TakesSparse, MetaEstimatorMixin, ClassifierMixi
         if name in shown and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
+        y : array-like or Dask array of shape (n,)
+        sample_weight : like y, optional
+        """
+        if is_distributed(X):
+            return score_on_cluster(self, X, y, sample_weight)
+        return super().score(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """As :meth:`LinearSVC.decision_function`."""

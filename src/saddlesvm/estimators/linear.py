@@ -5,8 +5,9 @@ LinearSVC is a drop-in replacement for scikit-learn's, with a proven bound on it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 
@@ -27,11 +28,12 @@ from saddlesvm.estimators.calibration import PROBABILITY, calibrated
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.on_cluster import TakesClusters, fit_on_cluster, is_distributed, over_blocks
-from saddlesvm.estimators.path_search import HasPath
+from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed, over_blocks, score_on_cluster
+from saddlesvm.estimators.path import RegularizationPath
+from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.proofs import prove
 from saddlesvm.estimators.proven import Data
-from saddlesvm.estimators.register import LinearOptions, register_estimator
+from saddlesvm.estimators.register import GRID, LinearOptions, register_estimator
 from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
@@ -52,8 +54,11 @@ from saddlesvm.runtime.option_names import MultiClass, PenaltyName
 TIME_BEFORE_CALIBRATION = 0.75  # share of max_time for a fit that probabilities follow; guessed
 DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
 
+Ends = tuple[float, float]
+Grid = int | Sequence[float] | np.ndarray
 
-class LinearEstimator(HasPath, TakesClusters, LinearModel):
+
+class LinearEstimator(LinearModel):
     """The base class of LinearSVC and LinearSVR."""
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
@@ -185,6 +190,93 @@ class LinearEstimator(HasPath, TakesClusters, LinearModel):
         True
         """
         return prove(self, X, y, sample_weight, read)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
+        y : array-like or Dask array of shape (n,)
+        sample_weight : like y, optional
+        """
+        if is_distributed(X):
+            return score_on_cluster(self, X, y, sample_weight)
+        return super().score(X, y, sample_weight)  # type: ignore[misc]
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
+        sample_weight: Any = None, **options: Any,
+    ) -> RegularizationPath: ...  # fmt: skip
+
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        Cs: Any = GRID,
+        C: tuple[float, float] | None = None,
+        lam: tuple[float, float] | None = None,
+        gap: float | None = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> RegularizationPath | CertifiedPath:
+        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+        y : array-like of shape (n,)
+        Cs : int or sequence of float, default=13
+            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its neighbour.
+        C : tuple of two floats, optional
+            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with an l1 norm in the
+            penalty, the C where the first weight appears, and a thousand times this C.
+        lam : tuple of two floats, optional
+            The same in lambda; certificates are then in the lambda form.
+        gap : float, optional
+            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
+        sample_weight : array-like of shape (n,), optional
+        **options
+            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel, and so do the fits of
+            a grid for two classes or a regression. The models of a grid are the same for any number of threads beyond
+            one. The `checkpoint` of a certified path contains its fits so far, and the same call continues from it. A
+            grid takes no checkpoint.
+
+        Returns
+        -------
+        RegularizationPath or CertifiedPath
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options, ends both in C and in lambda, or a grid together with options of a certified path.
+        """
+        return path_of(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
 
     def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The sub-problems of labels, or of targets; the model learns which classes there are."""

@@ -9,15 +9,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import Design, check_design
-from saddlesvm.estimators.base import Estimator, TakesSparse, Training, seed_of
+from saddlesvm.estimators.base import Estimator, Training, seed_of
 from saddlesvm.estimators.fitted import former_fit
 from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers
 from saddlesvm.estimators.register import LinearOptions
 from saddlesvm.estimators.scale_hint import scale_hint
-from saddlesvm.estimators.scikit_learn import CallbackSupport, FitTasks
+from saddlesvm.estimators.scikit_learn import FitTasks, installed, set_callbacks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems as multiclass
@@ -80,7 +81,7 @@ def outweighs(posed: Training, n: int) -> bool:
     return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
 
 
-class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, LinearOptions):
+class LinearModel(ProvesAnswers, Estimator, LinearOptions):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     training_problems: Callable[[Any, Any, int], Training]
@@ -115,6 +116,22 @@ class LinearModel(ProvesAnswers, CallbackSupport, TakesSparse, Estimator, Linear
             dense = self.coef_.toarray()
             one_target = not hasattr(self, "classes_") and len(dense) == 1
             self.coef_ = dense[0] if one_target else dense
+        return self
+
+    @available_if(lambda estimator: installed())
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set scikit-learn's callbacks, in place of those set before; needs scikit-learn 1.9.
+
+        Parameters
+        ----------
+        *callbacks : objects with the methods of ``sklearn.callback.FitCallback``
+
+        Raises
+        ------
+        TypeError
+            One of the objects is no callback.
+        """
+        set_callbacks(self, callbacks)
         return self
 
     def top_features(self, n: int = 10, names: Any = None, bounds: bool = False) -> Top:

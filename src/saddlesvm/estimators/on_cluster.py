@@ -32,7 +32,8 @@ from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
 
 __all__ = [
-    "TakesClusters", "checked", "fit_on_cluster", "is_distributed", "models_along", "over_blocks", "search_on_cluster",
+    "checked", "fit_on_cluster", "is_distributed", "models_along", "over_blocks", "score_on_cluster",
+    "search_on_cluster",
 ]  # fmt: skip
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
@@ -256,7 +257,7 @@ def models_along(model: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any)
     """A copy of `model` for each C, ascending, and the seconds of each fit; a fit begins where the last one ended."""
     fits, models, seconds = begun(model, X, y, sample_weight), [], []
     for C, solution in fits.along(Cs.tolist()):
-        models.append(_kept(copy(model).set_params(C=C), fits, solution, stacklevel=6))
+        models.append(_kept(copy(model).set_params(C=C), fits, solution, stacklevel=7))
         seconds.append(solution.seconds)
     return models, seconds
 
@@ -325,21 +326,9 @@ def over_blocks(method: Method) -> Method:
     return cast(Method, of_any_rows)
 
 
-class TakesClusters:
-    """A linear estimator that takes Dask arrays and DataFrames, and lists of files that the workers read."""
+def score_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The accuracy, or the R2 of a regression, on rows of a cluster: a lazy Dask number."""
+    from saddlesvm.cluster import sources
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
-        y : array-like or Dask array of shape (n,)
-        sample_weight : like y, optional
-        """
-        if not is_distributed(X):
-            return super().score(X, y, sample_weight)  # type: ignore[misc]
-        from saddlesvm.cluster import sources
-
-        score = sources.accuracy if is_classifier(self) else sources.r2
-        return score(sources.as_array(y), self.predict(X), sample_weight)  # type: ignore[attr-defined]
+    score = sources.accuracy if is_classifier(model) else sources.r2
+    return score(sources.as_array(y), model.predict(X), sample_weight)

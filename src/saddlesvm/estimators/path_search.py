@@ -1,4 +1,4 @@
-"""The fits of a certified path: where to fit next, and where each fit begins; and the `path` of the estimators."""
+"""The fits of a certified path: where to fit next, and where each fit begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -116,7 +116,7 @@ class PathSearch:
                 f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} is proven for every "
                 f"C, {self.gap:.2g} was asked for; path.unproven has the stretches. {path.outcome.advice}",
                 NotCertifiedWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return path
 
@@ -307,104 +307,35 @@ def certified_path(
     return search.run((float(ends[0]), float(ends[1])), in_lambda)
 
 
-Ends = tuple[float, float]
-Grid = int | Sequence[float] | np.ndarray
-
-
-class HasPath:
-    """A linear estimator that fits along C."""
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: Any = None,
-        **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: Any = None,
-        **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: Any = None,
-        **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
-        sample_weight: Any = None, **options: Any,
-    ) -> RegularizationPath: ...  # fmt: skip
-
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Any = GRID,
-        C: tuple[float, float] | None = None,
-        lam: tuple[float, float] | None = None,
-        gap: float | None = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> RegularizationPath | CertifiedPath:
-        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
-        y : array-like of shape (n,)
-        Cs : int or sequence of float, default=13
-            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its neighbour.
-        C : tuple of two floats, optional
-            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with an l1 norm in the
-            penalty, the C where the first weight appears, and a thousand times this C.
-        lam : tuple of two floats, optional
-            The same in lambda; certificates are then in the lambda form.
-        gap : float, optional
-            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
-        sample_weight : array-like of shape (n,), optional
-        **options
-            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel, and so do the fits of
-            a grid for two classes or a regression. The models of a grid are the same for any number of threads beyond
-            one. The `checkpoint` of a certified path contains its fits so far, and the same call continues from it. A
-            grid takes no checkpoint.
-
-        Returns
-        -------
-        RegularizationPath or CertifiedPath
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options, ends both in C and in lambda, or a grid together with options of a certified path.
-        """
-        template: Any = cls(**options)
-        if is_distributed(X) and (C, lam, gap) != (None, None, None):
-            raise ValueError(
-                "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster "
-                "give values of C, Cs="
-            )
-        if C is None and lam is None and gap is None:
-            check_model(template)
-            return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
-        if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
-            raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
-        if C is not None and lam is not None:
-            raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
-        ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
-        if np.ndim(ends) != 1 and lam is not None:
-            raise ValueError(
-                f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"
-            )
-        if np.ndim(ends) != 1:
-            raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
-        wanted = GAP if gap is None else gap
-        return certified_path(template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None)
+def path_of(
+    template: LinearModel,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    C: tuple[float, float] | None,
+    lam: tuple[float, float] | None,
+    gap: float | None,
+    sample_weight: Any,
+) -> RegularizationPath | CertifiedPath:
+    """Models along C, or a certified path, of an estimator; see :meth:`saddlesvm.LinearSVC.path`."""
+    if is_distributed(X) and (C, lam, gap) != (None, None, None):
+        raise ValueError(
+            "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster "
+            "give values of C, Cs="
+        )
+    if C is None and lam is None and gap is None:
+        check_model(template)
+        return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
+    if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
+        raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
+    if C is not None and lam is not None:
+        raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
+    ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
+    if np.ndim(ends) != 1 and lam is not None:
+        raise ValueError(
+            f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"
+        )
+    if np.ndim(ends) != 1:
+        raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
+    wanted = GAP if gap is None else gap
+    return certified_path(template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None)

@@ -11,13 +11,12 @@ loaded.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.fit.outcome import Record
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -64,25 +63,11 @@ def installed() -> bool:
     return find_spec("sklearn.callback") is not None
 
 
-class CallbackSupport:
-    """The method by which estimators take scikit-learn's callbacks."""
+def set_callbacks(estimator: Any, callbacks: Sequence[Any]) -> None:
+    """Set the callbacks of an estimator, in place of those set before."""
+    from sklearn.callback import CallbackSupportMixin
 
-    @available_if(lambda estimator: installed())
-    def set_callbacks(self, *callbacks: Any) -> Any:
-        """Set scikit-learn's callbacks, in place of those set before; needs scikit-learn 1.9.
-
-        Parameters
-        ----------
-        *callbacks : objects with the methods of ``sklearn.callback.FitCallback``
-
-        Raises
-        ------
-        TypeError
-            One of the objects is no callback.
-        """
-        from sklearn.callback import CallbackSupportMixin
-
-        return CallbackSupportMixin.set_callbacks(self, *callbacks)
+    CallbackSupportMixin.set_callbacks(estimator, *callbacks)
 
 
 def torn_down(fit: Callable[Given, Result]) -> Callable[Given, Result]:

@@ -80,8 +80,6 @@ def is_internal(kind: type, name: str) -> bool:
     return any(hasattr(vars(base).get(name), MARK) for base in kind.__mro__)
 
 
-class PublicDir:
-    """Leaves internal methods out of ``dir(object)``, which completion in notebooks offers."""
-
-    def __dir__(self) -> Iterable[str]:
-        return [name for name in super().__dir__() if not is_internal(type(self), name)]
+def without_internal(kind: type, names: Iterable[str]) -> list[str]:
+    """Leave internal methods out of the names that ``dir(object)`` gives, which completion in notebooks offers."""
+    return [name for name in names if not is_internal(kind, name)]
