@@ -1,4 +1,6 @@
-"""How many labels of test rows are proven to be the exact optimum's, and what the proof costs: docs/measurements/proofs.md.
+"""How many labels of test rows are proven to be the exact optimum's, and what the proof costs.
+
+The figures are for docs/measurements/proofs.md.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/proven_decisions.py FOLDER
 # with a9a, rcv1-binary and their .t parts (.bz2), blood-cells.npz, and a folder fashion-mnist

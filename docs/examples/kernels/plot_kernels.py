@@ -43,8 +43,8 @@ for ax, (name, machine) in zip(axes, machines.items(), strict=True):
     ax.set(title=f"{name}: {machine.score(X, y):.2f}", xticks=[], yticks=[])
 
 # %%
-# Handwritten digits, even against odd: a task that is not linear in the pixels. With more sampled rows the linear machine
-# comes near the exact kernel.
+# Handwritten digits, even against odd: a task that is not linear in the pixels. With more sampled rows the linear
+# machine comes near the exact kernel.
 pixels, digits = load_digits(return_X_y=True)
 pixels, odd = pixels / 16.0, digits % 2
 train, test = np.arange(0, 1200), np.arange(1200, 1797)
