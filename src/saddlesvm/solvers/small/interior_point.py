@@ -147,7 +147,9 @@ class Box:
         """The variables, those put to a bound that tend to it: whose slack is the larger of the two."""
         t = self.ways[:, 0]
         share = t / self.upper
-        put = np.where(share < self.slacks[:, 0], 0.0, np.where(share - 1.0 > self.slacks[:, 1], self.upper, t))
+        # A slack of 1 belongs to the largest variable: all are far below their upper bounds where the rows are long.
+        low = share < self.slacks[:, 0] * share.max(axis=1, keepdims=True)
+        put = np.where(low, 0.0, np.where(share - 1.0 > self.slacks[:, 1], self.upper, t))
         return np.where(self.ridge > 0.0, t, put) if self.curved else put
 
     def point(self, bar: float) -> tuple[np.ndarray, np.ndarray]:
