@@ -58,15 +58,15 @@ def command(
     from saddlesvm.cli.facts import describe_worth
     from saddlesvm.cli.rows import load_model
     from saddlesvm.cli.show import as_text
+    from saddlesvm.estimators.linear_classifier import LinearClassifier
     from saddlesvm.estimators.preparation import labels_of
-    from saddlesvm.estimators.proven import ProvesLabels
 
     model, preparation = load_model(model_path)
     if probabilities and not hasattr(model, "predict_proba"):
         raise DataError(
             f"{model_path}: the model has no probabilities: train it with --probability, or with --loss logistic"
         )
-    if proven is not None and not isinstance(model, ProvesLabels):
+    if proven is not None and not isinstance(model, LinearClassifier):
         raise DataError(f"{model_path}: --proven is for linear classifiers; this is a {type(model).__name__}")
     table = preparation.read(data, every_row=True, **vars(reading))
     if proven is not None:

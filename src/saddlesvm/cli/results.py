@@ -16,8 +16,8 @@ from saddlesvm.cli.rows import Rows
 from saddlesvm.cli.show import Facts, as_text, in_words, show
 from saddlesvm.data import Table
 from saddlesvm.estimators import persistence
+from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.preparation import Preparation
-from saddlesvm.estimators.proven import ProvesLabels
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
@@ -30,7 +30,7 @@ QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up t
 
 def check_until_proven(entry: Entry, test: str | None, until_proven: str, others: dict[str, Any]) -> None:
     """Raise ValueError for options that do not go with ``--until-proven``."""
-    if not issubclass(entry.kind, ProvesLabels):
+    if not issubclass(entry.kind, LinearClassifier):
         raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
     for name in ("cv", "dask", "probability"):
         if others.get(name):
@@ -153,7 +153,7 @@ def write_report(model: Any, facts: Facts, path: str, preparation: Preparation, 
 def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
     """The number of proven labels of the test rows, or of the training rows; nothing if that takes long."""
     name, table = ("train", rows.train) if rows.test is None else ("test", rows.test)
-    if not isinstance(model, ProvesLabels) or getattr(model, "seconds_solving_", np.inf) > QUICK:
+    if not isinstance(model, LinearClassifier) or getattr(model, "seconds_solving_", np.inf) > QUICK:
         return {}
     try:
         return {f"{name}_labels_proven": count_proven(model.is_proven(table.X))}

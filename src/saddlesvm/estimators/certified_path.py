@@ -29,7 +29,7 @@ from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.fitted import checked_rows, label_rule, posed_C
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.proven import closer
+from saddlesvm.estimators.proven import closer, training_data
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.splits import JOINT, FormerFit
@@ -290,7 +290,7 @@ class CertifiedPath:
                 f"penalty={penalty!r} and multi_class={multi_class!r}"
             )
         for k, model in enumerate(self.models):
-            near = closer(model, model._training_data())
+            near = closer(model, training_data(model))
             ends = [math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])]
             parts = list(zip(near.problems, near.proof.parts, strict=True))
             found += [[stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends]

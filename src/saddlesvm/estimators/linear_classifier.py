@@ -17,10 +17,12 @@ from sklearn.exceptions import NotFittedError
 from saddlesvm.data.door import Design, check_design, check_indicator, check_labels, check_weights, codes_among
 from saddlesvm.estimators.base import Classes, Training, all_or_nothing, seed_of
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
+from saddlesvm.estimators.fitted import checked_rows
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
-from saddlesvm.estimators.proven import ProvesLabels
+from saddlesvm.estimators.proven import TAKEN, TOWARDS, closer, prove_labels, training_data
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.sub_problems import SubProblem, each_label, one_vs_rest
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
@@ -167,7 +169,7 @@ def _is_pegasos(estimator: Any) -> bool:
     return True
 
 
-class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
+class LinearClassifier(Classes, ClassifierMixin, LinearModel):
     """The base class of LinearSVC.
 
     Attributes
@@ -305,6 +307,84 @@ class LinearClassifier(Classes, ClassifierMixin, ProvesLabels, LinearModel):
     def _is_calibrated(self) -> bool:
         """Whether curves give the probabilities; after :meth:`partial_fit` there are none."""
         return bool(self.probability) and hasattr(self, "calibration_")
+
+    def is_proven(self, X: Any) -> np.ndarray:
+        """Whether the predicted label of each row is proven to be the label of the exact optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (m,), or (m, n_labels) of a model of several labels a row
+            False where the optimum gives another label, or where the proof does not decide, such as for a row on the
+            boundary.
+
+        Raises
+        ------
+        ValueError
+            Invalid rows, a model without its training data (see :meth:`prove`), or a model with ``probability=True``,
+            whose labels depend on calibrated curves.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> float(model.is_proven(notes.X).mean())
+        1.0
+        """
+        found = self._known()
+        return prove_labels(self, found, checked_rows(self, X))
+
+    def settle(self, X: Any) -> np.ndarray:
+        """Continue the fit until the labels of these rows are proven, so that no smaller tolerance can change them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows whose labels matter.
+
+        Returns
+        -------
+        ndarray of bool, of the shape of :meth:`is_proven`
+            Whether each label is proven to be the label of the exact optimum. The other rows are ties, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`is_proven`.
+
+        Notes
+        -----
+        The model keeps the weights that were reached, with their certificates.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(tol=0.1, random_state=0).fit(notes.X, notes.y)
+        >>> bool(model.settle(notes.X).all())
+        True
+        """
+        data = training_data(self)
+        rows = checked_rows(self, X)
+        for tol in TOWARDS:
+            near = closer(self, data, tol)
+            for name in TAKEN:
+                if name in vars(near.model):
+                    setattr(self, name, getattr(near.model, name))
+            self._proof = near.proof
+            self._proven_with = self.get_params(deep=False)
+            if self.certificate_.relative_gap <= self.tol:
+                self.outcome_ = Outcome.CERTIFIED
+            proven = prove_labels(self, near.proof, rows)
+            if proven.all():
+                break
+        return proven
 
     @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:

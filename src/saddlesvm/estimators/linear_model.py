@@ -12,10 +12,11 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from saddlesvm.answers.proof import Proof
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Estimator, Training, seed_of
-from saddlesvm.estimators.fitted import former_fit
-from saddlesvm.estimators.proven import KEPT_HERE, ProvesAnswers
+from saddlesvm.estimators.fitted import checked_rows, former_fit
+from saddlesvm.estimators.proven import KEPT_HERE, Data, checked_data, proof_of_data, training_data
 from saddlesvm.estimators.register import LinearOptions
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks, installed, set_callbacks
@@ -81,7 +82,7 @@ def outweighs(posed: Training, n: int) -> bool:
     return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
 
 
-class LinearModel(ProvesAnswers, Estimator, LinearOptions):
+class LinearModel(Estimator, LinearOptions):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
     training_problems: Callable[[Any, Any, int], Training]
@@ -93,6 +94,9 @@ class LinearModel(ProvesAnswers, Estimator, LinearOptions):
     multilabel_: Any = False
     coef_: Any
     intercept_: Any
+    _data: Data | None
+    _proof: Proof
+    _proven_with: dict[str, Any]
     _phases: list[dict[str, float]]
     _reads_blocks: bool = False  # whether the last fit read its rows block by block
     _watch: Callable[[Fit], None] | None = None  # told of every step of each sub-problem's fit
@@ -162,6 +166,115 @@ class LinearModel(ProvesAnswers, Estimator, LinearOptions):
         """
         check_is_fitted(self)
         return strongest(self, n, names, bounds)
+
+    def prove(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Prove bounds on the exact optimum of the training problem, from the training data.
+
+        A model that was fitted in this process does this when bounds are first asked for. A loaded or unpickled model,
+        or a model fitted to rows in files, has no training data: pass them here. The model keeps the proof (a matrix of
+        at most d x d numbers for each sub-problem), not the data.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The data that the model was fitted to.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            The data do not match the model.
+        """
+        self._proof = proof_of_data(self, checked_data(self, X, y, sample_weight))
+        self._proven_with = self.get_params(deep=False)
+        return self
+
+    def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds on the scores of the exact optimum, rounding counted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
+            The score of the exact solution of the training problem lies between them. They are infinite where nothing
+            is proven. With ``multi_class="ovo"`` there is one column for each pair.
+
+        Raises
+        ------
+        ValueError
+            Invalid rows, or a model without its training data: see :meth:`prove`.
+
+        Notes
+        -----
+        The first call takes steps towards the exact optimum. If the gradient does not bound its distance well enough,
+        the call also factors a matrix of at most 2,000 features. Later calls compute the scores of the rows, and with a
+        factor one triangular solve for each row. Parameters that were changed since the fit count: the bounds are for
+        the problem that a new fit would solve.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> lower, upper = model.decision_bounds(notes.X)
+        >>> bool((upper - lower).max() < 1e-3)
+        True
+        """
+        low, high = self._known().score_bounds(checked_rows(self, X))
+        return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
+
+    def coef_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds on the weights of the exact optimum, rounding counted.
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of ``coef_``
+            A weight is certainly positive where ``lower > 0``, negative where ``upper < 0``, and zero where both are.
+
+        Raises
+        ------
+        ValueError
+            A model without its training data: see :meth:`prove`.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> lower, upper = model.coef_bounds()
+        >>> (upper < 0).tolist()
+        [[True, True, True, True]]
+        """
+        bounds = self._known().weight_bounds()
+        shape = np.shape(dense_weights(self.coef_) if hasattr(self.coef_, "toarray") else self.coef_)
+        return bounds[0][:, :-1].reshape(shape), bounds[1][:, :-1].reshape(shape)
+
+    def _forget_data(self) -> None:
+        """Forget the data of an earlier fit, and what was proven of it."""
+        for name in KEPT_HERE:
+            self.__dict__.pop(name, None)
+        self.__dict__.pop("_data_mark", None)
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in KEPT_HERE}
+
+    def _known(self) -> Proof:
+        """The proof, made where there is none yet."""
+        check_is_fitted(self)
+        asked = self.get_params(deep=False)  # other parameters pose another problem
+        if vars(self).get("_proof") is None or self._proven_with != asked:
+            self._proof = proof_of_data(self, training_data(self))
+            self._proven_with = asked
+        return self._proof
 
     def _intercept_kind(self) -> InterceptName:
         if not self.fit_intercept:
