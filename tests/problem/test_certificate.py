@@ -287,3 +287,10 @@ def test_a_certificate_reads_well_and_cannot_be_changed() -> None:
     assert str(certificate) == "primal 2, dual 1.5, relative gap 2.50e-01"
     with pytest.raises(dataclasses.FrozenInstanceError):
         certificate.dual = 2.0  # type: ignore[misc]
+
+
+def test_a_certificate_holds_plain_floats_whatever_the_sums_are() -> None:
+    sums = Sums(*map(np.float64, (12.0, -6.0, 1.0, 0.5, 1e-12, 1e-12)))
+    proof = Certificate.of(Strength(C=0.25, n=8, uses_lambda=False), sums)
+    held = (proof.primal, proof.dual, proof.primal_rounding, proof.dual_rounding, proof.relative_gap)
+    assert [type(number) for number in held] == [float] * 5

@@ -86,7 +86,10 @@ class Certificate:
         if dual - below < sums.at_zero <= primal:  # losses are at least zero, but a kernel may be indefinite
             dual, below = sums.at_zero, 0.0
         unit = strength.unit
-        return cls((primal + above) * unit, (dual - below) * unit, strength.form, above * unit, below * unit)
+        # Sums may be NumPy scalars; a certificate holds Python's floats, which compare to True and print as numbers.
+        high = float((primal + above) * unit)
+        low = float((dual - below) * unit)
+        return cls(high, low, strength.form, float(above * unit), float(below * unit))
 
     @classmethod
     def total(cls, certificates: Sequence[Certificate]) -> Certificate:
