@@ -15,16 +15,13 @@ from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 
-from saddlesvm.data.door import check_labels, check_weights, encoded
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
-from saddlesvm.multiclass.splits import has_factors
-from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, vote
+from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
@@ -35,58 +32,6 @@ from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
-
-
-def class_factors(
-    class_weight: Any,
-    classes: np.ndarray,
-    codes: np.ndarray,
-    weights: np.ndarray | None,
-    may_be_zero: bool = False,
-) -> np.ndarray:
-    """The factors of the weights of each class's rows.
-
-    ``"balanced"`` counts a row by its own weight. scikit-learn does so from 1.7 on, so that this is done here.
-
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        As in scikit-learn.
-    classes : array of shape (n_classes,)
-        The labels.
-    codes : int array of shape (n_samples,)
-        The class number of each row.
-    weights : float array of shape (n_samples,) or None
-        The rows' own weights; None for 1.
-    may_be_zero : bool
-        Whether a factor of zero is allowed.
-
-    Returns
-    -------
-    float array of shape (n_classes,)
-
-    Raises
-    ------
-    ValueError
-        Some are not finite, negative, or zero.
-    """
-    if class_weight is None:
-        return np.ones(classes.size)
-    if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
-        totals = np.bincount(codes, weights=weights, minlength=classes.size)
-        if not totals.all():
-            raise ValueError(
-                f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight: every class needs "
-                "one"
-            )
-        factors = np.asarray(totals.sum() / (classes.size * totals))
-    else:
-        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
-    allowed = factors >= 0 if may_be_zero else factors > 0
-    if not (np.isfinite(factors) & allowed).all():
-        kind = "finite factors of at least 0" if may_be_zero else "positive finite factors"
-        raise ValueError(f"class_weight must hold {kind}; got {class_weight!r}")
-    return factors
 
 
 def seed_of(random_state: Any) -> int:
@@ -334,64 +279,3 @@ class Estimator(BaseEstimator):
         self.n_iter_ = max(1, int(np.ceil(max(epochs))))
         self.seconds_solving_, self.seconds_certifying_ = sum(solving), sum(certifying)
         self.trace_ = Trace(chain.from_iterable(traces))
-
-
-class Classes:
-    """Labels and row weights of a classifier."""
-
-    class_weight: Any
-    multi_class: str
-    classes_: np.ndarray
-
-    def _encode(self, y: Any, n: int) -> np.ndarray:
-        """Class numbers of the labels; ``classes_`` is set."""
-        self.classes_, codes = encoded(check_labels(y, n))
-        if self.classes_.size < 2:
-            raise ValueError(f"y holds 1 class only, {self.classes_.tolist()[0]!r}: at least two are needed")
-        return codes
-
-    def _shown_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of the sub-problems as ``decision_function`` gives them: of pairs, the votes for each class."""
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        return vote(scores, self.classes_.size) if self.multi_class == "ovo" else scores
-
-    def _likely_classes(self, scores: np.ndarray) -> np.ndarray:
-        """The class of each row, from the scores of the sub-problems: the later one of two, or the best."""
-        return self.classes_[likely_classes(scores, self.classes_.size, self.multi_class == "ovo")]
-
-    def _weights(
-        self, sample_weight: Any, codes: np.ndarray, multi_class: str = "ovo", needs: str = "every class needs one"
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """As :meth:`_times_class_weights`; every class must have a row of positive weight, for the reason in `needs`.
-
-        Where that is empty, two classes at least must have such a row.
-        """
-        weights = check_weights(sample_weight, codes.size)
-        if weights is None and self.class_weight is None:
-            return None, None
-        own, factors = self._times_class_weights(weights, codes, multi_class, may_be_zero=True)
-        counted = np.ones(codes.size) if own is None else own
-        left = np.bincount(codes[counted > 0], minlength=self.classes_.size)
-        if factors is not None:
-            left = np.where(factors > 0, left, 0)
-        if not left.all() and (needs or np.count_nonzero(left) < 2):
-            absent = self.classes_.tolist()[int(np.argmin(left))]
-            reason = needs or "at least two classes need one"
-            raise ValueError(f"class {absent!r} has no row of positive weight: {reason}")
-        return own, factors
-
-    def _times_class_weights(
-        self, weights: np.ndarray | None, codes: np.ndarray, multi_class: str, may_be_zero: bool = False
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """The weights of the rows in all sub-problems, and the factors of the classes.
-
-        Those of a class that has a sub-problem of its own multiply the weights of its rows there, as in LIBLINEAR and
-        scikit-learn. Others are in the weights already, and the factors are None.
-        """
-        if self.class_weight is None:
-            return weights, None
-        factors = class_factors(self.class_weight, self.classes_, codes, weights, may_be_zero)
-        if has_factors(multi_class, self.classes_.size):
-            return weights, factors
-        return factors[codes] * (1.0 if weights is None else weights), None

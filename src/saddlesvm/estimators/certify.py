@@ -13,12 +13,13 @@ from sklearn.base import clone
 
 from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design, check_labels, check_targets, check_weights, codes_among, encoded
-from saddlesvm.estimators.base import Classes, Training, class_factors
+from saddlesvm.estimators.base import Training
+from saddlesvm.estimators.class_weights import class_factors, weigh_classes
 from saddlesvm.estimators.fitted import duals_for, problems_over
 from saddlesvm.estimators.kernel_machine import KernelMachine, coefficients_of, duals_of
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.svc import SVC, NuSVC
+from saddlesvm.estimators.svc import SVC, NuSVC, PairwiseClassifier
 from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.definiteness import evidence_against, symmetric
@@ -490,8 +491,8 @@ def posing(model: Any, name: str) -> Any:
 
 def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
     """The weights of the rows, times those of their classes."""
-    if isinstance(model, Classes):
-        return model._times_class_weights(weights, codes, "ovo")[0]
+    if isinstance(model, PairwiseClassifier):
+        return weigh_classes(model.class_weight, model.classes_, codes, weights, "ovo")[0]
     if model.class_weight is None or name == "NuSVC":  # scikit-learn's ignores them
         return weights
     factors = class_factors(model.class_weight, model.classes_, codes, None)

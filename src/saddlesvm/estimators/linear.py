@@ -26,6 +26,7 @@ from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatical
 from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated
 from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed, over_blocks, score_on_cluster
@@ -480,7 +481,8 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
             posed = self._labels_posed(y, sample_weight, n)
             self._learn_labels(y)
             return posed
-        return self._classes_posed(self._encode(y, n), sample_weight)
+        self.classes_, codes = encode_labels(y, n)
+        return self._classes_posed(codes, sample_weight)
 
     def _made_loss(self) -> Any:
         return make_loss(self.loss, task="classification")
@@ -492,7 +494,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
             needs = f"with multi_class={self.multi_class!r} every class needs one"
         elif intercept_kind(self._intercept_kind()).constrained:
             needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
-        weights, factors = self._weights(sample_weight, codes, self.multi_class, needs)
+        weights, factors = weigh_rows(self.class_weight, self.classes_, codes, sample_weight, self.multi_class, needs)
         problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, factors)
         return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
 

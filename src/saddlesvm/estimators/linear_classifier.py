@@ -15,8 +15,9 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from saddlesvm.data.door import Design, check_design, check_indicator, check_labels, check_weights, codes_among
-from saddlesvm.estimators.base import Classes, Training, all_or_nothing, seed_of
+from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
+from saddlesvm.estimators.class_weights import weigh_classes
 from saddlesvm.estimators.fitted import checked_rows
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
@@ -24,7 +25,7 @@ from saddlesvm.estimators.proven import TAKEN, TOWARDS, closer, prove_labels, tr
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.sub_problems import SubProblem, each_label, one_vs_rest
+from saddlesvm.multiclass.sub_problems import SubProblem, each_label, likely_classes, one_vs_rest, vote
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.joint_losses import softmax
@@ -169,7 +170,7 @@ def _is_pegasos(estimator: Any) -> bool:
     return True
 
 
-class LinearClassifier(Classes, ClassifierMixin, LinearModel):
+class LinearClassifier(ClassifierMixin, LinearModel):
     """The base class of LinearSVC.
 
     Attributes
@@ -183,6 +184,7 @@ class LinearClassifier(Classes, ClassifierMixin, LinearModel):
 
     loss: Any
     probability: Any
+    classes_: np.ndarray
     coef_: np.ndarray
     intercept_: np.ndarray
     calibration_: np.ndarray
@@ -270,7 +272,7 @@ class LinearClassifier(Classes, ClassifierMixin, LinearModel):
         design = check_design(X, self, reset=first)
         codes = codes_among(check_labels(y, design.shape[0]), known)
         own = check_weights(sample_weight, codes.size)
-        weights, factors = self._times_class_weights(own, codes, self.multi_class)
+        weights, factors = weigh_classes(self.class_weight, known, codes, own, self.multi_class)
         design.norms()
         if first:
             posed = self._posed()
@@ -291,7 +293,10 @@ class LinearClassifier(Classes, ClassifierMixin, LinearModel):
 
         With ``multi_class="ovo"`` they are the votes of the pairs for each class, ties broken by sums of scores.
         """
-        return self._shown_scores(self._scores(X))
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return vote(scores, self.classes_.size) if self.multi_class == "ovo" else scores
 
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
@@ -389,7 +394,9 @@ class LinearClassifier(Classes, ClassifierMixin, LinearModel):
     @internal
     def decide(self, scores: np.ndarray) -> np.ndarray:
         """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,), or the labels."""
-        return self._indicated(scores) if self.multilabel_ else self._likely_classes(scores)
+        if self.multilabel_:
+            return self._indicated(scores)
+        return self.classes_[likely_classes(scores, self.classes_.size, self.multi_class == "ovo")]
 
     @available_if(_gives_probabilities)
     @over_blocks

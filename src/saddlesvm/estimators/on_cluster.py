@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.cluster.tasks import is_task
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
-from saddlesvm.estimators.base import class_factors, seed_of
+from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss

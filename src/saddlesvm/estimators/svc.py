@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
-from saddlesvm.estimators.base import Classes, Training, all_or_nothing, class_factors, seed_of
+from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
+from saddlesvm.estimators.class_weights import class_factors, encode_labels, weigh_rows
 from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import (
     KERNEL,
@@ -44,7 +45,7 @@ def _gives_probabilities(model: Any) -> bool:
     return True
 
 
-class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
+class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
     """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
 
     _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {
@@ -85,9 +86,9 @@ class PairwiseClassifier(Classes, ClassifierMixin, SVM, PairOptions):
         """
         loss = self.check_options()
         X = self._check_design(X, reset=True)
-        codes = self._encode(y, X.shape[0])
+        self.classes_, codes = encode_labels(y, X.shape[0])
         sample_weight = check_weights(sample_weight, X.shape[0])
-        weights, _ = self._weights(sample_weight, codes)
+        weights, _ = weigh_rows(self.class_weight, self.classes_, codes, sample_weight)
         self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
         self.kernel_ = self._made_kernel(X, sample_weight)
         results = self._solve(X, Training(Pairs(codes, self.classes_), loss, weights))

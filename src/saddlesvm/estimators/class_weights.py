@@ -1,0 +1,119 @@
+"""The labels and the weights of the classes of a classifier, whatever its family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+from saddlesvm.data.door import check_labels, check_weights, encoded
+from saddlesvm.multiclass.splits import has_factors
+
+
+def class_factors(
+    class_weight: Any,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None,
+    may_be_zero: bool = False,
+) -> np.ndarray:
+    """The factors of the weights of each class's rows.
+
+    ``"balanced"`` counts a row by its own weight. scikit-learn does so from 1.7 on, so that this is done here.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        As in scikit-learn.
+    classes : array of shape (n_classes,)
+        The labels.
+    codes : int array of shape (n_samples,)
+        The class number of each row.
+    weights : float array of shape (n_samples,) or None
+        The rows' own weights; None for 1.
+    may_be_zero : bool
+        Whether a factor of zero is allowed.
+
+    Returns
+    -------
+    float array of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        Some are not finite, negative, or zero.
+    """
+    if class_weight is None:
+        return np.ones(classes.size)
+    if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
+        totals = np.bincount(codes, weights=weights, minlength=classes.size)
+        if not totals.all():
+            raise ValueError(
+                f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight: every class needs "
+                "one"
+            )
+        factors = np.asarray(totals.sum() / (classes.size * totals))
+    else:
+        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
+    allowed = factors >= 0 if may_be_zero else factors > 0
+    if not (np.isfinite(factors) & allowed).all():
+        kind = "finite factors of at least 0" if may_be_zero else "positive finite factors"
+        raise ValueError(f"class_weight must hold {kind}; got {class_weight!r}")
+    return factors
+
+
+def encode_labels(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, at least two, and the class number of each label."""
+    classes, codes = encoded(check_labels(y, n))
+    if classes.size < 2:
+        raise ValueError(f"y holds 1 class only, {classes.tolist()[0]!r}: at least two are needed")
+    return classes, codes
+
+
+def weigh_classes(
+    class_weight: Any,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None,
+    multi_class: str,
+    may_be_zero: bool = False,
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the weights of the rows in all sub-problems, and the factors of the classes.
+
+    Those of a class that has a sub-problem of its own multiply the weights of its rows there, as in LIBLINEAR and
+    scikit-learn. Others are in the weights already, and the factors are None.
+    """
+    if class_weight is None:
+        return weights, None
+    factors = class_factors(class_weight, classes, codes, weights, may_be_zero)
+    if has_factors(multi_class, classes.size):
+        return weights, factors
+    return factors[codes] * (1.0 if weights is None else weights), None
+
+
+def weigh_rows(
+    class_weight: Any,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    sample_weight: Any,
+    multi_class: str = "ovo",
+    needs: str = "every class needs one",
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """As :func:`weigh_classes`; every class must have a row of positive weight, for the reason in `needs`.
+
+    If that is empty, two classes at least must have such a row.
+    """
+    weights = check_weights(sample_weight, codes.size)
+    if weights is None and class_weight is None:
+        return None, None
+    own, factors = weigh_classes(class_weight, classes, codes, weights, multi_class, may_be_zero=True)
+    counted = np.ones(codes.size) if own is None else own
+    left = np.bincount(codes[counted > 0], minlength=classes.size)
+    if factors is not None:
+        left = np.where(factors > 0, left, 0)
+    if not left.all() and (needs or np.count_nonzero(left) < 2):
+        absent = classes.tolist()[int(np.argmin(left))]
+        reason = needs or "at least two classes need one"
+        raise ValueError(f"class {absent!r} has no row of positive weight: {reason}")
+    return own, factors
