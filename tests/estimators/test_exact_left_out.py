@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
-from support.exact_left_out import exact_margins, judge
+from support.exact_left_out import draw, exact_margins, judge
 
 MODELS = 25  # `python -m support.exact_left_out 500` judges more
 
@@ -39,6 +39,18 @@ def test_bounds_of_the_squared_loss_hold_where_a_row_has_most_of_a_direction(int
         assert value is not None
         assert Fraction(low) <= value <= Fraction(high)
     assert (found.high - found.low <= 1e-3 * (1.0 + np.abs(found.margins))).all()
+
+
+def test_bounds_with_a_free_intercept_are_finite_and_contain_the_exact_margins() -> None:
+    total: Counter[str] = Counter()
+    for seed in range(120):
+        model, _, _ = draw(np.random.default_rng([51, seed]))
+        if model.intercept == "free" and model.loss != "squared":
+            total += judge(seed)
+    assert total["rows"] > 100
+    assert total["false"] == 0
+    assert total["false errors"] == 0
+    assert total["finite"] >= 0.95 * total["rows"]
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "smooth_hinge"])

@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.changed_rows import LeftOut, groups_left_out, rows_left_out
+from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data.door import check_labels, checked_data, refuse_columns
@@ -264,7 +265,22 @@ class Estimation:
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
         infinite = ~np.isfinite(high - low).all(axis=1)
         chosen = np.flatnonzero(open_labels | infinite)
-        return [one.refined(chosen).rows for one in found]
+        refined = [one.refined(chosen).rows for one in found]
+        if not proofs or self.own.kind != "free":
+            return refined
+        return [self._with_free_intercept(k, rows) for k, rows in enumerate(refined)]
+
+    def _with_free_intercept(self, k: int, rows: RowEstimates) -> RowEstimates:
+        """The same with bounds of a dual point for rows that other bounds leave infinite."""
+        infinite = np.flatnonzero(~np.isfinite(rows.high - rows.low))
+        if not infinite.size:
+            return rows
+        problem, w = self.own.problem(k)
+        dual = dual_row(self.model, k) / problem.C
+        least, most = bounds_of_free_intercept(problem, w, dual, infinite, self.own.count)
+        low, high = rows.low.copy(), rows.high.copy()
+        low[infinite], high[infinite] = np.maximum(low[infinite], least), np.minimum(high[infinite], most)
+        return replace(rows, low=low, high=high, margins=np.clip(rows.margins, low, high))
 
     def _of(self, k: int, proofs: bool) -> LeftOut:
         """The estimates of sub-problem k."""

@@ -1,0 +1,113 @@
+"""Bounds on each row's margin without it, for a free intercept, whatever the loss.
+
+Without row i, the multipliers of the others break the sum that a free intercept asks for. Those of
+the heavier sign are shortened, and the certificate of the model with this dual point has a gap G
+without the row. The optimum's weights are within ``r = sqrt(2 G)`` of the model's, for the penalty
+has curvature 1; each margin before the intercept then lies within ``r ||x_j||`` of the model's. At
+the optimum, the derivatives of the losses by the intercept have the sum zero. Each is monotone in
+its margin: an intercept at which their sum is positive for the least margins of all rows is an
+upper bound of the optimum's, and one at which it is negative for the largest margins a lower one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point, evaluate
+from saddlesvm.problem.loss import methods_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.proven_sums import norm_of
+from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
+from saddlesvm.problem.sums import margins
+from saddlesvm.runtime.clock import time_is_up
+
+MOST_VALUES = 2**27  # that all bounds together read: some seconds
+MOST_STEPS = 40  # away from the model's intercept
+GROWTH = 4.0  # of each over the one before
+HALVINGS = 12  # of the last step
+SEARCHES = 50.0  # evaluations of the losses for a row, about
+
+
+def bounds_of_free_intercept(
+    problem: Problem, w: np.ndarray, alpha: np.ndarray, chosen: np.ndarray, sharers: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds on the margins of some rows, each without this row; infinite where there is no more room.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows are members; half a square as the penalty, and a free intercept.
+    w : ndarray of shape (d + 1,)
+    alpha : ndarray of shape (n,)
+        A feasible dual point.
+    chosen : ndarray of shape (k,)
+    sharers : int, default=1
+        Problems that share the room.
+    """
+    low, high = np.full(chosen.size, -math.inf), np.full(chosen.size, math.inf)
+    each = sharers * (4.0 * problem.n_values + SEARCHES * problem.y.size)
+    for k, row in enumerate(chosen[: max(1, int(MOST_VALUES / each))]):
+        if time_is_up():
+            break
+        low[k], high[k] = _without(problem, w, alpha, int(row))
+    return low, high
+
+
+def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tuple[float, float]:
+    """The bounds of one row."""
+    others = np.delete(np.arange(problem.y.size), row)
+    left = alpha.copy()
+    left[row] = 0.0
+    judged = evaluate(replace(problem, members=others), Point(w, left))
+    gap = judged.certificate.gap / problem.strength.unit
+    if not 0.0 <= gap < math.inf:
+        return -math.inf, math.inf
+    # Margins before the intercept, for whose error the room covers products and sums of any order.
+    plain = np.append(judged.coef, 0.0)
+    z, lengths = margins(problem, plain), radii(problem.norms)
+    around = SLACK * lengths * (math.sqrt(2.0 * gap) + gamma(problem.row_sizes.terms + 8.0) * norm_of(plain))
+    slope = _slope_of(problem, others)
+    start, step = float(judged.intercept), 1e-3 * (1.0 + float(around.max()))
+    most = _first(lambda b: slope(z, -around, b, 1.0), start, step)
+    least = _first(lambda b: slope(z, around, b, -1.0), start, -step)
+    room = 8.0 * UNIT * (abs(z[row]) + around[row])
+    low = z[row] - around[row] - room + least
+    high = z[row] + around[row] + room + most
+    return low - 4.0 * UNIT * abs(low), high + 4.0 * UNIT * abs(high)
+
+
+def _slope_of(problem: Problem, others: np.ndarray) -> Callable[[np.ndarray, np.ndarray, float, float], bool]:
+    """What says whether the sum of derivatives of the other rows has a sign for sure."""
+    loss, y, weights = problem.loss, problem.y[others], problem.row_weights[others]
+    derivative = methods_of(loss).subgradient
+    units = gamma(others.size + loss_units(loss) + 8.0)
+
+    def certain(z: np.ndarray, way: np.ndarray, b: float, sign: float) -> bool:
+        near, moved = z[others], way[others]
+        slips = 8.0 * UNIT * (np.abs(near) + np.abs(moved) + abs(b) + np.abs(y) + 1.0)
+        each = weights * derivative(loss, near + moved + b - sign * slips, y)
+        return bool(sign * each.sum() > units * np.abs(each).sum() + others.size * UNDERFLOW)
+
+    return certain
+
+
+def _first(holds: Callable[[float], bool], start: float, step: float) -> float:
+    """A place next to the first one in the direction of a step at which a monotone condition holds; else infinite."""
+    before, place = start, start
+    for _ in range(MOST_STEPS):
+        if holds(place):
+            break
+        before, place, step = place, place + step, GROWTH * step
+    else:
+        return math.copysign(math.inf, step)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (before + place)
+        if holds(middle):
+            place = middle
+        else:
+            before = middle
+    return place
