@@ -17,8 +17,8 @@ X, Y = load_iris(return_X_y=True)
 KINDS = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"]
 
 
-def test_the_module_has_the_same_names() -> None:
-    assert sorted(ours.__all__) == sorted(theirs.__all__)
+def test_the_module_has_the_same_names_and_c_max() -> None:
+    assert sorted(ours.__all__) == sorted([*theirs.__all__, "C_max"])
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "log"])

@@ -27,7 +27,7 @@ from saddlesvm.answers.labels import labels_between
 from saddlesvm.answers.proof import Stretch, stretch_to
 from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.fitted import checked_rows, label_rule, posed_C
+from saddlesvm.estimators.fitted import checked_rows, decide, label_rule, posed_C
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.proven import closer, training_data
 from saddlesvm.fit.checkpoint import Checkpoint
@@ -193,7 +193,7 @@ class CertifiedPath:
         measure = accuracy_score if hasattr(self.models[0], "classes_") else r2_score
         design = check_design(X).X
         scores = [linear_scores(design, knot.coef, knot.intercept) for knot in self.knots]
-        return np.array([float(measure(y, self.models[0].decide(self._between(scores, C)))) for C in grid])
+        return np.array([float(measure(y, decide(self.models[0], self._between(scores, C)))) for C in grid])
 
     def best(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> float:
         """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""

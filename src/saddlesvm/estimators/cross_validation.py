@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_labels, check_weights, checked_data
 from saddlesvm.estimators.automatic_C import RULES
-from saddlesvm.estimators.fitted import begin_at, fit_together, former_fit
+from saddlesvm.estimators.fitted import begin_at, decide, fit_together, former_fit
 from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import is_distributed, score_on_cluster, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
@@ -88,7 +88,7 @@ class Fold:
 
     def right(self, model: Any) -> np.ndarray:
         """The held-out rows that a model labels correctly."""
-        return np.asarray(model.decide(linear_scores(self.X, model.coef_, model.intercept_)) == self.y)
+        return np.asarray(decide(model, linear_scores(self.X, model.coef_, model.intercept_)) == self.y)
 
 
 class FoldSearch:
@@ -257,7 +257,7 @@ class FoldSearchOnFiles:
             for k, (model, test) in enumerate(zip(models, self.tests, strict=True)):
                 held = test[slice(*np.searchsorted(test, [first, last]))]
                 if held.size:
-                    found = model.decide(linear_scores(X[held - first], model.coef_, model.intercept_))
+                    found = decide(model, linear_scores(X[held - first], model.coef_, model.intercept_))
                     right[k] += np.count_nonzero(found == y[held])
         return [float(some / max(test.size, 1)) for some, test in zip(right, self.tests, strict=True)]
 

@@ -19,7 +19,7 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.linear_fit import FitRows, rows_of
 from saddlesvm.multiclass.splits import FormerFit, GivenWeights
-from saddlesvm.multiclass.sub_problems import SubProblem, workers
+from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, workers
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.problem import Problem, resolve_C
@@ -36,6 +36,21 @@ def label_rule(model: Any) -> Rule:
     if model.multilabel_:
         return "each"
     return "votes" if model.multi_class == "ovo" else "largest"
+
+
+def indicate(scores: np.ndarray, kind: str) -> Any:
+    """Return the indicator matrix, int64, "dense" or "sparse", of the labels with positive scores."""
+    found = (scores > 0).astype(np.int64)
+    return sparse.csr_array(found) if kind == "sparse" else found
+
+
+def decide(model: Any, scores: np.ndarray) -> np.ndarray:
+    """Return the labels, the indicator matrix or the targets that follow from scores of shape (n, problems)."""
+    if not hasattr(model, "classes_"):
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+    if model.multilabel_:
+        return indicate(scores, model.indicator_)
+    return model.classes_[likely_classes(scores, model.classes_.size, model.multi_class == "ovo")]
 
 
 def weights_of(model: Any, value: float) -> np.ndarray:

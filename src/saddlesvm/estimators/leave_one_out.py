@@ -15,7 +15,7 @@ from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data.door import check_labels, checked_data, refuse_columns
-from saddlesvm.estimators.fitted import dual_row
+from saddlesvm.estimators.fitted import decide, dual_row
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
@@ -332,7 +332,7 @@ class Estimation:
             wrong = (margins[:, 0] - self.own.y) ** 2
             log_loss = np.nan
         else:
-            wrong = (self.model.decide(margins) != self.own.y).astype(np.float64)
+            wrong = (decide(self.model, margins) != self.own.y).astype(np.float64)
             positive = np.clip(expit(margins), 1e-15, 1.0 - 1e-15)
             if margins.shape[1] == 1:
                 right = np.where(self.own.codes == 1, positive[:, 0], 1.0 - positive[:, 0])

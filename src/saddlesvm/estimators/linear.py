@@ -27,6 +27,7 @@ from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
 from saddlesvm.estimators.calibration import PROBABILITY, calibrated
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
+from saddlesvm.estimators.fitted import decide
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed, over_blocks, score_on_cluster
@@ -619,12 +620,7 @@ keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, mem
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
-        return self.decide(self._scores(X))
-
-    @internal
-    def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The predicted targets for scores of shape (n, 1) or (n, k), shape (n,) or (n, k)."""
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return decide(self, self._scores(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,14 +18,14 @@ from saddlesvm.data.door import Design, check_design, check_indicator, check_lab
 from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.calibration import class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.class_weights import weigh_classes
-from saddlesvm.estimators.fitted import checked_rows
+from saddlesvm.estimators.fitted import checked_rows, decide, indicate
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks
 from saddlesvm.estimators.proven import TAKEN, TOWARDS, closer, prove_labels, training_data
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.sub_problems import SubProblem, each_label, likely_classes, one_vs_rest, vote
+from saddlesvm.multiclass.sub_problems import SubProblem, each_label, one_vs_rest, vote
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.joint_losses import softmax
@@ -33,7 +33,6 @@ from saddlesvm.problem.losses import Loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.runtime.available import available_if
-from saddlesvm.runtime.lazy import internal
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
 from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
@@ -233,11 +232,6 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         self.classes_ = np.arange(y.shape[1] if hasattr(y, "shape") else len(y[0]))
         self.indicator_ = "sparse" if sparse.issparse(y) else "dense"
 
-    def _indicated(self, scores: np.ndarray) -> Any:
-        """The indicator matrix of the labels with positive scores, of the kind that was fitted, int64."""
-        found = (scores > 0).astype(np.int64)
-        return sparse.csr_array(found) if self.indicator_ == "sparse" else found
-
     @available_if(_is_pegasos)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -305,9 +299,11 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         With `probability` the class with the largest probability, or the labels with a probability above a half.
         """
         if not self._is_calibrated():
-            return self.decide(self._scores(X))
+            return decide(self, self._scores(X))
         found = self.predict_proba(X)
-        return self._indicated(found - 0.5) if self.multilabel_ else self.classes_[found.argmax(axis=1)]
+        if self.multilabel_:
+            return indicate(found - 0.5, self.indicator_)
+        return self.classes_[found.argmax(axis=1)]
 
     def _is_calibrated(self) -> bool:
         """Whether curves give the probabilities; after :meth:`partial_fit` there are none."""
@@ -390,13 +386,6 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             if proven.all():
                 break
         return proven
-
-    @internal
-    def decide(self, scores: np.ndarray) -> np.ndarray:
-        """The predicted class for scores of shape (n, 1), (n, n_classes) or (n, n_pairs), shape (n,), or the labels."""
-        if self.multilabel_:
-            return self._indicated(scores)
-        return self.classes_[likely_classes(scores, self.classes_.size, self.multi_class == "ovo")]
 
     @available_if(_gives_probabilities)
     @over_blocks
