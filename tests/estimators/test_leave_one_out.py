@@ -90,14 +90,18 @@ def test_several_classes_layouts_and_weights():
     assert dense.error_low == dense.error == dense.error_high
 
 
-def test_a_free_intercept_is_proven_where_the_loss_is_curved():
+def test_a_free_intercept_is_proven_and_bounded_without_curvature_too():
     X, y = rows(seed=4)
     model = LinearSVC(loss="logistic", intercept="free", C=0.3, tol=1e-7, random_state=0).fit(X + 5.0, y)
     exact, found = without_each(model, X + 5.0, y), leave_one_out(model, X + 5.0, y)
     np.testing.assert_allclose(found.margins, exact, atol=0.05)
     assert found.proven == N
     kinked = LinearSVC(loss="hinge", intercept="free", C=0.3, random_state=0).fit(X, y)
-    assert leave_one_out(kinked, X, y).proven is None
+    found = leave_one_out(kinked, X, y)
+    assert np.isfinite([found.low, found.high]).all()
+    exact = without_each(kinked, X, y)
+    assert ((found.low <= exact) & (exact <= found.high)).all()
+    assert found.error_low <= np.mean((exact > 0.0) != (y > 0)) <= found.error_high
 
 
 def test_wide_data_use_a_sample_of_the_rows(monkeypatch):
