@@ -151,7 +151,14 @@ def test_C_auto_is_a_certified_fit_at_the_C_it_chose(loss):
     assert model.certificate_.relative_gap <= 1e-5
     assert model.get_params()["C"] == "auto"
     assert model.C_ in model.choice_.Cs
-    assert model.path_.proven_gap <= 1e-2
+    path = model.path_
+    np.testing.assert_array_equal(path.Cs, model.choice_.Cs)
+    assert path.fit_gaps.max() <= 1e-2
+    assert path.proven_gap <= path.gap
+    between = float(np.sqrt(path.Cs[0] * path.Cs[1]))
+    honest = LinearSVC(C=between, loss=loss, tol=1e-5, random_state=0).fit(X, y).certificate_
+    assert path.certificate(between).dual <= honest.primal * (1 + 1e-12)
+    assert honest.dual <= path.certificate(between).primal * (1 + 1e-12)
     alone = LinearSVC(C=model.C_, loss=loss, tol=1e-5, random_state=0).fit(X, y).certificate_
     assert model.certificate_.dual <= alone.primal * (1 + 1e-12)
     assert alone.dual <= model.certificate_.primal * (1 + 1e-12)

@@ -2,8 +2,8 @@
 No C to choose
 ==============
 
-``C="auto"`` follows a certified path, estimates the leave-one-out error at each C without training again, and
-certifies the model of the best C.
+``C="auto"`` estimates the leave-one-out error along C without training again, coarse to fine, and certifies the
+model of the best C.
 """
 
 # %%

@@ -466,12 +466,15 @@ class LeftOut:
     rows: RowEstimates
     near: Vicinity | None
 
-    def refined(self, chosen: np.ndarray) -> LeftOut:
-        """The same with the margins of some rows computed, as far as there is room; they are then known to rounding."""
+    def refined(self, chosen: np.ndarray, values: float = REFINED_VALUES) -> LeftOut:
+        """The same with the margins of some rows computed, as far as there is room; they are then known to rounding.
+
+        There is room for as many problems as have so many `values` together.
+        """
         if self.near is None or not chosen.size:
             return self
         margins, low, high = (getattr(self.rows, name).copy() for name in ("margins", "low", "high"))
-        most = max(1, REFINED_VALUES // max(1, self.near.problem.n_values))
+        most = max(1, int(values // max(1, self.near.problem.n_values)))
         size = together(self.near)
         for start in range(0, min(most, chosen.size), size):
             if time_is_up():

@@ -1,4 +1,5 @@
-"""``C="auto"``: a certified path, leave-one-out estimates along it, the C they prefer, and a certified fit there."""
+"""``C="auto"``: certified fits along C, coarse to fine, a leave-one-out estimate of each, and a certified fit at the C
+that they prefer."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import begin_at, former_fit
-from saddlesvm.estimators.leave_one_out import LeaveOneOut, estimated, leave_one_out, rows_of_groups
+from saddlesvm.estimators.leave_one_out import LeaveOneOut, bounds_of_error, estimated, rows_of_groups
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.path_search import certified_path
+from saddlesvm.estimators.path_search import PathSearch, certified_path
 from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, options_in
 from saddlesvm.runtime.clock import clock, end_of_fit, within_share
@@ -26,10 +27,17 @@ from saddlesvm.runtime.threads import part_of_a_search
 RULES = ("best", "one_standard_error")
 GROUP_FOLDS = 10  # folds of groups, at most
 
+COARSE = 5  # values of C, at most, that are estimated before those beside the best
+RISEN = 2.0  # standard errors above the smallest error at which no larger C is tried
+# Standard errors of the error by which neighbours must differ for a value between them to be estimated; guessed: the
+# estimates are for the same rows, so that most of the noise is common to them.
+NOISE = 0.25
+SAME = 0.1  # relative difference of the log losses up to which two models count as the same; guessed
+
 Folds = list[tuple[np.ndarray, np.ndarray]]
 # Shares of the time that is left of max_time, which the parts of a choice may take, one after the other; guessed.
+TIME_OF_ESTIMATES = 0.75
 TIME_OF_PATH = 0.5
-TIME_OF_ESTIMATES = 0.5
 TIME_OF_FOLDS = 0.8
 TIME_OF_PROOF = 0.6
 
@@ -44,11 +52,12 @@ class AutomaticC:
         "best": the C with the smallest leave-one-out error (in a tie, with the smallest log loss, then the smallest C).
         "one_standard_error": the smallest C whose error is within one standard error of the best.
     low, high : float, default=1e-3, 1e3
-        The ends of the path.
+        The ends between which C is chosen.
     gap : float, default=1e-2
-        The relative gap that the path proves for every C.
+        The relative gap within which the fits are that the estimates are for.
     size : int, default=13
-        Values of C, evenly spaced in log C, at which the estimate is taken.
+        Values of C, evenly spaced in log C, among which the choice is. Up to five of them are estimated first, upwards
+        until the error has clearly risen; then those beside the best, until neighbours differ by noise only.
 
     Examples
     --------
@@ -86,6 +95,7 @@ class Choice:
     C : float
         The chosen one.
     Cs : ndarray of shape (k,)
+        The values that were estimated.
     estimates : list of LeaveOneOut
         One for each of `Cs`; none with groups.
     errors : ndarray of shape (k,)
@@ -94,10 +104,12 @@ class Choice:
     error : float
         At the chosen C.
     path : CertifiedPath
+        The fits at `Cs`, and the bounds between them; with groups, of every C between the ends.
     by_folds : bool
         Whether folds made the choice: no estimate was reliable, or there are groups.
     error_bounds : tuple of float
-        Proven bounds on the leave-one-out error at the chosen C; infinite where folds made the choice.
+        Proven bounds on the leave-one-out error at the chosen C, which take no longer than a fit:
+        :func:`leave_one_out` has narrower ones. Infinite where folds made the choice.
 
     Examples
     --------
@@ -107,8 +119,8 @@ class Choice:
     >>> model = LinearSVC(C="auto:low=1e-3,high=1.0,gap=0.1,size=4", random_state=0).fit(
     ...     notes.X, notes.y
     ... )
-    >>> model.choice_.Cs.shape, model.choice_.C == model.C_
-    ((4,), True)
+    >>> model.choice_.C == model.C_, model.C_ in model.choice_.Cs
+    (True, True)
     """
 
     C: float
@@ -173,36 +185,87 @@ def choose_C(
         raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)")
     template, design = clone(model).set_params(C=1.0), check_design(X)
     folds = None if groups is None else _group_folds(model, groups, design.shape[0])
-    with within_share(TIME_OF_PATH):
-        path = certified_path(template, X, y, (how.low, how.high), how.gap, sample_weight=sample_weight)
-    Cs = path.grid(how.size)
+    grid = np.geomspace(how.low, how.high, how.size)
     seen: dict[int, LeaveOneOut] = {}
-    with within_share(TIME_OF_ESTIMATES):
-        for k in coarse_to_fine(Cs.size) if folds is None else ():
-            seen[k] = estimated(path.model(Cs[k]), design, y, sample_weight)
-            if clock() >= end_of_fit():
-                break
+
+    def next_C(models: dict[float, LinearModel]) -> float | None:
+        """Estimate the newest fit, and say where the next one is to be made."""
+        for k in np.flatnonzero(np.isin(grid, list(models))).tolist():
+            if k not in seen:
+                seen[k] = estimated(models[grid[k]], design, y, sample_weight)
+        if seen and clock() >= end_of_fit():
+            return None
+        place = next_place(how, seen)
+        return None if place is None else float(grid[place])
+
+    if folds is None:
+        with within_share(TIME_OF_ESTIMATES):
+            path = PathSearch(template, (X, y, sample_weight), how.gap).visit(next_C)
+    else:
+        with within_share(TIME_OF_PATH):
+            ends = how.low, how.high
+            path = certified_path(template, X, y, ends, how.gap, sample_weight=sample_weight)
     estimates = [seen[k] for k in sorted(seen)]
-    Cs = Cs[sorted(seen)] if seen else Cs
-    errors = np.array([one.error if one.trusted else np.inf for one in estimates])
-    noise = np.array([one.standard_error for one in estimates])
+    Cs = grid[sorted(seen)] if seen else path.grid(how.size)
+    errors, noise = _errors_of(estimates)
     by_folds = not np.isfinite(errors).any()
     if by_folds:
         template.set_params(checkpoint=None)
         with within_share(TIME_OF_FOLDS):
             errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
-    place = _chosen(how.rule, errors, noise, np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan)))
+    log_losses = np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan))
+    place = _chosen(how.rule, errors, noise, log_losses)
     bounds = -np.inf, np.inf
     if not by_folds and clock() < end_of_fit():
         with within_share(TIME_OF_PROOF):
-            found = leave_one_out(path.model(Cs[place]), design, y, sample_weight)
-        bounds = found.error_low, found.error_high
+            bounds = bounds_of_error(path.model(Cs[place]), design, y, sample_weight)
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
 
 
-def coarse_to_fine(size: int) -> list[int]:
-    """The numbers below `size` so that the first few of them are spread over all."""
-    return sorted(range(size), key=lambda k: (-(k & -k) if k else -size, k))
+def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
+    """The number of the value to estimate next, given those that were estimated; None where they suffice."""
+    places = sorted(seen)
+    errors, noise = _errors_of([seen[k] for k in places])
+    trusted = np.isfinite(errors)
+    coarse = np.unique(np.linspace(0, how.size - 1, min(COARSE, how.size)).round().astype(int)).tolist()
+
+    # Coarse values, ascending but for the first one: it is tried below, if the second one is the best.
+    ahead = [k for k in coarse[1:] if not places or k > places[-1]]
+    if ahead and not _has_risen(errors, noise):
+        return int(ahead[0])
+    if not trusted.any():  # any value may be the one that can be trusted
+        return next((k for k in range(how.size) if k not in seen), None)
+
+    # Values half-way between the best, or the one that the rule chooses, and a neighbour which is worse by more than
+    # noise. With two equal errors of different models, smaller ones may lie between them.
+    log_losses = np.array([seen[k].log_loss for k in places])
+    for rule in dict.fromkeys((RULES[0], how.rule)):
+        at = _chosen(rule, errors, noise, log_losses)
+        if at == 0 and places[0] != 0:
+            return max((k for k in coarse if k < places[0]), default=0)
+        beside = [one for one in (at - 1, at + 1) if 0 <= one < len(places)]
+        for one in sorted(beside, key=lambda k: errors[k]):
+            apart = abs(places[one] - places[at])
+            worse = errors[one] - errors[at] > NOISE * noise[at]
+            other = abs(log_losses[one] - log_losses[at]) > SAME * log_losses[at]
+            if apart > 1 and (worse or other):
+                nearer = 1 if places[one] > places[at] else -1
+                return places[at] + nearer * (apart - apart // 2)
+    return None
+
+
+def _has_risen(errors: np.ndarray, noise: np.ndarray) -> bool:
+    """Whether the error of the largest C is clearly worse than the best, or can no longer be trusted."""
+    if not np.isfinite(errors).any():
+        return False
+    best = int(np.argmin(errors))
+    return bool(errors[-1] > errors[best] + RISEN * noise[best])
+
+
+def _errors_of(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarray]:
+    """The errors of estimates, infinite where they are not to be trusted, and their standard errors."""
+    errors = np.array([one.error if one.trusted else np.inf for one in estimates])
+    return errors, np.array([one.standard_error for one in estimates])
 
 
 def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:

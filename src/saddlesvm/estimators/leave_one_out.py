@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.answers.changed_rows import LeftOut, groups_left_out, rows_left_out
+from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, groups_left_out, rows_left_out
 from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
@@ -22,9 +22,12 @@ from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates
+from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
 
 PURPOSE = "a leave-one-out estimate"
+QUICK_VALUES = (
+    3e5  # values of all the problems that are solved for the bounds of a choice of C: about the time of a fit
+)
 
 
 class OwnRows:
@@ -217,8 +220,14 @@ def leave_one_out(
 
 
 def estimated(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
-    """:func:`leave_one_out` for its estimates: bounds that cost more are left out."""
+    """:func:`leave_one_out` for its estimates: bounds are left out, and are infinite."""
     return Estimation(OwnRows(model, X, y, sample_weight)).run(proofs=False)
+
+
+def bounds_of_error(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
+    """Return proven bounds of the leave-one-out error; only few rows, or rows of few data, are solved for."""
+    found = Estimation(OwnRows(model, X, y, sample_weight)).run(values=QUICK_VALUES)
+    return found.error_low, found.error_high
 
 
 def rows_of_groups(groups: np.ndarray) -> list[np.ndarray]:
@@ -235,11 +244,11 @@ class Estimation:
     def __init__(self, own: OwnRows) -> None:
         self.own, self.model, self.posed = own, own.model, own.posed
 
-    def run(self, groups: Any = None, proofs: bool = True) -> LeaveOneOut:
-        """Estimate every sub-problem's rows, and what follows from them; without proofs bounds are wide, and cheap;
-        with them, rows whose label is open are solved for."""
+    def run(self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES) -> LeaveOneOut:
+        """Estimate every sub-problem's rows, and what follows from them; without proofs there are no bounds; with them,
+        rows whose label is open are solved for, as far as `values` allow it."""
         if groups is None:
-            found = self._each_row(proofs)
+            found = self._each_row(proofs, values / len(self.posed.problems))
         else:
             found = self._each_group(check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
@@ -257,7 +266,7 @@ class Estimation:
             verdicts.proven, not reasons, reasons,
         )  # fmt: skip
 
-    def _each_row(self, proofs: bool) -> list[RowEstimates]:
+    def _each_row(self, proofs: bool, values: float) -> list[RowEstimates]:
         """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
         found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
         low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
@@ -265,8 +274,8 @@ class Estimation:
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
         infinite = ~np.isfinite(high - low).all(axis=1)
         chosen = np.flatnonzero(open_labels | infinite)
-        refined = [one.refined(chosen).rows for one in found]
-        if not proofs or self.own.kind != "free":
+        refined = [one.refined(chosen, values).rows for one in found]
+        if not proofs or values <= QUICK_VALUES or self.own.kind != "free":
             return refined
         return [self._with_free_intercept(k, rows) for k, rows in enumerate(refined)]
 
@@ -285,8 +294,10 @@ class Estimation:
     def _of(self, k: int, proofs: bool) -> LeftOut:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
-        near = self.own.vicinities[k] if proofs else None
-        return rows_left_out(problem, w, dual_row(self.model, k), near)
+        beta = dual_row(self.model, k)
+        if not proofs:
+            return LeftOut(row_estimates(problem, w, beta, bounded=False), None)
+        return rows_left_out(problem, w, beta, self.own.vicinities[k])
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""

@@ -120,6 +120,28 @@ class PathSearch:
             )
         return path
 
+    def visit(self, next_C: Callable[[dict[float, Any]], float | None]) -> CertifiedPath:
+        """Fit where `next_C` says, which is given the models so far by their C, until it returns None.
+
+        Stretches between two fits are not divided: the path's gap is the one that it proves.
+        """
+        fitted: list[Fitted] = []
+        with interruptible() as stop, warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertifiedWarning)  # the last fit of a choice warns
+            while not fitted or not self._ended(fitted, stop):
+                C = next_C({knot.C: model for knot, model in fitted})
+                if C is None:
+                    break
+                low = [one for one in fitted if one[0].C < C]
+                high = [one for one in fitted if one[0].C > C]
+                beside = low[-1] if low else None, high[0] if high else None
+                made = self._fit(Wanted(C, *beside, self.jobs), stop)
+                fitted = _ascending([*fitted, made])
+        if self.file is not None:
+            self.file.end()
+        path = self._path(fitted, uses_lambda=False)
+        return replace(path, gap=max(self.gap, path.proven_gap), outcome=self.outcome)
+
     def _path(self, fitted: Sequence[Fitted], uses_lambda: bool) -> CertifiedPath:
         knots, models = [knot for knot, _ in fitted], [model for _, model in fitted]
         path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, clock() - self.began)

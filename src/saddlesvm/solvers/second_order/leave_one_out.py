@@ -80,7 +80,9 @@ class RowEstimates:
     spread: float
 
 
-def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, seed: int = 0) -> RowEstimates:
+def row_estimates(
+    problem: Problem, w: np.ndarray, beta: np.ndarray, seed: int = 0, *, bounded: bool = True
+) -> RowEstimates:
     """Estimate every row's margin without it.
 
     Parameters
@@ -93,6 +95,8 @@ def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, seed: int =
         Dual variables in the C form.
     seed : int, default=0
         Seed for the choice of the sampled rows.
+    bounded : bool, default=True
+        Compute the bounds, too; without them they are infinite.
     """
     z = margins(problem, w)
     width = _stretch(problem, z)
@@ -104,7 +108,10 @@ def row_estimates(problem: Problem, w: np.ndarray, beta: np.ndarray, seed: int =
         pulls *= problem.C
     t, spread = _leverages(problem, bend, np.flatnonzero(pulls), seed)
     moved = z - pulls * t / np.maximum(1.0 - bend * t, 1e-12)
-    low, high = bounds_of_dual_point(problem, z, w, beta)
+    if bounded:
+        low, high = bounds_of_dual_point(problem, z, w, beta)
+    else:
+        low, high = np.full(z.size, -np.inf), np.full(z.size, np.inf)
     inside = np.flatnonzero(bend * t)
     taken = float(np.mean((bend * t)[inside])) if inside.size else 0.0
     return RowEstimates(moved, low, high, int(np.count_nonzero(bend)), taken, spread)
