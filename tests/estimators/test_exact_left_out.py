@@ -54,6 +54,20 @@ def test_bounds_with_a_free_intercept_are_finite_and_contain_the_exact_margins()
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "smooth_hinge"])
+def test_nothing_is_proven_of_the_only_row_of_a_class_with_a_free_intercept(loss: str) -> None:
+    X, y = np.random.default_rng(0).standard_normal((20, 3)), np.arange(20) == 3
+    for weights in (None, np.where(np.arange(20) % 5 == 1, 0.0, 1.0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = LinearSVC(loss=loss, intercept="free", random_state=0).fit(X, y, weights)
+            found = leave_one_out(model, X, y, weights)
+        assert not np.isfinite(found.low[3])
+        finite = np.isfinite(found.high - found.low)
+        assert not finite[3]
+        assert finite.sum() >= 18
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "smooth_hinge"])
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
 def test_rows_of_zeros_cause_no_warning(loss: str, intercept: str) -> None:
     for seed in range(10):

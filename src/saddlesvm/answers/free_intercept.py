@@ -19,7 +19,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import methods_of
-from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.proven_sums import norm_of
 from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.sums import margins
@@ -60,9 +60,13 @@ def bounds_of_free_intercept(
 def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tuple[float, float]:
     """The bounds of one row."""
     others = np.delete(np.arange(problem.y.size), row)
+    signs = np.sign(problem.y[others[problem.row_weights[others] > 0.0]])
+    if is_classification(problem.loss) and (signs == signs[:1]).all():
+        return -math.inf, math.inf  # of one class, any intercept far enough is best
     left = alpha.copy()
     left[row] = 0.0
-    judged = evaluate(replace(problem, members=others), Point(w, left))
+    with np.errstate(invalid="ignore", over="ignore"):
+        judged = evaluate(replace(problem, members=others), Point(w, left))
     gap = judged.certificate.gap / problem.strength.unit
     if not 0.0 <= gap < math.inf:
         return -math.inf, math.inf
