@@ -111,18 +111,21 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        *(LinearSVC(multi_class=way) for way in ("ovr", "ovo", "crammer_singer")),
-        SVC(),
-    ],
-)
-def test_a_class_without_weight_is_refused(model):
+@pytest.mark.parametrize("model", [*(LinearSVC(multi_class=way) for way in ("crammer_singer", "multinomial")), SVC()])
+def test_a_class_without_weight_is_refused_if_all_classes_are_solved_together(model):
     X, y = load_iris(return_X_y=True)
     for weighted in (y != 2, y == 0):
-        with pytest.raises(ValueError, match=r"class [12] has no row of positive weight: every class needs one"):
+        with pytest.raises(ValueError, match=r"class [12] has no row of positive weight: .*every class needs one"):
             model.fit(X, y, sample_weight=weighted.astype(float))
+
+
+@pytest.mark.parametrize("way", ["ovr", "ovo"])
+def test_a_class_without_weight_is_kept_if_two_others_have_some(way):
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVC(multi_class=way)
+    assert model.fit(X, y, sample_weight=(y != 2).astype(float)).classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"class 1 has no row of positive weight: at least two classes need one"):
+        model.fit(X, y, sample_weight=(y == 0).astype(float))
 
 
 def test_class_weights_are_row_weights():

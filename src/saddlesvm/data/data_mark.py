@@ -53,11 +53,13 @@ def describe_difference(mark: str, X: Any, y: Any = None) -> str:
 def _bytes_of_rows(X: Any, chosen: np.ndarray) -> bytes:
     """The places and values of what is not zero in some rows."""
     some = X[chosen]
-    if not sparse.issparse(some):
-        values = np.asarray(some).astype(np.float32)
-        places = np.flatnonzero(values)
-        return places.tobytes() + values.ravel()[places].tobytes()
-    some = sparse.csr_array(some).astype(np.float32)
+    # Values beyond single precision become infinite: they mark the rows all the same.
+    with np.errstate(over="ignore"):
+        if not sparse.issparse(some):
+            values = np.asarray(some).astype(np.float32)
+            places = np.flatnonzero(values)
+            return places.tobytes() + values.ravel()[places].tobytes()
+        some = sparse.csr_array(some).astype(np.float32)
     some.sum_duplicates()
     some.eliminate_zeros()
     lengths = np.diff(some.indptr)
