@@ -86,7 +86,9 @@ def test_ctrl_c_keeps_the_best_model_so_far(tmp_path):
     model = tmp_path / "m"
     words = [*COMMAND, "train", str(rows), "--model", str(model), "--checkpoint", str(tmp_path / "c")]
     words += ["--solver", "sdca", "--tol", "0", "--max-iter", "1000000"]
-    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A program in the background may ignore SIGINT, and its children with it: the command must not.
+    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **listening)
     while not (tmp_path / "c").exists() and running.poll() is None:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
