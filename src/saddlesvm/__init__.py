@@ -10,17 +10,18 @@ if TYPE_CHECKING:
     from saddlesvm import data as data, estimators as estimators, losses as losses, solvers as solvers, svm as svm
     from saddlesvm.data.store import Store as Store
     from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC
-    from saddlesvm.estimators.certify import certify as certify, certify_kernel as certify_kernel
+    from saddlesvm.estimators.certify import certify as certify
     from saddlesvm.estimators.cross_validation import LinearSVCCV as LinearSVCCV
     from saddlesvm.estimators.leave_one_out import leave_one_out as leave_one_out
     from saddlesvm.estimators.linear import LinearSVC as LinearSVC, LinearSVR as LinearSVR
-    from saddlesvm.estimators.persistence import load as load, save as save, save_liblinear as save_liblinear
     from saddlesvm.estimators.register import register_estimator as register_estimator
-    from saddlesvm.estimators.svc import SVC as SVC, NuSVC as NuSVC
-    from saddlesvm.estimators.svm import SVR as SVR, NuSVR as NuSVR, OneClassSVM as OneClassSVM
     from saddlesvm.fit.outcome import NotCertifiedWarning as NotCertifiedWarning, Outcome as Outcome
+    from saddlesvm.kernel.certify_kernel import certify_kernel as certify_kernel
     from saddlesvm.kernel.kernel_pegasos import KernelPegasos as KernelPegasos
+    from saddlesvm.kernel.svc import SVC as SVC, NuSVC as NuSVC
+    from saddlesvm.kernel.svm import SVR as SVR, NuSVR as NuSVR, OneClassSVM as OneClassSVM
     from saddlesvm.losses import register_loss as register_loss
+    from saddlesvm.models.persistence import load as load, save as save, save_liblinear as save_liblinear
     from saddlesvm.problem.certificate import Certificate as Certificate
     from saddlesvm.solvers import (
         DCD as DCD,
@@ -36,19 +37,20 @@ __version__ = "0.1.0"
 NAMES = {
     "saddlesvm.data.store": "Store",
     "saddlesvm.estimators.automatic_C": "AutomaticC",
-    "saddlesvm.estimators.certify": "certify certify_kernel",
+    "saddlesvm.estimators.certify": "certify",
     "saddlesvm.estimators.cross_validation": "LinearSVCCV",
     "saddlesvm.estimators.leave_one_out": "leave_one_out",
     "saddlesvm.estimators.linear": "LinearSVC LinearSVR",
-    "saddlesvm.estimators.persistence": "load save save_liblinear",
+    "saddlesvm.models.persistence": "load save save_liblinear",
     "saddlesvm.estimators.register": "register_estimator",
-    "saddlesvm.estimators.svc": "NuSVC SVC",
-    "saddlesvm.estimators.svm": "NuSVR OneClassSVM SVR",
+    "saddlesvm.kernel.certify_kernel": "certify_kernel",
+    "saddlesvm.kernel.kernel_pegasos": "KernelPegasos",
+    "saddlesvm.kernel.svc": "NuSVC SVC",
+    "saddlesvm.kernel.svm": "NuSVR OneClassSVM SVR",
     "saddlesvm.fit.outcome": "NotCertifiedWarning Outcome",
     "saddlesvm.losses": "register_loss",
     "saddlesvm.problem.certificate": "Certificate",
     "saddlesvm.solvers": "Auto DCD Newton Pegasos SDCA register_solver",
-    "saddlesvm.kernel.kernel_pegasos": "KernelPegasos",
 }
 HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
 __all__ = sorted(HOMES)

@@ -1,8 +1,8 @@
-"""Export to ONNX: the public names of :mod:`saddlesvm.estimators.onnx`."""
+"""Export to ONNX: the public names of :mod:`saddlesvm.models.onnx`."""
 
 try:
-    from saddlesvm.estimators.onnx import *  # noqa: F403
-    from saddlesvm.estimators.onnx import __all__ as __all__
+    from saddlesvm.models.onnx import *  # noqa: F403
+    from saddlesvm.models.onnx import __all__ as __all__
 except ModuleNotFoundError as error:
     from saddlesvm.runtime.extras import how_to_install
 

@@ -22,9 +22,9 @@ from sklearn.base import clone
 from sklearn.preprocessing import scale
 
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
-from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import NotCertifiedWarning
+from saddlesvm.kernel.svc import SVC, NuSVC
+from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.multiclass.class_descent import ClassDescent
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem

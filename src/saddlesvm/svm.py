@@ -5,7 +5,7 @@
 
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.path import C_max, l1_min_c
-from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
+from saddlesvm.kernel.svc import SVC, NuSVC
+from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 
 __all__ = ["SVC", "SVR", "C_max", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "l1_min_c"]

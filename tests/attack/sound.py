@@ -20,8 +20,8 @@ from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
-from saddlesvm.estimators.persistence import save, save_liblinear
 from saddlesvm.estimators.preparation import Preparation, make_store, read_training
+from saddlesvm.models.persistence import save, save_liblinear
 
 N = 24
 D = 5

@@ -7,7 +7,7 @@ import pytest
 
 from saddlesvm.cli.rows import hold_out
 from saddlesvm.data import DataError, Table, load_bundled
-from saddlesvm.estimators.persistence import load
+from saddlesvm.models.persistence import load
 
 LINES = "a,b,kind\n" + "".join(f"{k % 7 - 3},{k % 5},{'in' if k % 7 > 3 else 'out'}\n" for k in range(60))
 

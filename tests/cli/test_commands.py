@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from saddlesvm import LinearSVC, cli
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators import persistence
+from saddlesvm.models import persistence
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from saddlesvm import LinearSVC, Store
 from saddlesvm.cli import main
-from saddlesvm.estimators.persistence import load
+from saddlesvm.models.persistence import load
 from saddlesvm.problem.losses import Hinge
 from support import distance_bound, labels, matrix
 

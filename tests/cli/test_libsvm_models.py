@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 from saddlesvm.cli import main
-from saddlesvm.estimators.persistence import load
+from saddlesvm.models.persistence import load
 from support.libsvm_text import write_libsvm
 
 

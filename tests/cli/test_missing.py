@@ -11,7 +11,7 @@ import pytest
 
 from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, load_bundled, read
-from saddlesvm.estimators.persistence import load
+from saddlesvm.models.persistence import load
 
 # Models of named columns are asked about arrays here.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")

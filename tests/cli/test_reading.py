@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import SVC, LinearSVC
 from saddlesvm.data import DataError, Store, convert, load_bundled, read
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 # Models of named columns are asked about arrays here.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from saddlesvm import LinearSVC, Store
 from saddlesvm.data.inputs import joined
-from saddlesvm.estimators.persistence import load
+from saddlesvm.models.persistence import load
 from support import converting, matrix
 
 X = matrix(200, 5)

@@ -19,8 +19,8 @@ from saddlesvm.data import DataError, atomic_write, load_model, save_model
 from saddlesvm.data.archives import Archive
 from saddlesvm.data.errors import write_page
 from saddlesvm.data.model_file import FORMAT_VERSION, is_model
-from saddlesvm.estimators.persistence import load, save
 from saddlesvm.estimators.proven import KEPT_HERE
+from saddlesvm.models.persistence import load, save
 
 ARRAYS = {
     "coef": np.array([[0.1, -2.5, 3e-300]]),

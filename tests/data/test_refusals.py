@@ -14,7 +14,7 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.data import DataError, read
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 MOST = 100 * 10**6  # bytes
 

@@ -9,7 +9,7 @@ from sklearn.calibration import CalibratedClassifierCV
 
 from saddlesvm import LinearSVC
 from saddlesvm.estimators.calibration import Column, fitted_sigmoids, probabilities
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 
 def rows(n=400, seed=0, classes=2):

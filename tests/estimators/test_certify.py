@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC as TheirSVC
 
 from saddlesvm import LinearSVC, LinearSVR, certify
-from saddlesvm.estimators import persistence
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.models import persistence
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from saddlesvm import LinearSVC, LinearSVR, Pegasos, leave_one_out
 from saddlesvm.cli import main
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 LOSSES = ["hinge", "squared_hinge", "smooth_hinge", "logistic"]
 

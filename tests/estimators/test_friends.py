@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 from support import matrix
 
 X, y = load_iris(return_X_y=True)

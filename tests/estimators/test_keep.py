@@ -14,7 +14,7 @@ from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, Pegasos, Stor
 from saddlesvm.cli import main
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.base import seed_of
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

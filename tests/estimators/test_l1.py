@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC as OfLiblinear
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.cli import main
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.persistence import load, save
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.models.persistence import load, save
 
 
 def rows(n=150, d=12, seed=0):

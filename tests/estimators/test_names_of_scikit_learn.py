@@ -11,7 +11,7 @@ from sklearn import svm as theirs
 from sklearn.datasets import load_iris
 
 import saddlesvm.svm as ours
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 X, Y = load_iris(return_X_y=True)
 KINDS = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"]

@@ -19,8 +19,8 @@ from saddlesvm import LinearSVC, LinearSVR, certify, register_loss
 from saddlesvm.cli import main
 from saddlesvm.data import DataError
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.persistence import load, save
 from saddlesvm.losses import POSITIVE, Hinge, Pinball, make_loss
+from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelled
 from saddlesvm.runtime.allowed import names_in
 from support import OWN_LOSSES, csr, matrix

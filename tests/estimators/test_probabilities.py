@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.data import DataError
 from saddlesvm.estimators.calibration import coupled, folds_of
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 from support.classes import blobs
 from support.libsvm_text import write_libsvm
 

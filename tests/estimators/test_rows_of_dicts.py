@@ -10,7 +10,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.pipeline import make_pipeline
 
 import saddlesvm as ours
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 ROWS: list[dict[str, Any]] = [
     {"age": 1.0 + k % 7, "weight": 0.1 * k, "city": "Rome" if k % 3 else "Paris"} for k in range(40)

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 
 from saddlesvm import SVC, SVR, AutomaticC, LinearSVC, LinearSVCCV, LinearSVR, NotCertifiedWarning, NuSVR, Outcome
 from saddlesvm.cli import main
-from saddlesvm.estimators.path import kernel_path
+from saddlesvm.kernel.kernel_path import kernel_path
 from saddlesvm.lab.comparison import compare
 
 X, Y = make_classification(60, 4, flip_y=0.2, random_state=0)

@@ -12,10 +12,10 @@ import pytest
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, OneClassSVM, Store
 from saddlesvm.cli import main
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.persistence import load
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
+from saddlesvm.models.persistence import load
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.solvers import SOLVERS
 from support import matrix, plain_dual, plain_primal, small_problem

@@ -15,10 +15,11 @@ from saddlesvm import register_estimator
 from saddlesvm.cli import main
 from saddlesvm.data import DataError
 from saddlesvm.estimators import register
-from saddlesvm.estimators.certify import certify_kernel, certify_model
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.proven import KEPT_HERE
 from saddlesvm.estimators.register import Entry
+from saddlesvm.kernel.certify_kernel import certify_kernel
+from saddlesvm.models.persistence import load, save
 from support import distance_bound, matrix
 
 X = matrix(120, 4, seed=3)

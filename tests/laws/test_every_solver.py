@@ -13,10 +13,10 @@ import support.own_solver  # noqa: F401 (registers a solver)
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, register_solver
 from saddlesvm.cli import main
 from saddlesvm.data import DataError
-from saddlesvm.estimators.persistence import load, save
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
+from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

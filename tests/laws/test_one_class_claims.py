@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import NotCertifiedWarning, OneClassSVM
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 NU = (0.05, 0.3, 0.9, 1.0)
 

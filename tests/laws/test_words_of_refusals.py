@@ -17,7 +17,7 @@ from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_stated, parsed_json
 from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.data.table import ready_matrix
-from saddlesvm.estimators.model_checks import check_certificates, check_stored
+from saddlesvm.models.model_checks import check_certificates, check_stored
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
 STORED: dict[str, Any] = {"params": {}, "numbers": {}, "notes": {}, "certificates": [], "trace": []}

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
-from saddlesvm.estimators.svc import SVC
+from saddlesvm.kernel.svc import SVC
 from saddlesvm.multiclass import sub_problems as multiclass
 from support import distance_bound
 from support.classes import blobs

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from saddlesvm import LinearSVC, LinearSVCCV, NotCertifiedWarning, Outcome
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, soften

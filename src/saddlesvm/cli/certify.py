@@ -43,8 +43,9 @@ def command(
     from saddlesvm.cli.facts import describe_certificate, describe_data
     from saddlesvm.cli.rows import kind_of, load_model
     from saddlesvm.cli.show import Facts, show
-    from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding, kernel_certificates
+    from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding
     from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.kernel.certify_kernel import kernel_certificates
     from saddlesvm.problem.certificate import Certificate
 
     model, preparation = load_model(model_path)

@@ -60,9 +60,9 @@ def command(
     from saddlesvm.cli.models import choose_kind, make_estimator
     from saddlesvm.cli.rows import read_rows
     from saddlesvm.cli.show import show
-    from saddlesvm.estimators import persistence
     from saddlesvm.estimators.preparation import labels_of
     from saddlesvm.fit.outcome import Outcome
+    from saddlesvm.models import persistence
 
     in_lambda = asked.pop("lam", None)
     tol = asked.pop("tol", None)

@@ -15,12 +15,12 @@ from saddlesvm.cli.facts import describe_fit as describe_fit, describe_quality, 
 from saddlesvm.cli.rows import Rows
 from saddlesvm.cli.show import Facts, as_text, in_words, show
 from saddlesvm.data import Table
-from saddlesvm.estimators import persistence
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
+from saddlesvm.models import persistence
 from saddlesvm.solvers.automatic.auto import FINISH
 
 PARTS = ("test", "validation", "train")  # of the rows, the one that says most first

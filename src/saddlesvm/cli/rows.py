@@ -13,9 +13,9 @@ from saddlesvm.cli.facts import describe_data
 from saddlesvm.cli.options import Reading
 from saddlesvm.cli.show import Facts, as_identifier, progress_bar
 from saddlesvm.data import DataError, Table
-from saddlesvm.estimators import persistence
 from saddlesvm.estimators.preparation import Preparation, check_classes, label_words, labels_of, read_training
 from saddlesvm.estimators.register import Entry, entry_of
+from saddlesvm.models import persistence
 
 
 @dataclass

@@ -15,11 +15,11 @@ __all__ = ["LinearSVC", "LinearSVR"]
 HOMES = {
     "LinearSVC": "saddlesvm.estimators.linear",
     "LinearSVR": "saddlesvm.estimators.linear",
-    "OneClassSVM": "saddlesvm.estimators.svm",
-    "SVC": "saddlesvm.estimators.svc",
-    "NuSVC": "saddlesvm.estimators.svc",
-    "SVR": "saddlesvm.estimators.svm",
-    "NuSVR": "saddlesvm.estimators.svm",
+    "OneClassSVM": "saddlesvm.kernel.svm",
+    "SVC": "saddlesvm.kernel.svc",
+    "NuSVC": "saddlesvm.kernel.svc",
+    "SVR": "saddlesvm.kernel.svm",
+    "NuSVR": "saddlesvm.kernel.svm",
 }
 
 if not TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.door import Design, check_design, check_labels, check_targets
-from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_machine import OF_KERNELS
 from saddlesvm.kernel.kernel_problem import make_kernel_problem
 from saddlesvm.kernel.mercer import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind

@@ -23,10 +23,10 @@ from scipy import sparse
 
 from saddlesvm.data.door import check_design, check_labels
 from saddlesvm.data.errors import write_page
-from saddlesvm.estimators.kernel_machine import OF_KERNELS
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_machine import OF_KERNELS
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.kernel.kernel_problem import make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel, resolve_gamma

@@ -13,8 +13,8 @@ from sklearn.preprocessing import scale
 import saddlesvm as ours
 from saddlesvm.data import DataError
 from saddlesvm.data.libsvm_model import read_libsvm_model
-from saddlesvm.estimators.libsvm_models import TYPES, load_libsvm
-from saddlesvm.estimators.persistence import load
+from saddlesvm.kernel.libsvm_models import TYPES, load_libsvm
+from saddlesvm.models.persistence import load
 from support.libsvm_text import write_libsvm
 
 KERNELS = [{"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.1}, {"kernel": "poly", "degree": 2, "coef0": 1.0}]

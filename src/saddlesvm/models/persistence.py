@@ -21,15 +21,16 @@ from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
-from saddlesvm.estimators import register, svc, svm  # noqa: F401 (they register their estimators)
+from saddlesvm.estimators import register
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
-from saddlesvm.estimators.libsvm_models import load_libsvm
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.model_checks import CSR_PARTS, check_stored
 from saddlesvm.fit.outcome import Outcome, Trace
+from saddlesvm.kernel import svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
+from saddlesvm.kernel.libsvm_models import load_libsvm
 from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.models.model_checks import CSR_PARTS, check_stored
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import UnregisteredLoss, is_loss, loss_from_plain, loss_name, make_loss, plain_loss
 from saddlesvm.rows.scores import dense_weights

@@ -22,9 +22,9 @@ from sklearn.preprocessing import LabelBinarizer
 
 from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
-from saddlesvm.estimators.onnx_columns import inputs_of, options_of_texts
-from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
+from saddlesvm.kernel.svc import SVC, NuSVC
+from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
+from saddlesvm.models.onnx_columns import inputs_of, options_of_texts
 from saddlesvm.problem.loss import loss_name
 
 __all__ = ["to_onnx"]

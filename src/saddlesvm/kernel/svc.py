@@ -15,7 +15,6 @@ from saddlesvm.data.door import check_weights
 from saddlesvm.estimators import calibration
 from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.class_weights import class_factors, encode_labels, weigh_rows
-from saddlesvm.estimators.kernel_machine import duals_of, pair_duals
 from saddlesvm.estimators.register import (
     KERNEL,
     PairOptions,
@@ -23,12 +22,13 @@ from saddlesvm.estimators.register import (
     register_estimator,
 )
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
-from saddlesvm.estimators.svm import NU, SVM, TRUTH
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.kernel.kernel_fits import Coefficients
+from saddlesvm.kernel.kernel_machine import duals_of, pair_duals
 from saddlesvm.kernel.kernel_problem import MIDDLE, check_kernel_loss, has_shared
 from saddlesvm.kernel.mercer import expand
 from saddlesvm.kernel.nu_machines import Machine, NuClassification
+from saddlesvm.kernel.svm import NU, SVM, TRUTH
 from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import Design, check_targets, check_weights
 from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
-from saddlesvm.estimators.kernel_machine import KernelMachine, duals_of
 from saddlesvm.estimators.register import (
     KERNEL,
     SVMOptions,
@@ -22,6 +21,7 @@ from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_fits import Coefficients
+from saddlesvm.kernel.kernel_machine import KernelMachine, duals_of
 from saddlesvm.kernel.kernel_problem import FEW, check_kernel_loss
 from saddlesvm.kernel.nu_machines import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of

@@ -15,10 +15,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from saddlesvm.estimators.svc import SVC
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.decomposition import Decomposition
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.kernel.svc import SVC
 
 LOOSE = "compares predictions to 1e-7 at the default tol, which proves less"
 EXCUSED = {f"check_sample_weight_equivalence_on_{form}_data": LOOSE for form in ("dense", "sparse")}

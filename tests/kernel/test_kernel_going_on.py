@@ -13,9 +13,9 @@ from sklearn.preprocessing import scale
 
 import saddlesvm as ours
 from saddlesvm import NotCertifiedWarning, Outcome
-from saddlesvm.estimators.path import kernel_path
 from saddlesvm.kernel import kernel_problem as kernel_module
 from saddlesvm.kernel.decomposition import Decomposition
+from saddlesvm.kernel.kernel_path import kernel_path
 
 MACHINES = {
     "SVC": {"C": 2.0}, "NuSVC": {"nu": 0.2}, "SVR": {"C": 2.0}, "NuSVR": {"nu": 0.4}, "OneClassSVM": {"nu": 0.2},

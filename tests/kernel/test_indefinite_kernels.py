@@ -13,10 +13,10 @@ import sklearn.svm
 from sklearn.datasets import load_iris
 
 from saddlesvm import SVC, SVR, NotCertifiedWarning, NuSVC, NuSVR, OneClassSVM, certify_kernel
-from saddlesvm.estimators.persistence import load, save
 from saddlesvm.kernel import definiteness
 from saddlesvm.kernel.definiteness import evidence_against, symmetric
 from saddlesvm.kernel.mercer import Kernel, gram
+from saddlesvm.models.persistence import load, save
 
 X, y = load_iris(return_X_y=True)
 X, y = X[:100], y[:100]

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from saddlesvm import LinearSVC
 from saddlesvm.data import DataError, load_bundled
-from saddlesvm.estimators.persistence import load, save
+from saddlesvm.models.persistence import load, save
 
 
 def test_a_chosen_C_is_saved(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from saddlesvm.data import DataError
 from saddlesvm.data.libsvm_model import read_libsvm_model
-from saddlesvm.estimators.svc import SVC, NuSVC
-from saddlesvm.estimators.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.kernel.mercer import Kernel, dense_if_quicker
+from saddlesvm.kernel.svc import SVC, NuSVC
+from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 
 TYPES: dict[type, str] = {
     SVC: "c_svc", NuSVC: "nu_svc", OneClassSVM: "one_class", SVR: "epsilon_svr", NuSVR: "nu_svr",

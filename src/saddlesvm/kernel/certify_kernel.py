@@ -1,0 +1,280 @@
+"""Certify a fitted kernel machine, also one that was trained elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from saddlesvm.data.door import check_design, check_labels, check_targets, check_weights, codes_among, encoded
+from saddlesvm.estimators.class_weights import class_factors, weigh_classes
+from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
+from saddlesvm.kernel.definiteness import evidence_against, symmetric
+from saddlesvm.kernel.kernel_certificate import certificate_of_expansion, evaluate_kernel, nearest_feasible
+from saddlesvm.kernel.kernel_machine import KernelMachine, coefficients_of, duals_of
+from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
+from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.kernel.nu_machines import Machine
+from saddlesvm.kernel.svc import SVC, NuSVC, PairwiseClassifier
+from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
+from saddlesvm.multiclass.splits import sub_problems_of
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.certificate import Certificate, KernelPoint
+from saddlesvm.rows.scores import dense_weights
+
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
+POSING = ("kernel", "degree", "gamma", "coef0", "C", "nu", "epsilon")  # scikit-learn's parameters that pose a problem
+
+
+def certify_kernel(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    points: Any = None,
+    coef: Any = None,
+    intercept: Any = 0.0,
+    dual: Any = None,
+) -> Certificate:
+    """An upper bound on the distance of a kernel machine from the optimum of its training problem.
+
+    Parameters
+    ----------
+    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        A fitted machine of this package, or of ``sklearn.svm``. With `points`: an SVC or SVR of this package whose
+        parameters pose the problem; it need not be fitted, and its solution does not count.
+    X : array-like or sparse matrix of shape (n, d)
+        The training rows, in the order of the fit; the kernel matrix for a precomputed kernel.
+    y : array-like of shape (n,), optional
+        The labels or targets of the fit; not for OneClassSVM.
+    sample_weight : array-like of shape (n,), optional
+        The row weights of the fit.
+    points : array-like or sparse matrix of shape (m, d), optional
+        Expansion points of another model, whose scores are ``k(X, points) @ coef.T + intercept``, such as a linear
+        machine over ``sklearn.kernel_approximation.Nystroem``.
+    coef : array-like of shape (m,) or (k, m), optional
+        The coefficients of the points, for each pair of classes: positive for the later class, as in
+        ``LinearSVC(multi_class="ovo")``.
+    intercept : float or array-like of shape (k,), default=0.0
+        The intercepts of the other model.
+    dual : array-like or sparse matrix of shape (n,) or (k, n), optional
+        With `points`: dual variables of the rows times C, such as ``LinearSVC.dual_coef_``. Without them they are
+        derived from the margins: the bound holds, but may be loose.
+
+    Returns
+    -------
+    Certificate
+        The sum over all sub-problems.
+
+    Raises
+    ------
+    ValueError
+        Invalid data, or a model that was not trained on them.
+    TypeError
+        The model is of another kind, or not fitted.
+
+    Warns
+    -----
+    NotCertifiedWarning
+        The kernel is not positive semi-definite on these rows: the dual bound is then minus infinity.
+
+    Notes
+    -----
+    The certificate of a machine with nu is for its w, with the best offsets for this w.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from saddlesvm import certify_kernel
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> other = SVC(tol=1e-3).fit(notes.X, notes.y)
+    >>> certify_kernel(other, notes.X, notes.y).relative_gap < 1e-2
+    True
+
+    A linear machine on 300 features of ``Nystroem``, judged in the exact problem:
+
+    >>> import saddlesvm
+    >>> from sklearn.kernel_approximation import Nystroem
+    >>> from sklearn.pipeline import make_pipeline
+    >>> sampled = Nystroem(gamma=0.1, n_components=300, random_state=0)
+    >>> linear = saddlesvm.LinearSVC(loss="hinge", intercept="free")
+    >>> model = make_pipeline(sampled, linear).fit(notes.X, notes.y)
+    >>> found = certify_kernel(
+    ...     saddlesvm.SVC(gamma=0.1),
+    ...     notes.X,
+    ...     notes.y,
+    ...     points=sampled.components_,
+    ...     coef=linear.coef_ @ sampled.normalization_,
+    ...     intercept=linear.intercept_,
+    ...     dual=linear.dual_coef_,
+    ... )
+    >>> found.relative_gap < 0.1
+    True
+    """
+    if points is not None:
+        found = _expansion_certificates(model, X, y, sample_weight, (points, coef, intercept), dual)
+    elif coef is not None or dual is not None:
+        raise ValueError("coef and dual belong to other expansion points: give these as points")
+    else:
+        found = kernel_certificates(model, X, y, sample_weight=sample_weight)
+    return Certificate.total(found)
+
+
+def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> list[Certificate]:
+    """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
+    name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
+    if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
+        raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
+    X = _rows_of_kernel(model, X)
+    n = X.shape[0]
+    weights = check_weights(sample_weight, n)
+    own, codes = posing(model, name), None
+    loss, machine = own.check_options(), own.machine()
+    # the "scale" of scikit-learn's does not count row weights
+    kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
+    options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
+    if hasattr(model, "classes_"):
+        codes = codes_among(check_labels(y, n), model.classes_)
+        weights = _class_weights(model, name, codes, weights)
+    found = []
+    for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
+        problem, chosen = make_kernel_problem(
+            X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
+        )
+        rest = np.delete(beta, chosen)
+        if rest.any():
+            raise ValueError("the model has support vectors in rows of other classes: give the X and y of the fit")
+        posed = machine.posed(problem)
+        found.append(evaluate_kernel(posed, _kernel_point(posed, machine, beta[chosen], intercept)).certificate)
+    return _bounded_if_definite(found, kernel, X, np.asarray(model.support_))
+
+
+def _rows_of_kernel(model: Any, X: Any) -> Any:
+    """The rows of a kernel machine, checked; for a precomputed kernel a symmetric matrix."""
+    if model.kernel != "precomputed":
+        return check_design(X).plain
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
+    return symmetric(X)
+
+
+def _bounded_if_definite(found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray) -> list[Certificate]:
+    """The certificates; without a dual bound, and with a warning, if the kernel is not positive semi-definite."""
+    evidence = evidence_against(kernel, X, support)
+    if not evidence:
+        return found
+    warnings.warn(
+        f"no dual bound: the kernel is not positive semi-definite: {evidence}. {Outcome.STATIONARY.advice}",
+        NotCertifiedWarning,
+        stacklevel=4,
+    )
+    return [dataclasses.replace(one, dual=-np.inf, dual_rounding=0.0) for one in found]
+
+
+def _expansion_certificates(
+    model: Any, X: Any, y: Any, sample_weight: Any, expansion: tuple[Any, Any, Any], dual: Any
+) -> list[Certificate]:
+    """The certificates of a model over any points in the problems that an SVC or SVR poses."""
+    if not isinstance(model, (SVC, SVR)):
+        raise TypeError(f"with points, an SVC or SVR of saddlesvm poses the problem; got {type(model).__name__}")
+    if model.kernel == "precomputed":
+        raise ValueError("expansion points need a kernel of rows; got kernel='precomputed'")
+    if expansion[1] is None:
+        raise ValueError("points need coef, the coefficients of each of them")
+    X = check_design(X).plain
+    n = X.shape[0]
+    weights = check_weights(sample_weight, n)
+    own = clone(model)
+    loss = own.check_options()
+    kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, weights)
+    options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
+    if isinstance(own, SVC):
+        own.classes_, codes = encoded(check_labels(y, n))
+        weights = _class_weights(own, "SVC", codes, weights)
+        subs = list(_subs(own, "SVC", codes, y, n))
+    else:
+        subs = [SubProblem(0, "", check_targets(y, n))]
+    points, coef, offsets = _checked_expansion(X, *expansion, len(subs), options["intercept"])
+    duals = None
+    if dual is not None:
+        duals = np.atleast_2d(np.asarray(dense_weights(dual), dtype=np.float64))
+        if duals.shape != (len(subs), n) or not np.isfinite(duals).all():
+            raise ValueError(f"dual must hold finite numbers of shape {(len(subs), n)}; got shape {duals.shape}")
+    found = []
+    for sub, own_coef, offset in zip(subs, coef, offsets, strict=True):
+        problem, chosen = make_kernel_problem(
+            X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
+        )
+        feasible = None if duals is None else nearest_feasible(problem, duals[sub.index][chosen])
+        found.append(certificate_of_expansion(problem, points, (own_coef, float(offset)), feasible))
+    return _bounded_if_definite(found, kernel, X, np.arange(0))
+
+
+def _checked_expansion(
+    X: Any, points: Any, coef: Any, intercept: Any, count: int, kind: str
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Points, coefficients of shape (count, m) and intercepts of shape (count,) of a model, in the form of X."""
+    points = check_design(points).plain
+    if points.shape[1] != X.shape[1]:
+        raise ValueError(f"points have {points.shape[1]} features, X has {X.shape[1]}")
+    if sparse.issparse(points) != sparse.issparse(X):
+        points = sparse.csr_array(points) if sparse.issparse(X) else points.toarray()
+    coef = np.atleast_2d(np.asarray(dense_weights(coef), dtype=np.float64))
+    if coef.shape != (count, points.shape[0]):
+        raise ValueError(f"coef has shape {coef.shape}; these points and classes need {(count, points.shape[0])}")
+    offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    if offsets.shape not in ((1,), (count,)):
+        raise ValueError(f"intercept has shape {offsets.shape}; {(count,)} is needed")
+    if not (np.isfinite(coef).all() and np.isfinite(offsets).all()):
+        raise ValueError("coef and intercept must be finite numbers")
+    if kind == "none" and offsets.any():
+        raise ValueError("the model has intercepts, and the problem none: pose one with an intercept")
+    return points, coef, np.broadcast_to(offsets, (count,))
+
+
+def posing(model: Any, name: str) -> Any:
+    """A machine of this package that poses the problem of a fitted one: itself, or that of the same name, whose
+    infinite C is a finite one that no multiplier reaches."""
+    if isinstance(model, KernelMachine):
+        return model
+    given = model.get_params(deep=False)
+    made = KINDS[name](**{one: given[one] for one in POSING if one in given})
+    if np.isinf(made.C):
+        made.C_ = 2.0 * float(np.abs(duals_of(model)).max(initial=1.0))
+    return made
+
+
+def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    """The weights of the rows, times those of their classes."""
+    if isinstance(model, PairwiseClassifier):
+        return weigh_classes(model.class_weight, model.classes_, codes, weights, "ovo")[0]
+    if model.class_weight is None or name == "NuSVC":  # scikit-learn's ignores them
+        return weights
+    factors = class_factors(model.class_weight, model.classes_, codes, None)
+    return factors[codes] * (1.0 if weights is None else weights)
+
+
+def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[SubProblem]:
+    """The sub-problems of a model."""
+    if codes is None:
+        yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))
+        return
+    yield from sub_problems_of("ovo" if model.classes_.size > 2 else "ovr", codes, model.classes_)
+
+
+def _kernel_point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
+    """The model's point in the problem over rows, and a feasible dual one beside it; a regularised intercept is that of
+    the expansion."""
+    beta = machine.rows_of(problem, beta)
+    given = None
+    if not problem.groups and problem.intercept.constrained:
+        given = np.array([intercept - problem.offset * float(beta.sum())])
+    return KernelPoint(beta, nearest_feasible(problem, beta), given)

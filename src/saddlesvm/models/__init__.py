@@ -1,0 +1,1 @@
+"""Fitted models in files: saved and loaded, and exported to ONNX and LIBLINEAR."""
