@@ -1,8 +1,9 @@
 """Which members of a class are in the reference: all that users call or read, inherited ones included.
 
-Shown are methods and properties; parameters and attributes stand in the docstring of the class. Left out are methods
-marked with :func:`saddlesvm.runtime.lazy.internal`; what the fit's loop calls of a solver, which
-:class:`~saddlesvm.solvers.SolverBase` documents once; and the methods that scikit-learn makes for metadata routing.
+Shown are methods and properties; parameters and attributes stand in the docstring of the class. Left
+out are the methods that the fit's loop calls of a solver, which
+:class:`~saddlesvm.solvers.SolverBase` documents once, and the methods that scikit-learn makes for
+metadata routing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from saddlesvm.runtime.lazy import is_internal
 from saddlesvm.solvers.base import SolverBase
 
 ROUTING = re.compile(r"(set_\w+_request|get_metadata_routing)$")
@@ -41,12 +41,7 @@ def is_public(kind: type, name: str) -> bool:
         and kind is not SolverBase
         and name not in OF_SOLVERS
     )
-    return not (
-        name.startswith("_")
-        or of_solver
-        or ROUTING.match(name)
-        or is_internal(kind, name)
-    )
+    return not (name.startswith("_") or of_solver or ROUTING.match(name))
 
 
 def kind_of(app: Sphinx) -> type | None:

@@ -84,14 +84,3 @@ def test_every_fitted_attribute_is_documented(name: str) -> None:
         if not re.search(rf"\b{one}(?!\w)", type(model).__doc__ or "")
     ]
     assert not missing, f"the docstring of {name} lacks {missing}"
-
-
-def test_internal_methods_are_not_offered() -> None:
-    model = saddlesvm.LinearSVC()
-    offered = set(dir(model))
-    assert {"fit", "predict", "path", "score", "top_features"} <= offered
-    assert not offered & {
-        "training_problems",
-        "check_options",
-        "decide",
-    }

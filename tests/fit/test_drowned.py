@@ -95,7 +95,7 @@ def test_iris_at_any_scale_is_certified_or_ends_soon() -> None:
 
 def problem_of(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
     """The problem of a fitted model of two classes."""
-    posed = model.training_problems(y, None, len(y))
+    posed = model._pose(y, None, len(y))
     rows = rows_of(check_design(X), "regularized", 1.0, 1, None)
     return rows.problem(posed.problems[0], posed.loss, {"C": model.C, "intercept": "regularized"})
 

@@ -188,7 +188,7 @@ class Taken(register.named("LinearSVC").kind):  # type: ignore[misc, union-attr]
 @pytest.mark.parametrize(
     ("kind", "options", "error", "said"),
     [
-        (Half, {"task": "regression"}, TypeError, "lacks predict, get_params, check_options, training_problems"),
+        (Half, {"task": "regression"}, TypeError, "lacks predict, get_params, _check_options, _pose"),
         (
             Taken,
             {"task": "ranking"},

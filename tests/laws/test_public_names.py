@@ -16,7 +16,6 @@ import click
 
 import saddlesvm
 from saddlesvm.cli.program import COMMANDS, program
-from saddlesvm.runtime.lazy import is_internal
 
 SNAPSHOT = Path(__file__).with_name("public_names.txt")
 MAKE_AGAIN = "python tests/laws/test_public_names.py"
@@ -38,7 +37,7 @@ def methods(kind: type) -> list[str]:
     """Return the public methods of a class that classes of this package define."""
     own = [base for base in kind.__mro__ if base.__module__.startswith("saddlesvm")]
     members = {name for base in own for name in vars(base) if not name.startswith("_")}
-    return [name for name in members if callable(getattr(kind, name, None)) and not is_internal(kind, name)]
+    return [name for name in members if callable(getattr(kind, name, None))]
 
 
 def names_of(module: str) -> Iterator[str]:

@@ -51,9 +51,9 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
         self.fit_intercept = fit_intercept
         self.upper_cost = upper_cost
 
-    def check_options(self) -> Squared:
+    def _check_options(self) -> Squared:
         """The loss; every option that does not depend on the data is checked."""
-        super().check_options()
+        super()._check_options()
         if not self.upper_cost > 0.0:
             raise ValueError(f"upper_cost must be positive; got {self.upper_cost!r}")
         return Squared()
@@ -61,18 +61,18 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresSVC:
         """Train to the relative gap `tol`."""
-        self.check_options()
+        self._check_options()
         design = check_design(X, self, reset=True)
         self.classes_ = np.unique(check_labels(y, design.shape[0]))
-        self._solve(design, self.training_problems(y, sample_weight, design.shape[0]))
+        self._solve(design, self._pose(y, sample_weight, design.shape[0]))
         return self
 
-    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+    def _pose(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The regression on the signs of the labels, and the weights of the rows."""
         upper = check_labels(y, n) == self.classes_[1]
         weights = check_weights(sample_weight, n)
         weights = np.where(upper, self.upper_cost, 1.0) * (1.0 if weights is None else weights)
-        return Training([SubProblem(0, "", np.where(upper, 1.0, -1.0))], self.check_options(), weights)
+        return Training([SubProblem(0, "", np.where(upper, 1.0, -1.0))], self._check_options(), weights)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (n,)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from itertools import chain
 from operator import attrgetter
@@ -27,7 +27,6 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
-from saddlesvm.runtime.lazy import internal, without_internal
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded
 from saddlesvm.solvers.base import SolverBase
@@ -185,9 +184,6 @@ class Estimator(BaseEstimator):
             PARAMETERS[cls] = super()._get_param_names()
         return list(PARAMETERS[cls])
 
-    def __dir__(self) -> Iterable[str]:
-        return without_internal(type(self), super().__dir__())
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -218,8 +214,7 @@ class Estimator(BaseEstimator):
     def _made_solver(self) -> Any:
         return make_solver(self.solver)
 
-    @internal
-    def check_options(self) -> Any:
+    def _check_options(self) -> Any:
         """Check every option that does not depend on the data, and return the loss where there is one.
 
         Raises

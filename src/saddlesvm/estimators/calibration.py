@@ -187,7 +187,7 @@ def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
     They are fitted to leave-one-out estimates of its rows' scores. Where there are none, or they cannot be trusted, to
     the scores of models that were trained on the other folds of five. Rows count with the weights of their classes.
     """
-    posed = model.training_problems(y, sample_weight, check_design(X).shape[0])
+    posed = model._pose(y, sample_weight, check_design(X).shape[0])
     margins = None
     if model.multi_class == "ovr" and model._penalty().penalty.identity():
         found = estimated(model, X, y, sample_weight)

@@ -8,7 +8,6 @@ wanted gap, the ends and the limits may differ from those of the path that wrote
 from __future__ import annotations
 
 import bisect
-import copy
 import math
 import threading
 import zlib
@@ -30,7 +29,7 @@ from saddlesvm.data.door import check_design
 from saddlesvm.estimators.fitted import checked_rows, decide, label_rule, posed_C
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.proven import closer, training_data
-from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import CheckpointFile
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.splits import JOINT, FormerFit
 from saddlesvm.problem.certificate import Certificate
@@ -387,7 +386,7 @@ class PathCheckpoint:
     """
 
     def __init__(self, given: Any, mark: dict[str, Any]) -> None:
-        self.file = copy.copy(given) if isinstance(given, Checkpoint) else Checkpoint(given)
+        self.file = CheckpointFile(given)
         self.mark, self.lock = mark, threading.Lock()
         self.fits: dict[float, FormerFit] = self._read() if self.file.path.exists() else {}
 

@@ -135,7 +135,7 @@ def certify(
     model: Any = LinearSVR(**options)
     if is_classification(made):
         model = LinearSVC(**options, multi_class=multi_class, class_weight=class_weight)
-    model.check_options()
+    model._check_options()
     posed = model._learnt(y, sample_weight, n)
     model.coef_, model.intercept_ = np.asarray(dense_weights(coef), dtype=np.float64), offsets
     if dual is not None:
@@ -161,7 +161,7 @@ def certify_model(
 
     Parameters
     ----------
-    model : LinearSVC, LinearSVR, or another estimator with ``training_problems``
+    model : LinearSVC, LinearSVR, or another estimator with ``_pose``
     X, y, sample_weight, refine
         As in :func:`certify`; every class of the model must occur in `y`, and no other.
     C, lam : float, optional
@@ -175,7 +175,7 @@ def certify_model(
     check("refine", refine, COUNT)
     design = Design(X) if isinstance(X, Passes) else check_design(X)
     own, n = C is None and lam is None, design.shape[0]
-    posed, duals = model.training_problems(y, sample_weight, n), duals_for(model, n) if own else None
+    posed, duals = model._pose(y, sample_weight, n), duals_for(model, n) if own else None
     return _certificates(model, posed, design, None if own else {"C": C, "lam": lam}, duals, refine)
 
 

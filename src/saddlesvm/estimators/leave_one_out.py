@@ -80,7 +80,7 @@ class OwnRows:
                 f"the model has dual variables for {duals.shape[1]:,} rows; X has {n:,} rows: give the rows that it was"
                 " fitted to"
             )
-        self.posed = model.training_problems(y, sample_weight, n)
+        self.posed = model._pose(y, sample_weight, n)
         self.kind = model._intercept_kind()
         self.rows = rows_of(design, self.kind, float(model.intercept_scaling), 1, None)
         self.y = None if self.several else check_labels(y, n)

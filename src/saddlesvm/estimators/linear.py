@@ -50,7 +50,6 @@ from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.rows.device import Device, sent
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 from saddlesvm.runtime.clock import within_share
-from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.option_names import MultiClass, PenaltyName
 
 TIME_BEFORE_CALIBRATION = 0.75  # share of max_time for a fit that probabilities follow; guessed
@@ -132,7 +131,7 @@ class LinearEstimator(LinearModel):
             return fit_automatically(self, how, X, y, sample_weight, groups)
         if groups is not None:
             raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
-        self.check_options()
+        self._check_options()
         design, y, sample_weight = checked_data(X, y, sample_weight, self, reset=True)
         posed = self._learnt(y, sample_weight, design.shape[0])
         tasks = FitTasks(self, design.X, y, sample_weight, len(posed.problems)) if in_use(self) else None
@@ -282,14 +281,14 @@ class LinearEstimator(LinearModel):
 
     def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The sub-problems of labels, or of targets; the model learns which classes there are."""
-        return self.training_problems(y, sample_weight, n)
+        return self._pose(y, sample_weight, n)
 
     def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
         """Set the attributes of a model beside those of its fits."""
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
-        super().check_options()
+        super()._check_options()
         self._penalty()
         made: Loss = self._made_loss()
         return made
@@ -504,8 +503,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
         if self.probability:
             self.calibration_ = calibrated(self, design, y, sample_weight)
 
-    @internal
-    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
+    def _pose(self, y: Any, sample_weight: Any, n: int) -> Training:
         """The sub-problems that this fitted model solves on such labels, their loss, and the weights of the rows.
 
         Parameters
@@ -541,9 +539,9 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
-        loss = super().check_options()
+        loss = super()._check_options()
         kind = self.intercept if self.fit_intercept else "none"
         splits.check_split(self.multi_class, kind)
         return loss
@@ -608,9 +606,8 @@ keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, mem
     def _made_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
-    @internal
-    def training_problems(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC.training_problems`."""
+    def _pose(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC._pose`."""
         weights = check_weights(sample_weight, n)
         if has_columns(y):
             return Training(each_target(check_target_columns(y, n)), self._made_loss(), weights)

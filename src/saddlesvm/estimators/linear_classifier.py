@@ -256,7 +256,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         The first call fixes lambda: `lam`, or ``1 / (C n)`` with the n of this call. ``certificate_`` is for the rows
         of the last call only.
         """
-        loss = self.check_options()
+        loss = self._check_options()
         first = not hasattr(self, "_stream")
         self._forget_data()
         known = check_stream(classes, getattr(self, "classes_", None), first, self.class_weight)

@@ -85,7 +85,7 @@ def outweighs(posed: Training, n: int) -> bool:
 class LinearModel(Estimator, LinearOptions):
     """The base class of the linear estimators: options, the fit of one problem, and its results."""
 
-    training_problems: Callable[[Any, Any, int], Training]
+    _pose: Callable[[Any, Any, int], Training]
     _takes_places: ClassVar[bool] = True  # rows may be in a place of their own
     # what a model has whose estimator offers no such option
     multi_class: str = "ovr"
@@ -404,7 +404,7 @@ class LinearModel(Estimator, LinearOptions):
             return ""
         newton = isinstance(solver, Newton)
         anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
-        if not anywhere and not (newton and is_smooth(self.check_options())):
+        if not anywhere and not (newton and is_smooth(self._check_options())):
             return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"
         if newton and not penalty.identity():
             return f"takes penalty={self.penalty!r} with solver='auto' or 'blocks', not 'newton'"

@@ -144,7 +144,7 @@ def checked(model: Any) -> tuple[Loss, Any, int]:
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
         if getattr(model, name, usual) != usual:
             raise ValueError(f"{name}={getattr(model, name)!r} works on one machine only: {instead}")
-    loss: Loss = loss_for(multi_class, model.check_options())
+    loss: Loss = loss_for(multi_class, model._check_options())
     if multi_class in JOINT and model.penalty != "l2":
         raise ValueError(f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}")
     return loss, cluster_solver(model.solver), MEMORY if model.memory is None else memory_bytes(model.memory)

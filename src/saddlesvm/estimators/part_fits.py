@@ -66,11 +66,11 @@ class PartFits:
     def _posed(self) -> Training:
         """The sub-problems over the chosen rows; the labels of the others stand for nothing."""
         if self.chosen is None:
-            return self.model.training_problems(self.y, self.weights, self.y.size)
+            return self.model._pose(self.y, self.weights, self.y.size)
         labels, weights = np.where(self.chosen, self.y, self.model.classes_[0]), self.weights
         if weights is not None or self.model.class_weight is not None:
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
-        posed = self.model.training_problems(labels, weights, self.y.size)
+        posed = self.model._pose(labels, weights, self.y.size)
         return posed._replace(problems=[problem.among(self.chosen) for problem in posed.problems])
 
     def fit(self, C: float, former: Any = None) -> Any:

@@ -90,7 +90,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     template = clone(model)
     if template.lam is not None or isinstance(template.C, str):
         template.set_params(lam=None, C=1.0)
-    template.check_options()
+    template._check_options()
     check_sparse(template)
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     posed = template._learnt(y, sample_weight, design.shape[0])
@@ -239,7 +239,7 @@ class GridInThreads:
         self, model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, jobs: int, stop: threading.Event
     ) -> None:
         self.model, self.data, self.Cs, self.jobs, self.stop = model, data, Cs, jobs, stop
-        power = HANDED_AT if is_smooth(model.check_options()) else KINKED_AT
+        power = HANDED_AT if is_smooth(model._check_options()) else KINKED_AT
         self.points = [HandOver(model.tol**power) for _ in Cs]
         given = model.random_state
         known = given is None or isinstance(given, (int, np.integer))

@@ -53,7 +53,7 @@ def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: di
     _refuse(model, y)
     if design.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
-    training = model.training_problems(y, sample_weight, design.shape[0])
+    training = model._pose(y, sample_weight, design.shape[0])
     stated = _stated_problem(model, training.loss, design.shape[1])
     posed, duals = list(problems_over(model, design, training)), duals_for(model, design.shape[0])
     table, labels = rows_of(design.X), labels_of(y, stated["text"])

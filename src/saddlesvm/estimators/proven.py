@@ -109,7 +109,7 @@ def problems_of(model: Any, data: Data, ready: Any = None) -> list[Problem] | No
 
     `ready` are the rows, prepared, where they are.
     """
-    posed = model.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    posed = model._pose(data.y, data.sample_weight, data.X.shape[0])
     ready = ready or rows_for_parts(model, data.X, len(posed.problems))
     return None if ready is None else [part_problem(model, sub, posed, ready) for sub in posed.problems]
 
@@ -131,7 +131,7 @@ def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, read
     :func:`~saddlesvm.answers.proof.proof_of`, and `ready` are the rows, prepared, where they are."""
     own = _copy(model, tol)
     begin_at(own, former_fit(model))
-    posed = own.training_problems(data.y, data.sample_weight, data.X.shape[0])
+    posed = own._pose(data.y, data.sample_weight, data.X.shape[0])
     ready = ready or rows_for_parts(own, data.X, len(posed.problems))
     if ready is None:
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")

@@ -110,7 +110,7 @@ __all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "
 
 Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
-METHODS = ("fit", "predict", "get_params", "check_options")
+METHODS = ("fit", "predict", "get_params", "_check_options")
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def register_estimator(
     saved : Saved
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True
-        Whether scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by ``training_problems``.
+        Whether scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by ``_pose``.
 
     Raises
     ------
@@ -191,8 +191,8 @@ def register_estimator(
 
     Notes
     -----
-    The class needs ``fit``, ``predict``, ``get_params`` and ``check_options``, which raises ValueError for invalid
-    options before any data are read. A linear estimator also needs ``training_problems(y, sample_weight,
+    The class needs ``fit``, ``predict``, ``get_params`` and ``_check_options``, which raises ValueError for invalid
+    options before any data are read. A linear estimator also needs ``_pose(y, sample_weight,
     n)``, which gives the sub-problems that a fitted model solves, as :class:`saddlesvm.LinearSVR` has it.
 
     Examples
@@ -227,7 +227,7 @@ def register_estimator(
 
     def declare(kind: Kind) -> Kind:
         called = name or kind.__name__
-        needed = (*METHODS, *(("training_problems",) if linear else ()))
+        needed = (*METHODS, *(("_pose",) if linear else ()))
         missing = [method for method in needed if not callable(getattr(kind, method, None))]
         if missing:
             raise TypeError(f"the estimator {called} lacks {', '.join(missing)}")

@@ -13,7 +13,6 @@ because a continued fit computes its certificates from the data.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import os
@@ -32,7 +31,6 @@ from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.outcome import Trace
 from saddlesvm.problem.certificate import KernelPoint, Point
-from saddlesvm.runtime.lazy import internal
 
 FORMAT = "saddlesvm checkpoint 2"
 NUMBERS = ("epochs", "rows_touched", "kernel_evaluations", "solving", "certifying")
@@ -73,19 +71,24 @@ class Saved:
 
 
 class Checkpoint:
-    """Writes and reads the checkpoint of one fit.
+    """Where and how often a fit writes its checkpoint.
 
     Parameters
     ----------
     path : path-like
-        The file; a fit goes on from it where it exists, so that the same call starts and continues.
+        The file. If it exists, a fit continues from it, so that the same call starts and continues.
     every : float, default=30.0
         Seconds between two writes; one more is written when the fit ends.
     every_steps : int, optional
         Write also after this many steps of the solver; training block by block counts blocks.
     seeded : bool, default=True
-        Whether a run with another seed is refused. An estimator without `random_state` draws a new seed each time, and
-        still continues.
+        Whether a run with another seed is refused. An estimator without `random_state` draws a new
+        seed each time, and still continues.
+
+    Raises
+    ------
+    ValueError
+        The folder does not exist or cannot be written to, or `every_steps` is below 1.
 
     Examples
     --------
@@ -100,34 +103,58 @@ class Checkpoint:
     certified
     """
 
-    def __init__(self, path: Any, every: float = 30.0, every_steps: int | None = None, seeded: bool = True) -> None:
+    def __init__(
+        self,
+        path: Any,
+        every: float = 30.0,
+        every_steps: int | None = None,
+        seeded: bool = True,
+    ) -> None:
         self.path = Path(path)
         self.every = every
         self.every_steps = every_steps
         self.seeded = seeded
-        self.steps = 0
         if every_steps is not None and not every_steps >= 1:
             raise ValueError(f"every_steps must be at least 1, or None; got {every_steps!r}")
-        self.written = time.monotonic()
-        if not self.path.parent.is_dir():
+        folder = self.path.parent
+        if not folder.is_dir():
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
-        if not os.access(self.path.parent, os.W_OK | os.X_OK):
+        if not os.access(folder, os.W_OK | os.X_OK):
             raise ValueError(f"the folder of the checkpoint {self.path} cannot be written to")
         refuse_special(self.path, "a checkpoint is a file")
 
-    @internal
+
+class CheckpointFile:
+    """Writes and reads the checkpoint of one fit.
+
+    Parameters
+    ----------
+    given : path-like or Checkpoint
+    suffix : str, default=""
+        Appended to the name of the file, for one problem of several.
+    seeded : bool, default=True
+        False: the seed was drawn anew, so that any seed continues the fit.
+    """
+
+    def __init__(self, given: Any, suffix: str = "", seeded: bool = True) -> None:
+        options = given if isinstance(given, Checkpoint) else Checkpoint(given)
+        self.path = options.path.with_name(options.path.name + suffix)
+        self.every = options.every
+        self.every_steps = options.every_steps
+        self.seeded = options.seeded and seeded
+        self.steps = 0
+        self.written = time.monotonic()
+
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:
         """The marks, besides problem and solver, in which a checkpoint and the fit that continues it must agree."""
         form = "lambda" if problem.uses_lambda else "C"
         return {"form": form, "seed": seed if self.seeded else None, "version": version("saddlesvm")}
 
-    @internal
     def due(self) -> bool:
         """Whether it is time to write; asked after each step."""
         self.steps += 1
         return time.monotonic() - self.written >= self.every or self.steps >= (self.every_steps or np.inf)
 
-    @internal
     def write(self, mark: dict[str, Any], saved: Saved) -> None:
         """Write everything under a temporary name and rename it."""
         arrays = {f"state_{name}": np.asarray(given) for name, given in saved.state.items()}
@@ -140,7 +167,6 @@ class Checkpoint:
         header = {"format": FORMAT, "mark": mark, "numbers": saved.numbers, "trace": list(saved.trace)}
         self.store(header, arrays)
 
-    @internal
     def store(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Write a header and arrays under a temporary name, and rename it."""
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
@@ -148,7 +174,6 @@ class Checkpoint:
             np.savez(file, header=text, **arrays)
         self.wrote()
 
-    @internal
     @contextmanager
     def warned(self) -> Iterator[None]:
         """Do a write without which the fit can do: where it fails, warn, and try again when the next one is due."""
@@ -159,13 +184,11 @@ class Checkpoint:
             warnings.warn(message, CheckpointWarning, stacklevel=2)
             self.wrote()
 
-    @internal
     def wrote(self) -> None:
         """The file was written now, or could not be."""
         self.written = time.monotonic()
         self.steps = 0
 
-    @internal
     def read(self, problem: Any, mark: dict[str, Any]) -> Saved | None:
         """The contents of the file; None when there is no file.
 
@@ -182,7 +205,6 @@ class Checkpoint:
             arrays = {name: stored.read(name) for name in stored.names if name != "header"}
             return _saved(problem, header, arrays)
 
-    @internal
     @contextmanager
     def opened(self, form: str, mark: dict[str, Any], what: str = "fit") -> Iterator[tuple[Archive, dict[str, Any]]]:
         """The file, and its header.
@@ -331,21 +353,11 @@ def take_over(state: Any, stored: Mapping[str, Any]) -> None:
             setattr(state, name, type(was)(found))
 
 
-def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> Checkpoint | None:
-    """The checkpoint of a problem: the file that was named, or where there are several one of its own beside it.
+def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> CheckpointFile | None:
+    """Return the checkpoint of problem `index`: the named file, or one beside it for each problem.
 
-    Parameters
-    ----------
-    given : path-like, Checkpoint or None
-    index, problems : int
-        Number of the problem, and of all.
-    seeded : bool
-        False: the seed was drawn anew, and makes no other fit.
+    Without a `seeded` run, the seed was drawn anew and makes no other fit. None if none is `given`.
     """
     if given is None:
         return None
-    found = copy.copy(given) if isinstance(given, Checkpoint) else Checkpoint(given)
-    found.seeded = found.seeded and seeded
-    if problems > 1:
-        found.path = found.path.with_name(f"{found.path.name}.{index}")
-    return found
+    return CheckpointFile(given, f".{index}" if problems > 1 else "", seeded)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import Checkpoint
+from saddlesvm.fit.checkpoint import Checkpoint, checkpoint_of
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.run import Fit
 from saddlesvm.problem.certificate import Certificate, Point
@@ -163,7 +163,7 @@ def fit(
         Each is called with a :class:`~saddlesvm.fit.outcome.Record` of every certificate; True asks to stop. One
         that has a method ``tick(epoch, estimate, seconds)`` is also called after every slice of work.
     checkpoint : Checkpoint, optional
-        The fit resumes from its file where that exists, and writes it at intervals and at the end.
+        The fit resumes from its file if there is one, and writes it at intervals and at the end.
     stop : threading.Event, optional
         Set from outside to interrupt the fit. Without it Ctrl-C does so.
     label : str
@@ -174,9 +174,18 @@ def fit(
     FitResult
     """
 
+    file = checkpoint_of(checkpoint, 0, 1, seeded=True)
+
     def begin(index: int, interrupted: threading.Event) -> Fit:
         return Fit(
-            problem, solver, limits, seed=seed, start=start, callbacks=callbacks, checkpoint=checkpoint, label=label
+            problem,
+            solver,
+            limits,
+            seed=seed,
+            start=start,
+            callbacks=callbacks,
+            checkpoint=file,
+            label=label,
         )
 
     return drive(InTurn(range(1), begin), stop)[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import NUMBERS, Checkpoint, Saved, take_over
+from saddlesvm.fit.checkpoint import NUMBERS, CheckpointFile, Saved, take_over
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Record, StallWatch, Trace, read_only
 from saddlesvm.fit.points import Points, proof
 from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, Point
@@ -92,7 +92,7 @@ class Fit:
         seed: int = 0,
         start: Point | None = None,
         callbacks: Sequence[Callback] = (),
-        checkpoint: Checkpoint | None = None,
+        checkpoint: CheckpointFile | None = None,
         label: str = "",
         index: int = 0,
         watch: Callable[[Fit], None] | None = None,

@@ -136,7 +136,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
     own, codes = posing(model, name), None
-    loss, machine = own.check_options(), own.machine()
+    loss, machine = own._check_options(), own._machine()
     # the "scale" of scikit-learn's does not count row weights
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
     options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
@@ -193,7 +193,7 @@ def _expansion_certificates(
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
     own = clone(model)
-    loss = own.check_options()
+    loss = own._check_options()
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, weights)
     options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
     if isinstance(own, SVC):

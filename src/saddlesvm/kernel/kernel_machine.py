@@ -21,7 +21,6 @@ from saddlesvm.kernel.nu_machines import PLAIN, Machine
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.sub_problems import workers
 from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, one_of
-from saddlesvm.runtime.lazy import internal
 
 GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
@@ -67,8 +66,7 @@ class KernelMachine(Estimator, KernelOptions):
     def _made_solver(self) -> Any:
         return make_kernel_solver(self.solver)
 
-    @internal
-    def machine(self) -> Machine:
+    def _machine(self) -> Machine:
         """How the problem is posed over the rows."""
         return PLAIN
 
@@ -79,7 +77,7 @@ class KernelMachine(Estimator, KernelOptions):
 
     def _check_kernel(self) -> None:
         """Check the options that every kernel machine has."""
-        super().check_options()
+        super()._check_options()
         if not callable(self.kernel):
             one_of("kernel", self.kernel, KERNELS)
 
@@ -119,7 +117,7 @@ class KernelMachine(Estimator, KernelOptions):
             X=X,
             kernel=self.kernel_,
             loss=loss,
-            machine=self.machine(),
+            machine=self._machine(),
             options={
                 "weights": weights,
                 "intercept": self._intercept_kind,

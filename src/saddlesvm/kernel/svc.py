@@ -34,7 +34,6 @@ from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.available import available_if
-from saddlesvm.runtime.lazy import internal
 from saddlesvm.runtime.option_names import Intercept
 from saddlesvm.runtime.threads import part_of_a_search
 
@@ -84,7 +83,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             A limit was reached before the requested gap was proven; of NuSVC also where nu leaves no margin between two
             classes: the optimum is then w = 0, and the model is a dual point that pair steps cannot improve. Raise nu.
         """
-        loss = self.check_options()
+        loss = self._check_options()
         X = self._check_design(X, reset=True)
         self.classes_, codes = encode_labels(y, X.shape[0])
         sample_weight = check_weights(sample_weight, X.shape[0])
@@ -270,8 +269,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    @internal
-    def problem_duals(self) -> np.ndarray:
+    def _problem_duals(self) -> np.ndarray:
         """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
         return pair_duals(self)
 
@@ -427,7 +425,7 @@ class SVC(PairwiseClassifier, PairOptions):
     intercept: Intercept = "free"
     loss: ClassificationLoss | Loss | type[Loss] = "hinge"
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
         one_of("intercept", self.intercept, ("free", "regularized", "none"))
@@ -487,7 +485,7 @@ callbacks, warm_start, checkpoint
     _allowed: ClassVar[dict[str, Allowed]] = PairwiseClassifier._allowed | {"nu": NU}
     nu: float = 0.5
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_classifier()
         return make_loss("hinge")
@@ -497,6 +495,6 @@ callbacks, warm_start, checkpoint
         heavy = np.bincount(codes, weights)
         return {"nu": min(self.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))}
 
-    def machine(self) -> Machine:
+    def _machine(self) -> Machine:
         """The margin that the share of errors decides."""
         return NuClassification(float(self.nu))

@@ -146,13 +146,13 @@ class SVM(KernelMachine, SVMOptions):
         values.flags.writeable = False  # they are computed from the support vectors: a change would be lost
         return weights
 
-    def problem_duals(self) -> np.ndarray:
+    def _problem_duals(self) -> np.ndarray:
         """The coefficients of the support vectors in each problem's score, shape (problems, n_support)."""
         return duals_of(self)
 
     def _pair_weights(self) -> Any:
         """The weights of each problem's score, shape (problems, d): of the kind of the support vectors."""
-        duals, vectors = sparse.csr_array(self.problem_duals()), self.support_vectors_
+        duals, vectors = sparse.csr_array(self._problem_duals()), self.support_vectors_
         return type(vectors)(duals @ vectors) if sparse.issparse(vectors) else np.asarray(duals @ vectors)
 
     def _linear_weights(self) -> np.ndarray:
@@ -192,7 +192,7 @@ class Regressor(RegressorMixin, SVM):
         NotCertifiedWarning
             A limit was reached before the requested gap was proven.
         """
-        loss = self.check_options()
+        loss = self._check_options()
         X = self._check_design(X, reset=True)
         self._fit_one(X, check_targets(y, X.shape[0]), sample_weight, loss)
         return self
@@ -272,7 +272,7 @@ callbacks, warm_start, checkpoint
     epsilon: float = 0.1
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
         loss = check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
@@ -327,12 +327,12 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     nu: float = 0.5
     C: float = 1.0
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
         return SHORTFALL
 
-    def machine(self) -> Machine:
+    def _machine(self) -> Machine:
         """The tube that leaves the share out."""
         return NuRegression(float(self.nu))
 
@@ -423,7 +423,7 @@ callbacks, warm_start, checkpoint
         """rho, the score of the surface, shape (1,)."""
         return -self.intercept_
 
-    def check_options(self) -> Loss:
+    def _check_options(self) -> Loss:
         """The loss; every option that does not depend on the data is checked."""
         self._check_kernel()
         return SHORTFALL
@@ -431,7 +431,7 @@ callbacks, warm_start, checkpoint
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train to the relative gap `tol`; `y` is ignored. See :meth:`SVR.fit`."""
-        self.check_options()
+        self._check_options()
         X = self._check_design(X, reset=True)
         if self.kernel == "linear" and self.solver == "auto" and X.shape[0] > FEW:
             self._fit_weights(X, sample_weight)
@@ -439,7 +439,7 @@ callbacks, warm_start, checkpoint
             self._fit_one(X, np.zeros(X.shape[0]), sample_weight, SHORTFALL)
         return self
 
-    def machine(self) -> Machine:
+    def _machine(self) -> Machine:
         """The surface that leaves the share out."""
         return Novelty(float(self.nu))
 

@@ -161,7 +161,7 @@ def _linear_classifier(model: Any, raw_scores: bool) -> Any:
             "raw_scores=True: labels of a model with probability=True follow the probabilities; fit it with "
             "probability=False for labels that follow the scores"
         )
-    if logistic and model.multi_class != "multinomial" and loss_name(model.check_options()) != "logistic":
+    if logistic and model.multi_class != "multinomial" and loss_name(model._check_options()) != "logistic":
         raise ValueError(f"ONNX has no counterpart for the probabilities of loss={model.loss!r}: give raw_scores=True")
     if several and not logistic and not calibrated:
         raise ValueError(

@@ -276,7 +276,7 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
     model: Any = entry.kind(**{name: _restored(given, entry.linear) for name, given in meta["params"].items()})
     if hasattr(model, "loss"):
         make_loss(model.loss)
-    model.check_options()
+    model._check_options()
     for name in saved.arrays:
         if name in arrays:
             setattr(model, name, arrays[name] if arrays[name].ndim else arrays[name].item())

@@ -1,14 +1,11 @@
-"""Packages that import what they offer when it is used, and functions that import theirs when they are called.
-
-It also marks methods that other modules of the package call and users do not: the reference and ``dir`` omit them.
-"""
+"""Packages that import what they offer when it is used, and functions that import theirs when they are called."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -63,23 +60,3 @@ class Later:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Import the function, and call it."""
         return self.load()(*arguments, **named)
-
-
-Method = TypeVar("Method", bound=Callable[..., object])
-MARK = "_saddlesvm_internal"
-
-
-def internal(method: Method) -> Method:
-    """Mark a method as internal, with those of subclasses that override it."""
-    setattr(method, MARK, True)
-    return method
-
-
-def is_internal(kind: type, name: str) -> bool:
-    """Whether a class or one of its bases marks a method of this name as internal."""
-    return any(hasattr(vars(base).get(name), MARK) for base in kind.__mro__)
-
-
-def without_internal(kind: type, names: Iterable[str]) -> list[str]:
-    """Leave internal methods out of the names that ``dir(object)`` gives, which completion in notebooks offers."""
-    return [name for name in names if not is_internal(kind, name)]
