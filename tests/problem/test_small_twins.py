@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.warm_start import cut
-from saddlesvm.problem import sums, terms as in_numpy
-from saddlesvm.problem.intercepts import balance, best_offset
+from saddlesvm.problem import sums
 from saddlesvm.problem.loss import Loss, methods_of
-from saddlesvm.problem.losses import Hinge
-from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.terms import box_of
 from saddlesvm.rows import csr_checks, layouts
 from saddlesvm.rows.layouts import Rows, as_rows
@@ -51,66 +47,12 @@ def weighted(loss: Loss, weights: bool = True) -> Any:
 
 
 @losses
-@pytest.mark.parametrize("weights", [True, False])
-def test_sums_over_rows(loss: Loss, weights: bool) -> None:
-    problem, random = weighted(loss, weights), np.random.default_rng(1)
-    terms, members, alpha = problem.pointwise, problem.members, feasible(problem, random)
-    z = random.normal(size=members.size)
-    assert methods_of(loss).value(loss, z, 1.0) == pytest.approx([loss.value(one, 1.0) for one in z], rel=1e-12)
-    np.testing.assert_allclose(*both(sums.loss_sums, terms, members, z, 0.3, alpha), **CLOSE)
-    np.testing.assert_allclose(*both(sums.conjugate_sum, terms, members, alpha, 0.7), **CLOSE)
-    np.testing.assert_allclose(*both(sums.dual_of_margins, terms, members, z, 0.3, alpha, changed=4), **CLOSE)
-    for total in (-4.0, 0.0, 4.0):
-        np.testing.assert_allclose(*both(balance, terms, members, alpha, total, changed=2), **CLOSE)
-    np.testing.assert_allclose(*both(cut, terms, members, 1.5 * alpha, changed=2), **CLOSE)
-    np.testing.assert_allclose(*both(best_offset, terms, members, z, 0.1), rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(
-        *both(kernels.bending_rows, terms, members, alpha, np.zeros(alpha.size), changed=3), **CLOSE
-    )
-
-
-@losses
 def test_the_box_has_the_bounds_of_each_row(loss: Loss) -> None:
     y = np.array([-1.0, 1.0, 1.0, -1.0, 1.0])
     for weights in (np.empty(0), np.array([0.5, 3.0, 0.0, 0.0, 1.0])):
         low, high = box_of(loss, y, weights)
         for i, s in enumerate(weights if weights.size else np.ones(5)):
             assert (low[i], high[i]) == (loss.bounds(y[i], s) if s > 0.0 else (0.0, 0.0))
-
-
-def test_balance_takes_from_variables_within_their_bounds_first() -> None:
-    problem = make_problem(as_rows(np.zeros((3, 1))), np.ones(3), Hinge(), C=1.0, intercept="free")
-    for one in (balance.twin, balance.compiled):  # type: ignore[attr-defined]
-        for before, total, after in (([0.5, 1.0, 0.0], 1.0, [0.0, 1.0, 0.0]), ([0.0] * 3, 1.0, [0.0] * 3)):
-            alpha = np.array(before)
-            one(problem.pointwise, problem.members, alpha, total)
-            assert alpha.tolist() == after
-
-
-@losses
-def test_far_margins_and_variables_at_their_bounds_raise_no_warning(loss: Loss) -> None:
-    problem = weighted(loss)
-    terms, members, z = problem.pointwise, problem.members, np.linspace(-1e4, 1e4, problem.members.size)
-    alpha = np.zeros(problem.y.size)
-    with np.errstate(all="raise"):
-        assert np.isfinite(sums.loss_sums.twin(terms, members, z, 0.0, alpha)).all()  # type: ignore[attr-defined]
-        sums.dual_of_margins.twin(terms, members, z, 0.0, alpha)  # type: ignore[attr-defined]
-        assert np.isfinite(sums.conjugate_sum.twin(terms, members, alpha, 1.0))  # type: ignore[attr-defined]
-        balance.twin(terms, members, alpha)  # type: ignore[attr-defined]
-        in_numpy.offset_slope(terms, members, z, 0.0)
-        cut.twin(terms, members, alpha)  # type: ignore[attr-defined]
-    assert alpha.sum() == pytest.approx(0.0, abs=1e-9 * np.abs(alpha).sum())
-
-
-@losses
-def test_sums_by_rows_are_sums_of_margins(loss: Loss) -> None:
-    problem, random = weighted(loss), np.random.default_rng(6)
-    alpha, w = feasible(problem, random), random.normal(size=problem.n_features + 1)
-    terms, members, pulled = problem.terms, problem.members, np.zeros(w.size)
-    kept = sums.loss_sums.compiled(problem.pointwise, members, sums.margins(problem, w), 0.0, alpha)  # type: ignore[attr-defined]
-    np.testing.assert_allclose(sums.margin_sums(terms, members, w, alpha, np.empty(0)), kept, **CLOSE)
-    np.testing.assert_allclose(sums.margin_sums(terms, members, w, alpha, pulled), kept, **CLOSE)
-    np.testing.assert_allclose(problem.C * pulled, sums.dual_weights(problem, alpha), **CLOSE)
 
 
 @losses

@@ -6,26 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from saddlesvm.problem import terms as in_numpy
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.responses import best_scale
-from saddlesvm.problem.sums import conjugate_sum, dual_of_margins, dual_weights, margins
-from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.small import beside
-from saddlesvm.solvers.second_order.kernels import within_bounds
+from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_of_margins, dual_weights, margins
 
 SCALE_PRECISION = 0.02  # relative precision of the factor that scales a starting point
-
-
-@beside(in_numpy.bring_back, in_numpy.is_small)
-@kernel
-def cut(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
-    """Bring every member's variable back to its bounds."""
-    for i in members:
-        alpha[i] = within_bounds(terms.loss, alpha[i], terms.y[i], weight_of(terms.weights, i))
 
 
 def carried(problem: Problem, duals: np.ndarray, former_C: float, w: np.ndarray | None = None) -> Point:
@@ -66,7 +53,7 @@ def _best_scaled(problem: Problem, candidates: Iterator[np.ndarray]) -> np.ndarr
     """The candidate, cut to its bounds and scaled, with the best dual objective; zeros where that is better."""
     best, value = np.zeros(problem.y.size), 0.0
     for alpha in candidates:
-        cut(problem.pointwise, problem.members, alpha)
+        bring_back(problem.pointwise, problem.members, alpha)
         alpha = problem.balanced(alpha)
         reached = dual_weights(problem, alpha)
         factor = best_scale(problem, alpha, reached, SCALE_PRECISION)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.fit.warm_start import cut
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem, one_vs_rest, share_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
@@ -23,6 +22,7 @@ from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.sums import bring_back
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
@@ -349,7 +349,7 @@ class GivenDuals:
         row = self.duals[[sub.index]].toarray()[0] if sparse.issparse(self.duals) else self.duals[sub.index]
         given, alpha = np.zeros(problem.y.size), np.zeros(problem.y.size)
         given[problem.members] = alpha[problem.members] = row[problem.members] / problem.C
-        cut(problem.pointwise, problem.members, alpha)
+        bring_back(problem.pointwise, problem.members, alpha)
         beyond = np.flatnonzero(np.abs(alpha - given) > ROUNDING * np.abs(given))
         if beyond.size:
             i, of = int(beyond[0]), f" of {sub.label}" if sub.label else ""

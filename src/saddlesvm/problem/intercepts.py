@@ -16,12 +16,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem import terms as in_numpy
-from saddlesvm.problem.loss import bounds, curvature, slopes, subgradient
-from saddlesvm.problem.terms import Pointwise, is_small, weight_of
-from saddlesvm.runtime.compiled import inlined, kernel
-from saddlesvm.runtime.small import beside, with_other
+from saddlesvm.problem.loss import is_smooth, methods_of
+from saddlesvm.problem.terms import Pointwise, in_blocks, silent, weigh, weights_or_one
+from saddlesvm.runtime.compiled import inlined
 
+FARTHEST = 1e18  # from the start, that an offset is looked for; guessed: beyond all data that losses can tell apart
 SEARCH_STEPS = 200  # places that a search along a line looks at, at most: it ends by itself long before
 OFFSET_ROUNDING = 1e-15  # of an offset, relative to 1 or to itself
 SQUARED_AWAY = 1e-8  # relative size of a Newton step whose square is rounding
@@ -287,39 +286,48 @@ def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
         w[last] += moved
 
 
-@kernel
-def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float) -> Any:
+@silent
+def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float) -> tuple[float, float]:
     """First and second derivative of ``sum_i s_i phi_i(z_i + offset)`` by the offset."""
+    loss, methods = terms.loss, methods_of(terms.loss)
+    kinked = not is_smooth(loss)
     slope = bend = 0.0
-    for k in range(members.size):
-        i = members[k]
-        s = weight_of(terms.weights, i)
-        slope += s * subgradient(terms.loss, z[k] + offset, terms.y[i])
-        bend += s * curvature(terms.loss, z[k] + offset, terms.y[i])
+    for places, rows in in_blocks(members, terms.y.size):
+        y = terms.y[rows]
+        moved = z[places] + offset
+        slope += float(weigh(methods.subgradient(loss, moved, y), terms.weights, rows).sum())
+        if not kinked:
+            # The curvature of some losses is the same for all rows, and then a number.
+            curvature = weigh(methods.curvature(loss, moved, y), terms.weights, rows)
+            bend += float(np.broadcast_to(curvature, moved.shape).sum())
     return slope, bend
 
 
-@with_other(is_small, offset_slope=in_numpy.offset_slope)
-@kernel
 def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
-    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: guarded Newton on the derivative.
-
-    The first interval is twice as wide as Newton's step from the start, so that its middle is where that step leads.
-    """
+    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: a root of its derivative."""
     slope, bend = offset_slope(terms, members, z, start)
     slope += total
     if slope == 0.0:
         return start
-    width, low, high = min(1.0, 2.0 * abs(slope) / bend) if bend > 0.0 else 1.0, start, start
+    # The first interval is twice as wide as Newton's step from the start, so that its middle is where that leads.
+    width = min(1.0, 2.0 * abs(slope) / bend) if bend > 0.0 else 1.0
     if width <= OFFSET_ROUNDING * (1.0 + abs(start)):
         return start
-    while width < 1e18:
+    low = high = start
+    while width < FARTHEST:
         other = start - width if slope > 0.0 else start + width
         there, _ = offset_slope(terms, members, z, other)
         if (there + total) * slope <= 0.0:
             low, high = min(start, other), max(start, other)
             break
         start, width = other, 2.0 * width
+    if is_smooth(terms.loss):
+        return _newton_root(terms, members, z, low, high, total)
+    return _kinked_root(terms, members, z, low, high, total)
+
+
+def _newton_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
+    """The best offset of a smooth loss in an interval: Newton's steps, and halves of the interval beside them."""
     t = 0.5 * (low + high)
     for _ in range(SEARCH_STEPS):
         slope, bend = offset_slope(terms, members, z, t)
@@ -341,21 +349,70 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
     return t
 
 
-@kernel
-def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> Any:
-    """Sums of the sizes of the positive and the negative variables, and of those strictly inside their bounds."""
-    positive = negative = inner_positive = inner_negative = 0.0
-    for i in members:
-        a = alpha[i]
-        left, right = slopes(terms.loss, a, 0.0, terms.y[i], weight_of(terms.weights, i))
-        inner = left > -np.inf and right < np.inf
-        if a > 0.0:
-            positive += a
-            inner_positive += a if inner else 0.0
+@silent
+def _kinked_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
+    """The best offset of a loss with kinks in an interval, by halving it.
+
+    A loss is convex, so that a row with the same slope at both ends has it everywhere between: such rows are added up
+    once, and about as many stay as have a kink in the interval.
+    """
+    loss, subgradient = terms.loss, methods_of(terms.loss).subgradient
+    known, pieces = total, []
+    for places, rows in in_blocks(members, terms.y.size):
+        own, y = z[places], terms.y[rows]
+        below = weigh(subgradient(loss, own + low, y), terms.weights, rows)
+        above = weigh(subgradient(loss, own + high, y), terms.weights, rows)
+        bent = np.flatnonzero(below != above)
+        known += float(below.sum() - below[bent].sum())
+        s = np.broadcast_to(weights_or_one(terms.weights, rows), own.shape)
+        pieces.append(np.stack([values[bent] for values in (own, y, s, below, above)]))
+    own, y, s, below, above = np.concatenate(pieces, axis=1)
+    t = 0.5 * (low + high)
+    for _ in range(SEARCH_STEPS):
+        here = s * subgradient(loss, own + t, y)
+        slope = known + float(here.sum())
+        if slope == 0.0:
+            break
+        # The half on that side stays, and the rows that bend in it.
+        if slope > 0.0:
+            high, above = t, here
         else:
-            negative -= a
-            inner_negative -= a if inner else 0.0
-    return positive, negative, inner_positive, inner_negative
+            low, below = t, here
+        bent = np.flatnonzero(below != above)
+        if 2 * bent.size < own.size:
+            known = slope - float(here[bent].sum())
+            own, y, s, below, above = (values[bent] for values in (own, y, s, below, above))
+        t_next = 0.5 * (low + high)
+        if abs(t_next - t) <= OFFSET_ROUNDING * (1.0 + abs(t)):
+            break
+        t = t_next
+    return t
+
+
+def is_inside(terms: Pointwise, rows: Any, a: np.ndarray) -> np.ndarray:
+    """Return which dual variables of some rows lie strictly inside their bounds."""
+    s = weights_or_one(terms.weights, rows)
+    left, right = methods_of(terms.loss).slopes(terms.loss, a, 0.0, terms.y[rows], s)
+    inside: np.ndarray = (left > -np.inf) & (right < np.inf)
+    return inside
+
+
+@silent
+def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tuple[float, ...]:
+    """Sums of the sizes of the positive and the negative variables, and of those strictly inside their bounds."""
+    totals = np.zeros(4)
+    for _, rows in in_blocks(members, terms.y.size):
+        a = alpha[rows]
+        inside = is_inside(terms, rows, a)
+        positive = np.maximum(a, 0.0)
+        negative = np.maximum(-a, 0.0)
+        totals += (
+            positive.sum(),
+            negative.sum(),
+            (positive * inside).sum(),
+            (negative * inside).sum(),
+        )
+    return tuple(totals.tolist())
 
 
 def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]:
@@ -370,19 +427,19 @@ def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]
     return (1.0 if excess > 0.0 else -1.0), factor, inner_only
 
 
-@kernel
+@silent
 def shorten(
     terms: Pointwise, members: np.ndarray, alpha: np.ndarray, sign: float, factor: float, inner_only: bool
 ) -> None:
     """Multiply the variables of one sign by a factor: all, or those strictly inside their bounds."""
-    for i in members:
-        if alpha[i] * sign > 0.0:
-            left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
-            if not inner_only or (left > -np.inf and right < np.inf):
-                alpha[i] *= factor
+    for _, rows in in_blocks(members, terms.y.size):
+        a = alpha[rows]
+        shorter = a * sign > 0.0
+        if inner_only:
+            shorter &= is_inside(terms, rows, a)
+        alpha[rows] = np.where(shorter, factor * a, a)
 
 
-@beside(in_numpy.balance, is_small)
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
     """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
 
@@ -392,35 +449,34 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
     shorten(terms, members, alpha, *shortening(signed_sums(terms, members, alpha), total))
 
 
-@inlined
-def way_up(terms: Pointwise, i: int, a: float, upwards: bool) -> Any:
-    """How far a variable may go towards its bound on one side, zero without a bound; and whether it is inside both."""
-    s = weight_of(terms.weights, i)
-    low, high = bounds(terms.loss, terms.y[i], s)
-    left, right = slopes(terms.loss, a, 0.0, terms.y[i], s)
-    end = high if upwards else low
-    return (end - a if abs(end) < np.inf else 0.0), left > -np.inf and right < np.inf
+@silent
+def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) -> np.ndarray:
+    """How far variables of some rows may go towards their bounds on one side; zero without a bound there."""
+    low, high = methods_of(terms.loss).bounds(terms.loss, terms.y[rows], weights_or_one(terms.weights, rows))
+    way = (high if upwards else low) - a
+    return np.where(np.isfinite(way), way, 0.0)
 
 
-@kernel
+@silent
 def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float) -> None:
     """Bring ``sum_i alpha_i`` nearer to `total` by moving variables towards their bounds on that side, by the same
     share of the way: those strictly inside their bounds where that suffices, else all. Variables without a bound there
     stay.
     """
-    missing, room, inner_room = total, 0.0, 0.0
-    for i in members:
-        missing -= alpha[i]
+    missing = total - sum(float(alpha[rows].sum()) for _, rows in in_blocks(members, terms.y.size))
     upwards = missing > 0.0
-    for i in members:
-        way, inner = way_up(terms, i, alpha[i], upwards)
-        room += way
-        inner_room += way if inner else 0.0
+    room = inner_room = 0.0
+    for _, rows in in_blocks(members, terms.y.size):
+        way = ways_to_bounds(terms, rows, alpha[rows], upwards)
+        room += float(way.sum())
+        inner_room += float((way * is_inside(terms, rows, alpha[rows])).sum())
     inner_only = abs(inner_room) >= abs(missing)
     whole = inner_room if inner_only else room
     share = missing / whole if whole != 0.0 else 0.0
     share = min(max(share, 0.0), 1.0)
-    for i in members:
-        way, inner = way_up(terms, i, alpha[i], upwards)
-        if inner or not inner_only:
-            alpha[i] += share * way
+    for _, rows in in_blocks(members, terms.y.size):
+        a = alpha[rows]
+        way = ways_to_bounds(terms, rows, a, upwards)
+        if inner_only:
+            way *= is_inside(terms, rows, a)
+        alpha[rows] = a + share * way

@@ -1,4 +1,8 @@
-"""Sums over the rows that certificates are made of, always in float64, and the maps between w and dual variables."""
+"""Sums over the rows that certificates are made of, always in float64, and the maps between w and dual variables.
+
+All of it is array code over blocks of rows, for every size and layout of the rows. NumPy adds the terms of a block in
+pairs, so that a term meets fewer additions than the account of rounding allows for (:func:`~.rounding.loss_sizes`).
+"""
 
 from __future__ import annotations
 
@@ -6,85 +10,79 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem import terms as in_numpy
-from saddlesvm.problem.loss import conjugate, subgradient, value
+from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import LEAF
-from saddlesvm.problem.terms import Pointwise, Terms, is_small, weight_of
-from saddlesvm.rows import layouts as rows
+from saddlesvm.problem.terms import BLOCK, Pointwise, Terms, in_blocks, silent, weigh, weights_or_one, within_bounds
+from saddlesvm.rows.layouts import add_rows, dot_rows
 from saddlesvm.rows.passes import Part
-from saddlesvm.rows.prefetch import next_ahead
-from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.small import beside
 
 SUMS = 5  # that a certificate takes from the rows
 
 
-@beside(in_numpy.loss_sums, is_small)
-@kernel
-def loss_sums(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> Any:
-    """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two."""
-    paid = conjugates = coupled = charged = crossed = 0.0
-    for start in range(0, members.size, LEAF):  # leaf by leaf: see rounding.loss_sizes
-        p = c = q = sizes = crossings = 0.0
-        for k in range(start, min(start + LEAF, members.size)):
-            i = members[k]
-            s = weight_of(terms.weights, i)
-            p += s * value(terms.loss, z[k] + offset, terms.y[i])
-            one, pair = conjugate(terms.loss, alpha[i], terms.y[i], s), alpha[i] * z[k]
-            c += one
-            q += pair
-            sizes += abs(one)
-            crossings += abs(pair)
-        paid, conjugates, coupled = paid + p, conjugates + c, coupled + q
-        charged, crossed = charged + sizes, crossed + crossings
-    return paid, conjugates, coupled, charged, crossed
+@silent
+def loss_sums(
+    terms: Pointwise | Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray
+) -> tuple[float, ...]:
+    """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two.
 
-
-@kernel
-def margin_sums(terms: Terms, members: np.ndarray, w: np.ndarray, alpha: np.ndarray, pulled: np.ndarray) -> Any:
-    """The same sums for the margins of w, one row after the other, so that no margin need be kept.
-
-    ``sum_i a_i x_i`` is added to `pulled` while the rows are at hand, unless it is empty.
+    Parameters
+    ----------
+    terms : Pointwise or Terms
+    members : ndarray of shape (m,)
+        Rows, ascending.
+    z : ndarray of shape (m,)
+        Their margins.
+    offset : float
+        That is added to the margins.
+    alpha : ndarray of shape (n,)
+        Dual variables of all rows.
     """
-    paid = conjugates = coupled = charged = crossed = 0.0
-    for start in range(0, members.size, LEAF):
-        p = c = q = sizes = crossings = 0.0
-        for k in range(start, min(start + LEAF, members.size)):
-            i = members[k]
-            next_ahead(terms.X, members, k)
-            s, z = weight_of(terms.weights, i), rows.dot(terms.X, i, w)
-            p += s * value(terms.loss, z, terms.y[i])
-            one, pair = conjugate(terms.loss, alpha[i], terms.y[i], s), alpha[i] * z
-            c += one
-            q += pair
-            sizes += abs(one)
-            crossings += abs(pair)
-            if pulled.size > 0 and alpha[i] != 0.0:
-                rows.axpy(terms.X, i, alpha[i], pulled)
-        paid, conjugates, coupled = paid + p, conjugates + c, coupled + q
-        charged, crossed = charged + sizes, crossed + crossings
-    return paid, conjugates, coupled, charged, crossed
+    loss, methods = terms.loss, methods_of(terms.loss)
+    totals = np.zeros(SUMS)
+    for places, rows in in_blocks(members, terms.y.size):
+        y = terms.y[rows]
+        s = weights_or_one(terms.weights, rows)
+        a = alpha[rows]
+        paid = weigh(methods.value(loss, z[places] + offset, y), terms.weights, rows)
+        conjugates = methods.conjugate(loss, a, y, s)
+        pairs = a * z[places]
+        totals += (
+            paid.sum(),
+            conjugates.sum(),
+            pairs.sum(),
+            np.abs(conjugates).sum(),
+            np.abs(pairs).sum(),
+        )
+    return tuple(totals.tolist())
 
 
-@beside(in_numpy.conjugate_sum, is_small)
-@kernel
+@silent
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""
+    methods = methods_of(terms.loss)
     total = 0.0
-    for k in range(members.size):
-        i = members[k]
-        total += conjugate(terms.loss, factor * alpha[i], terms.y[i], weight_of(terms.weights, i))
+    for _, rows in in_blocks(members, terms.y.size):
+        s = weights_or_one(terms.weights, rows)
+        total += float(methods.conjugate(terms.loss, factor * alpha[rows], terms.y[rows], s).sum())
     return total
 
 
-@beside(in_numpy.dual_of_margins, is_small)
-@kernel
+@silent
 def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
-    """``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
-    for k in range(members.size):
-        i = members[k]
-        alpha[i] = -weight_of(terms.weights, i) * subgradient(terms.loss, z[k] + offset, terms.y[i])
+    """Set ``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
+    methods = methods_of(terms.loss)
+    for places, rows in in_blocks(members, terms.y.size):
+        slopes = methods.subgradient(terms.loss, z[places] + offset, terms.y[rows])
+        alpha[rows] = -weigh(slopes, terms.weights, rows)
+
+
+@silent
+def bring_back(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None:
+    """Bring every member's dual variable back to its bounds, in place."""
+    methods = methods_of(terms.loss)
+    for _, rows in in_blocks(members, terms.y.size):
+        s = weights_or_one(terms.weights, rows)
+        alpha[rows] = within_bounds(methods, terms.loss, alpha[rows], terms.y[rows], s)
 
 
 def dual_weights(problem: Problem, alpha: Any) -> np.ndarray:
@@ -99,24 +97,38 @@ def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
 
 
 def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """:func:`margin_sums` of the members, shape (5,): one pass over the rows."""
-
-    if problem.in_arrays:
-        return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
-
-    def of_part(part: Part, sums: np.ndarray) -> None:
-        sums += margin_sums(problem.terms_of(part), part.rows, w, part.of(alpha), np.empty(0))
-
-    return problem.passes.total(of_part, SUMS)
+    """:func:`loss_sums` of the members at the margins of w, shape (5,): one pass over the rows."""
+    return _sums_over_rows(problem, w, alpha, SUMS)
 
 
 def sums_and_pull(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`sums_of_margins` and :func:`dual_weights` in one pass over the rows; in array code by two."""
-    if problem.in_arrays:
+    """:func:`sums_of_margins` and :func:`dual_weights` in one pass over the rows."""
+    if _is_device(problem):
         return sums_of_margins(problem, w, alpha), dual_weights(problem, alpha)
-
-    def of_part(part: Part, found: np.ndarray) -> None:
-        found[:SUMS] += margin_sums(problem.terms_of(part), part.rows, w, part.of(alpha), found[SUMS:])
-
-    found = problem.passes.total(of_part, SUMS + w.size)
+    found = _sums_over_rows(problem, w, alpha, SUMS + w.size)
     return found[:SUMS], problem.pulled(found[SUMS:])
+
+
+def _sums_over_rows(problem: Problem, w: np.ndarray, alpha: np.ndarray, size: int) -> np.ndarray:
+    """The sums of a pass that keeps no margins; behind them the sum of the rows times `alpha`, if there is room."""
+    if _is_device(problem):
+        return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
+    w = np.ascontiguousarray(w, dtype=np.float64)
+
+    def add_part(part: Part, found: np.ndarray) -> None:
+        terms, a = problem.terms_of(part), part.of(alpha)
+        for start in range(0, part.rows.size, BLOCK):
+            rows = part.rows[start : start + BLOCK]
+            z = np.empty(rows.size)
+            dot_rows(part.X, rows, w, z)
+            found[:SUMS] += loss_sums(terms, rows, z, 0.0, a)
+            if size > SUMS:
+                # The rows are still in the cache.
+                add_rows(part.X, rows, a, found[SUMS:])
+
+    return problem.passes.total(add_part, size)
+
+
+def _is_device(problem: Problem) -> bool:
+    """Return True if no part of the rows can be handed out."""
+    return problem.place is not None and problem.place.in_arrays

@@ -7,7 +7,6 @@ that the same data always take the same path, whatever is compiled already.
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -58,26 +57,6 @@ def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callabl
 
         chosen.compiled, chosen.twin = compiled, twin  # type: ignore[attr-defined]
         return chosen  # type: ignore[return-value]
-
-    return declare
-
-
-def with_other(is_small: Callable[[Any], bool], **names: Any) -> Callable[[Function], Function]:
-    """Let Python code that calls a kernel get the Python function behind it for small work, with other functions in
-    place of those that it calls.
-
-    Parameters
-    ----------
-    is_small : callable
-        Called with the kernel's first argument.
-    **names
-        What names of the kernel's module stand for there.
-    """
-
-    def declare(compiled: Function) -> Function:
-        text: Any = getattr(compiled, "py_func", compiled)
-        own = types.FunctionType(text.__code__, text.__globals__ | names, text.__name__, text.__defaults__)
-        return beside(own, is_small)(compiled)
 
     return declare
 

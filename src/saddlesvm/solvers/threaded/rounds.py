@@ -21,17 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.intercepts import move_offset
-from saddlesvm.problem.sums import conjugate_sum
-from saddlesvm.problem.terms import Pointwise, Terms
+from saddlesvm.problem.loss import conjugate
+from saddlesvm.problem.terms import Pointwise, Terms, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items
-from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, measure_rho, safe_share
 from saddlesvm.solvers.threaded.phases import TURN, end_task, give_way, next_task
 
-conjugates_of = compiled_of(conjugate_sum)
 ROUND_VALUES = 40_000.0  # values that a part visits between two meetings, at most: some 30 us
 ROUNDS, MOST_ROUNDS = 256, 512  # rounds per pass, least and most: with fewer, the last powers of ten take many passes
 FEWEST_VALUES = 1_000.0  # values per round and part, at least; this goes before the least number of rounds
@@ -53,6 +51,15 @@ STANDING = record_of("task", "left", "done", "position", "active", "rows", "roun
 # share of w; take the w that was brought together; take the moves of the frequent features; judge the pass, and take
 # the w that was judged. After the last task comes none.
 COUNT, GO_ON, ADD_UP, TAKE_ALL, TAKE_OFTEN, JUDGE, TAKE_JUDGED, NONE = range(8)
+
+
+@kernel
+def conjugates_of(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
+    """:func:`~saddlesvm.problem.sums.conjugate_sum`, for the kernel of a part."""
+    total = 0.0
+    for i in members:
+        total += conjugate(terms.loss, factor * alpha[i], terms.y[i], weight_of(terms.weights, i))
+    return total
 
 
 class Team(NamedTuple):
