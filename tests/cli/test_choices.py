@@ -62,7 +62,7 @@ def test_C_and_gamma_are_chosen_together(told, refusal):
     best = max(found["values"], key=lambda row: row["accuracy"])
     assert found["chosen"] == {name: best[name] for name in ("C", "gamma")}
     assert "gamma" in told("train", "heart", "--nu", 0.4, "--gamma", "0.001,0.01")["cross_validation"]["chosen"]
-    assert "NuSVC takes --gamma" in refusal("train", "heart", "--nu", 0.4, "--cv", 3)
+    assert "NuSVC has no C: give --gamma" in refusal("train", "heart", "--nu", 0.4, "--cv", 3)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_C_and_gamma_are_chosen_together(told, refusal):
     [
         (["--C", "auto:rule=one_standard_error", "--cv", "3"], "--cv takes the best C"),
         (["--C", "auto:size=1", "--cv", "3"], "size of --C auto must be a whole number of at least 2"),
-        (["--lambda", "1", "--cv", "3"], "--cv needs --C or --gamma"),
+        (["--lambda", "1", "--cv", "3"], "--cv chooses among values of C or gamma, not of --lambda"),
         (["--C", "1,x"], "a number, several with commas, as in 0.1,1,10, or auto"),
         (["--cv", "1"], "1 is not in the range x>=2"),
-        (["--validation", "2"], "a file goes with --test"),
-        (["--checkpoint", "c", "--cv", "3"], "--cv does not work with --checkpoint"),
+        (["--validation", "2"], "--test takes a file"),
+        (["--checkpoint", "c", "--cv", "3"], "--cv makes many fits, and --checkpoint holds one"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(words, said, refusal):
@@ -83,7 +83,7 @@ def test_what_cannot_be_chosen_is_said(words, said, refusal):
 
 def test_rows_are_held_out_of_every_class_alike(told):
     table = load_bundled("banknote")
-    kept, apart = hold_out(table, 0.25, 0, classes=True)
+    kept, apart = hold_out(table, 0.25, 0, is_classification=True)
     assert kept.n_rows + apart.n_rows == table.n_rows
     whole = np.unique(table.y, return_counts=True)[1]
     assert np.abs(np.unique(apart.y, return_counts=True)[1] - 0.25 * whole).max() <= 1.0
@@ -96,8 +96,8 @@ def test_rows_are_held_out_of_every_class_alike(told):
 
 def test_the_rows_of_a_store_are_not_copied():
     rows = Table(np.zeros((4, 1)), np.arange(4), None, None, "rows.store", "store", 0, 0.0)
-    with pytest.raises(DataError, match="stay in their files: use --test"):
-        hold_out(rows, 0.5, 0, classes=True)
+    with pytest.raises(DataError, match="copy rows out of a store: give other rows with --test"):
+        hold_out(rows, 0.5, 0, is_classification=True)
 
 
 def test_a_path_measures_errors_and_test_rows_choose_nothing(told, run):

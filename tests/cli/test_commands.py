@@ -138,7 +138,7 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
         (["train", "toy", "--loss", "absolute", "--epsilon", "1"], "--epsilon does not work with the loss absolute"),
         (["train", "toy", "--loss", "absolute", "--class-weight", "balanced"], "--class-weight does not work with"),
         (["train", "toy", "--kernel", "rbf", "--memory", "1G"], "--memory does not work with SVC"),
-        (["train", "toy", "--gamma", "0.1"], "--gamma does not work with LinearSVC; it is an option of"),
+        (["train", "toy", "--gamma", "0.1"], "--gamma does not work with LinearSVC; SVC, "),
         (["train", "toy", "--set", "degre=2", "--kernel", "poly"], "no parameter 'degre'; did you mean degree?"),
         (["train", "toy", "--set", "warm_start=maybe"], "--set warm_start=maybe: yes or no is allowed"),
         (["train", "toy", "--set", "gap=x"], "a number is needed"),
@@ -173,7 +173,7 @@ def test_a_file_that_is_no_proof_is_refused_in_words(refusal, tmp_path, content)
     path = tmp_path / "proof"
     path.write_bytes(content)
     said = refusal("verify", path, "toy")
-    assert f"{path}: is no proof" in said and "saddlesvm prove" in said and "codec" not in said
+    assert f"{path}: is not " in said and "a proof is" in said and "saddlesvm prove" in said and "codec" not in said
 
 
 def test_errors_name_flags_and_no_parameters_of_python(refusal, tmp_path):

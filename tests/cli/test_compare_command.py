@@ -29,7 +29,7 @@ def test_solvers_are_compared_auto_among_them(run, tmp_path, monkeypatch):
         (("compare", "toy", "--report", "r.html", "--with", "magic"), "unknown peer"),
         (("compare", "toy", "--report", "r.html", "--C", "1", "--lambda", "1"), "exclude each other"),
         (("compare", "toy"), "Missing option '--report'"),
-        (("watch", "toy", "--solvers", "dcd,sdca,pegasos"), "one solver or two"),
+        (("watch", "toy", "--solvers", "dcd,sdca,pegasos"), "one or two solvers"),
         (("watch", "toy", "--solvers", "auto"), "cannot show auto"),
         (("watch", "toy", "--report", "."), "is a folder"),
     ],
@@ -44,5 +44,5 @@ def test_two_solvers_are_watched(run, tmp_path):
     words = ("--rows", "20", "--max-iter", "2", "--solvers", "pegasos:projection=true,sdca", "--report", page)
     code, out, err = run("watch", "toy", *words)
     assert code == 0, err
-    assert "rows touched" in out and page.exists()
+    assert "rows visited" in out and page.exists()
     assert run("watch", "toy", "--rows", "20", "--max-iter", "1", "--solvers", "dcd", "--report", page)[0] == 0

@@ -29,8 +29,8 @@ def test_a_model_of_some_rows_says_so_of_all(tmp_path: Path, capsys: pytest.Capt
         code, facts = told(capsys, *command)
         assert code == NOT_CERTIFIED
         assert next(iter(facts)) == "found"
-        assert facts["found"]["data"].startswith("not those of the fit: the model was fitted to ")
-        assert "does not judge the fit" in facts["found"]["result"]
+        assert facts["found"]["data"].startswith("not the rows of the fit: the model was fitted to ")
+        assert "says nothing about the fit" in facts["found"]["result"]
 
 
 @pytest.mark.parametrize("options", [[], ["--standardize"], ["--C", "auto"], ["--memory", "64M"]])
@@ -39,7 +39,7 @@ def test_a_model_knows_its_own_rows(options: list[str], tmp_path: Path, capsys: 
     told(capsys, "train", "heart", "--loss", "logistic", *options, "--model", model)
     code, facts = told(capsys, "certify", model, "heart")
     assert code == OK
-    assert facts["found"]["data"] == "those of the fit"
+    assert facts["found"]["data"] == "the rows of the fit"
     assert next(iter(facts)) == "found"
 
 

@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 
-from saddlesvm.cli.console import warning_as_line, why_unwritten
+from saddlesvm.cli.console import explain_failed_write, format_warning
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
 HOSTILE = ("k\x1b]0;x\x07[/]", "é\u202e")
@@ -112,17 +112,19 @@ def test_the_package_is_a_command_of_python(tmp_path):
 
 
 def test_a_warning_is_one_line(run, monkeypatch):
-    assert warning_as_line("first\nsecond") == "saddlesvm: warning: first second\n"
+    assert format_warning("first\nsecond") == "saddlesvm: warning: first second\n"
     formats = []
     monkeypatch.setattr("saddlesvm.cli.show.show", lambda *_: formats.append(warnings.formatwarning))
     usual = warnings.formatwarning
     assert run("info", "toy")[0] == 0
-    assert formats == [warning_as_line] and warnings.formatwarning is usual
+    assert formats == [format_warning] and warnings.formatwarning is usual
 
 
 def test_what_cannot_be_written_is_named():
-    assert why_unwritten(OSError("a.store/values.npy: ends before byte 8: it was cut off")).startswith("a.store/")
-    assert why_unwritten(OSError(28, "No space left")) == "standard output: cannot be written: No space left"
+    assert explain_failed_write(OSError("a.store/values.npy: ends before byte 8: it was cut off")).startswith(
+        "a.store/"
+    )
+    assert explain_failed_write(OSError(28, "No space left")) == "standard output: cannot be written: No space left"
 
 
 def test_what_is_shown_can_be_printed():

@@ -63,7 +63,7 @@ def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> Non
     assert code == 0, err
     assert "standardized                  yes" in run("info", tmp_path / "m")[1]
     for options, said in (
-        (("--liblinear", tmp_path / "l"), "--liblinear files hold no scaling"),
+        (("--liblinear", tmp_path / "l"), "--liblinear files do not hold how features were scaled"),
         (("--kernel", "precomputed"), "--standardize does not work with --kernel precomputed"),
     ):
         code, _, err = run("train", "heart", "--standardize", *options)

@@ -111,7 +111,7 @@ def test_rows_that_do_not_go_together_are_refused(refusal, stores):
     other = stores[0].with_name("other")
     Store.create(other, X[:, :3], Y, sample_weight=np.ones(200))
     assert "has 3 features" in refusal("train", *stores, other)
-    assert "copies rows" in refusal("train", *stores, "--validation", "0.2")
+    assert "--validation would copy" in refusal("train", *stores, "--validation", "0.2")
     said = refusal("train", "toy", "heart")
     assert "toy: is not a store" in said and "saddlesvm convert" in said
     assert "nowhere/*.store: no such file" in refusal("train", "nowhere/*.store")

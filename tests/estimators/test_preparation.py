@@ -17,6 +17,7 @@ from pyarrow import feather, ipc, parquet as pq
 
 from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
+from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.preparation import (
     Preparation,
     check_classes,
@@ -37,7 +38,7 @@ def made(n: int = N) -> pd.DataFrame:
 
 def learnt(source: Path, **how: Any) -> tuple[Any, Any]:
     """The prepared training rows of a file, and the preparation."""
-    table = read_training(str(source), **how)
+    table = read_training(str(source), Reading(**how))
     preparation = Preparation.learn(table, missing=how.get("missing"))
     return preparation.apply(table), preparation
 
@@ -127,7 +128,7 @@ def test_a_line_break_in_the_first_name(quoted: str, tmp_path: Path) -> None:
     assert table.X.shape == (N, 2) and table.label_name == "t"
     words = "".join(f"{line},w{k % 2}\n" for k, line in enumerate(rows.splitlines()))
     (tmp_path / "y.csv").write_text(f"{quoted},b,t,c\n{words}")
-    assert read_training(str(tmp_path / "y.csv"), label="t").X.shape == (N, 3)
+    assert read_training(str(tmp_path / "y.csv"), Reading(label="t")).X.shape == (N, 3)
 
 
 NEWS = [
@@ -190,7 +191,7 @@ def test_columns_without_names_are_called_alike_in_tables_of_numbers(tmp_path: P
         assert table.label_name == "column 1" and label_words(table, str(label)) == "column 1 (--label 0)"
         assert table.X[1].tolist() == [1.0, 1.0]
     with pytest.raises(DataError, match="position from 0, or 'column 1'"):
-        read_training(str(path), label="kind")
+        read_training(str(path), Reading(label="kind"))
 
 
 @pytest.mark.parametrize("labels", [range(4_173), [f"k{k}" for k in range(600)]])
@@ -292,7 +293,7 @@ def test_the_median_needs_all_rows(tmp_path: Path) -> None:
     frame = made(120_000).assign(c=["u", "v"] * 60_000)[["a", "c", "t"]]
     frame.to_csv(tmp_path / "x.csv", index=False)
     with pytest.raises(DataError, match="--missing median needs all rows in memory"):
-        read_training(str(tmp_path / "x.csv"), missing="median", memory="16M")
+        read_training(str(tmp_path / "x.csv"), Reading(missing="median", memory="16M"))
 
 
 def test_money_and_commas_by_one_command_learn(tmp_path: Path) -> None:

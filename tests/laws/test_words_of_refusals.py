@@ -12,10 +12,11 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC
-from saddlesvm.cli.options import Reading
+from saddlesvm.cli.options import check_stores
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_stated, parsed_json
 from saddlesvm.data.libsvm_model import read_libsvm_model
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.table import ready_matrix
 from saddlesvm.models.model_checks import check_certificates, check_stored
 
@@ -33,7 +34,7 @@ def bad_matrix() -> Any:
 
 
 def stores_asked(**given: Any) -> None:
-    Reading(**given).check_stores(["a.store", "b.store"])
+    check_stores(Reading(**given), ["a.store", "b.store"])
 
 
 REFUSALS: dict[str, Callable[[], Any]] = {

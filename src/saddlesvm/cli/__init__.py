@@ -1,4 +1,7 @@
-"""The command line: a command a file, declared with click. Nothing heavy is imported before a command runs."""
+"""The command line: one file for each command, declared with click.
+
+Nothing heavy is imported before a command runs.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Sequence
 
 from saddlesvm.runtime.lazy import Later
 
+# Exit codes.
 OK = 0
 USAGE_ERROR = 2
 NOT_CERTIFIED = 3
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 and the number of the signal of Ctrl-C, as shells have it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,13 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        The words after ``saddlesvm``; those of this process by default.
+        The words after ``saddlesvm``; by default, the arguments of this process.
 
     Returns
     -------
     int
-        0; 2 for bad usage or input; 3 if the command stopped before the gap asked for was proven;
-        130 after Ctrl-C with nothing to keep.
+        0 for success; 2 for bad usage or input; 3 if the command stopped before the requested gap
+        was proven; 130 after Ctrl-C if there is nothing to keep.
     """
     try:
         return int(Later("saddlesvm.cli.program:run")(arguments))

@@ -8,9 +8,10 @@ import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare, option
-from saddlesvm.cli.options import IMPORT, JSON, LAMBDA, Reading, data_argument, reading_options
+from saddlesvm.cli.options import IMPORT, JSON, LAMBDA, data_argument, reading_options
 from saddlesvm.cli.values import MODEL
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.reading import Reading
 
 
 @declare(
@@ -21,10 +22,21 @@ from saddlesvm.data.errors import DataError
 )
 @click.argument("model_path", type=MODEL, metavar="MODEL")
 @data_argument()
-@option("--C", "C", type=float, help="Weight of the losses, in place of the model's own.")
+@option("--C", "C", type=float, help="The price of errors, in place of the model's own C.")
 @LAMBDA
-@option("--refine", type=int, default=0, metavar="EPOCHS", help="Epochs of dual ascent that tighten the bound.")
-@option("--tol", type=float, metavar="GAP", help="Exit with 3 unless the relative gap is at most this.")
+@option(
+    "--refine",
+    type=int,
+    default=0,
+    metavar="EPOCHS",
+    help="Tighten the bound by so many epochs of dual ascent.",
+)
+@option(
+    "--tol",
+    type=float,
+    metavar="GAP",
+    help="Exit with 3 if the relative gap is larger than this.",
+)
 @IMPORT
 @reading_options()
 @JSON
@@ -41,7 +53,7 @@ def command(
 ) -> int:
     """Prove how far a model is from the optimum on some data."""
     from saddlesvm.cli.facts import describe_certificate, describe_data
-    from saddlesvm.cli.rows import kind_of, load_model
+    from saddlesvm.cli.rows import find_entry, load_model, reading_task
     from saddlesvm.cli.show import Facts, show
     from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding
     from saddlesvm.estimators.preparation import labels_of
@@ -49,19 +61,26 @@ def command(
     from saddlesvm.problem.certificate import Certificate
 
     model, preparation = load_model(model_path)
-    entry = kind_of(model)
+    entry = find_entry(model)
     if not entry.linear and (refine or C is not None or lam is not None):
-        raise DataError(f"{model_path}: --refine, --C and --lambda are for linear models")
+        raise DataError(
+            f"{model_path}: is a {entry.name}; --refine, --C and --lambda are for linear models: "
+            "leave them out"
+        )
 
-    table = preparation.read(data, task="regression" if entry.task == "regression" else None, **vars(reading))
+    table = preparation.read(data, reading, task=reading_task(entry))
     y = None if entry.task == "novelty" else labels_of(table)
+    weights = table.sample_weight
+    difference = ""
     if entry.linear:
-        certificates = certify_model(model, table.X, y, sample_weight=table.sample_weight, refine=refine, C=C, lam=lam)
+        certificates = certify_model(
+            model, table.X, y, sample_weight=weights, refine=refine, C=C, lam=lam
+        )
+        difference = compare_with_fit(model, table.X, y)
     else:
-        certificates = kernel_certificates(model, table.X, y, sample_weight=table.sample_weight)
+        certificates = kernel_certificates(model, table.X, y, sample_weight=weights)
     total = Certificate.total(certificates)
 
-    difference = compare_with_fit(model, table.X, y) if entry.linear else ""
     facts: Facts = {
         "found": describe_finding(model, difference, total),
         "certified": state_problem(model, C, lam),
@@ -69,14 +88,18 @@ def command(
         "data": describe_data(table),
     }
     if len(certificates) > 1:
-        facts["quality"]["largest_relative_gap"] = max(one.relative_gap for one in certificates)
-    show(facts, as_json)
+        gaps = [certificate.relative_gap for certificate in certificates]
+        facts["quality"]["largest_relative_gap"] = max(gaps)
     is_missed = tol is not None and total.relative_gap > tol
+    if tol is not None:
+        answer = "not proven" if is_missed else "proven"
+        facts["found"]["asked_for"] = f"a relative gap of at most {tol:g}: {answer}"
+    show(facts, as_json)
     return NOT_CERTIFIED if is_missed or difference else OK
 
 
 def state_problem(model: Any, C: float | None, lam: float | None) -> dict[str, Any]:
-    """The problem of which a model is certified to be near the optimum."""
+    """Return the problem whose optimum the model is compared with."""
     from sklearn.base import clone
 
     from saddlesvm.cli.facts import name_problem
@@ -86,5 +109,7 @@ def state_problem(model: Any, C: float | None, lam: float | None) -> dict[str, A
         return {"problem": name_problem(posed)}
     facts = {"problem": name_problem(model)}
     if str(model.notes_.get("written by", "")).startswith("LIBLINEAR"):
-        facts["note"] = "files of LIBLINEAR do not hold C: C = 1 is assumed; give --C or --lambda"
+        facts["note"] = (
+            "files of LIBLINEAR do not hold C, so C = 1 is assumed: give --C or --lambda"
+        )
     return facts

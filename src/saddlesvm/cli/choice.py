@@ -14,27 +14,35 @@ from saddlesvm.estimators.automatic_C import AutomaticC, made_automatic
 from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
 from saddlesvm.estimators.linear import LinearSVC
 
-FOLDS = 5  # if several values are given, and no number of folds
+FOLDS = 5  # if several values are given, but no number of folds; as in scikit-learn
 
 
-def settle_folds(asked: dict[str, Any], folds: int | None) -> int | None:
-    """The number of folds, or None for a fit without; a range of C that ``auto`` means becomes its values in `asked`.
+def choose_folds(asked: dict[str, Any], folds: int | None) -> int | None:
+    """Return the number of folds, None for a fit without; ``auto`` becomes values of C in `asked`.
 
     Raises
     ------
     ValueError
-        Options that do not go together.
+        Options do not work together.
     """
-    if folds is None and not any(isinstance(asked.get(name), tuple) for name in ("C", "gamma")):
+    has_several = any(isinstance(asked.get(name), tuple) for name in ("C", "gamma"))
+    if folds is None and not has_several:
         return None
     if "lam" in asked:
-        raise ValueError("--cv needs --C or --gamma, one or several numbers or auto: --C 0.1,1,10 --cv 5")
+        raise ValueError(
+            "--cv chooses among values of C or gamma, not of --lambda: give --C 0.1,1,10 --cv 5"
+        )
     if "checkpoint" in asked:
-        raise ValueError("--cv does not work with --checkpoint")
+        raise ValueError(
+            "--cv makes many fits, and --checkpoint holds one: leave one of the two out"
+        )
     rule = made_automatic(asked.get("C"))
     if rule is not None:
         if rule.rule != AutomaticC.rule:
-            raise ValueError(f"--cv takes the best C; rule={rule.rule} is for --C auto without --cv")
+            raise ValueError(
+                f"--cv takes the best C; rule={rule.rule} works without --cv: leave one of the "
+                "two out"
+            )
         asked["C"] = tuple(np.geomspace(rule.low, rule.high, rule.size).tolist())
     return FOLDS if folds is None else folds
 
@@ -42,7 +50,7 @@ def settle_folds(asked: dict[str, Any], folds: int | None) -> int | None:
 def choose_by_folds(
     model: Any, asked: dict[str, Any], folds: int, rows: Rows, y: np.ndarray
 ) -> tuple[Any, dict[str, Any]]:
-    """Choose C, and gamma, among the values of the options; the fitted model, and what the folds showed.
+    """Choose C, and gamma; return the fitted model, and the scores of the folds.
 
     Parameters
     ----------
@@ -51,76 +59,107 @@ def choose_by_folds(
         Options of the command.
     folds : int
     rows : Rows
-        Of rows with words, each fold learns an encoding of its own.
+        If they have words, each fold learns an encoding of its own.
     y : ndarray
 
     Raises
     ------
     ValueError
-        The estimator learns without labels, or has no C and no gamma to choose from.
+        The estimator learns without labels, or has neither C nor gamma.
     """
+    name = type(model).__name__
     if not (is_classifier(model) or is_regressor(model)):
-        raise ValueError(f"--cv needs labels or targets; {type(model).__name__} learns without")
-    kind = StratifiedKFold if is_classifier(model) else KFold
-    splits = kind(folds, shuffle=True, random_state=asked["seed"])
+        raise ValueError(f"--cv needs labels or targets, and {name} learns without: leave it out")
+    make_splits = StratifiedKFold if is_classifier(model) else KFold
+    splits = make_splits(folds, shuffle=True, random_state=asked["seed"])
     encoder = rows.preparation.before if rows.has_words else None
     table = rows.train
-    X = table.X if encoder is None else table.frame
     if type(model) is LinearSVC and encoder is None:
         return choose_C(model, asked, splits, (table.X, y, table.sample_weight))
     grid = values_to_try(model, asked)
     if not grid:
-        raise ValueError(f"--cv chooses C or gamma; {type(model).__name__} takes --gamma 0.1,1")
+        raise ValueError(f"--cv chooses C or gamma, and {name} has no C: give --gamma 0.1,1")
 
-    # A pipeline names the parameters of its last step by the name of the step.
-    step = ""
+    # With an encoder, the search goes over a pipeline, which names the parameters of its last
+    # step by the name of the step.
+    X = table.X
     searched = model
+    prefix = ""
     if encoder is not None:
-        step = f"{type(model).__name__.lower()}__"
+        X = table.frame
         searched = make_pipeline(clone(encoder), model)
-    weights = {} if table.sample_weight is None else {f"{step}sample_weight": table.sample_weight}
-    search = GridSearchCV(searched, {f"{step}{name}": values for name, values in grid.items()}, cv=splits)
+        prefix = f"{name.lower()}__"
+    weights = {}
+    if table.sample_weight is not None:
+        weights[f"{prefix}sample_weight"] = table.sample_weight
+    grid = {f"{prefix}{parameter}": values for parameter, values in grid.items()}
+    search = GridSearchCV(searched, grid, cv=splits)
     search.fit(X, y, **weights)
 
     results = search.cv_results_
-    errors = standard_errors(np.column_stack([results[f"split{k}_test_score"] for k in range(folds)]))
-    points = [{name.removeprefix(step): value for name, value in point.items()} for point in results["params"]]
-    score = "accuracy" if is_classifier(model) else "r2"
-    values = [
-        {**point, score: float(mean), "standard_error": float(error)}
-        for point, mean, error in zip(points, results["mean_test_score"], errors, strict=True)
-    ]
-    chosen = {name.removeprefix(step): float(value) for name, value in search.best_params_.items()}
-    best = search.best_estimator_[-1] if step else search.best_estimator_
+    scores = np.column_stack([results[f"split{k}_test_score"] for k in range(folds)])
+    measure = "accuracy" if is_classifier(model) else "r2"
+    values = []
+    for point, mean, error in zip(
+        results["params"], results["mean_test_score"], standard_errors(scores), strict=True
+    ):
+        line = remove_prefix(point, prefix)
+        line[measure] = float(mean)
+        line["standard_error"] = float(error)
+        values.append(line)
+    chosen = {
+        parameter: float(value)
+        for parameter, value in remove_prefix(search.best_params_, prefix).items()
+    }
+    best = search.best_estimator_
+    if encoder is not None:
+        best = best[-1]
     return best, {"folds": folds, "values": values, "chosen": chosen}
 
 
+def remove_prefix(parameters: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the parameters of a pipeline's last step under their own names."""
+    return {name.removeprefix(prefix): value for name, value in parameters.items()}
+
+
 def values_to_try(model: Any, asked: dict[str, Any]) -> dict[str, list[float]]:
-    """The values of C and gamma; C alone keeps the model's own."""
+    """Return the values of C and gamma; the model's own C if no others are given."""
     known = model.get_params(deep=False)
-    grid = {"C": [known["C"]]} if "C" in known else {}
-    several = {name: asked[name] for name in ("C", "gamma") if isinstance(asked.get(name), tuple)}
-    return grid | {name: sorted(values) for name, values in several.items() if name in known}
+    grid = {}
+    if "C" in known:
+        grid["C"] = [known["C"]]
+    for name in ("C", "gamma"):
+        if name in known and isinstance(asked.get(name), tuple):
+            grid[name] = sorted(asked[name])
+    return grid
 
 
-def choose_C(model: Any, asked: dict[str, Any], folds: Any, data: tuple[Any, Any, Any]) -> tuple[Any, dict[str, Any]]:
-    """Choose C by the accuracy of folds that begin at each other's solutions, and are certified.
+def choose_C(
+    model: Any, asked: dict[str, Any], folds: Any, data: tuple[Any, Any, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Choose the C of a LinearSVC by certified folds; return the model, and their scores.
 
     Parameters
     ----------
-    model : LinearSVC or its twin on a cluster
+    model : LinearSVC
     asked : dict
     folds : splitter or int
     data : tuple
         Rows, labels, weights.
     """
-    Cs = list(asked["C"]) if isinstance(asked.get("C"), tuple) else [model.C]
+    Cs = [model.C]
+    if isinstance(asked.get("C"), tuple):
+        Cs = list(asked["C"])
     search = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(*data)
-    rows = [
-        {"C": float(C), "accuracy": float(mean), "standard_error": float(error), "largest_relative_gap": float(gap)}
-        for C, mean, error, gap in zip(
-            search.Cs_, search.mean_scores_, search.standard_errors_, search.relative_gaps_.max(axis=1), strict=True
-        )
+    values = [
+        {
+            "C": float(search.Cs_[k]),
+            "accuracy": float(search.mean_scores_[k]),
+            "standard_error": float(search.standard_errors_[k]),
+            "largest_relative_gap": float(search.relative_gaps_[k].max()),
+        }
+        for k in range(len(search.Cs_))
     ]
     count = folds if isinstance(folds, int) else folds.get_n_splits()
-    return search.best_estimator_, {"folds": count, "values": rows, "chosen": {"C": float(search.C_)}}
+    facts = {"folds": count, "values": values, "chosen": {"C": float(search.C_)}}
+    return search.best_estimator_, facts

@@ -1,4 +1,4 @@
-"""``saddlesvm compare``: solvers side by side, and a report with figures."""
+"""``saddlesvm compare``: run solvers side by side, and write a report with charts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from saddlesvm.cli import INTERRUPTED, OK
-from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
+from saddlesvm.cli.command import (
+    data_option,
+    declare,
+    model_option,
+    output_option,
+    solving_option,
+)
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import IMPORT, LABEL, data_argument
-from saddlesvm.cli.values import DATA, NUMBERS, REPORT
+from saddlesvm.cli.values import DATA, NUMBERS, ONE_GAMMA, REPORT
 from saddlesvm.runtime.option_names import INTERCEPTS, KERNEL_NAMES
 
 if TYPE_CHECKING:
     from saddlesvm.data import Table
 
-COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
+COMPUTED_KERNELS = [name for name in KERNEL_NAMES if name != "precomputed"]
 
 
 @declare(
     examples=(
         "saddlesvm compare banknote --report banknote.html",
-        "saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report data.html",
+        "saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report d.html",
     )
 )
 @data_argument(several=False)
@@ -31,23 +37,70 @@ COMPUTED = [name for name in KERNEL_NAMES if name != "precomputed"]
 @data_option("--test", type=DATA, help="Data to measure the test error on.")
 @LABEL
 @data_option("--scale", type=float, default=1.0, help="Multiply every value by this.")
-@data_option("--positive", metavar="LABEL", help="The class compared with the rest, if there are several.")
+@data_option(
+    "--positive",
+    metavar="LABEL",
+    help="The class that is compared with the rest, if there are several.",
+)
 @solving_option(
     "--solvers",
     metavar="NAMES",
-    help="With options: dcd,pegasos:batch_size=64,output=average (default auto,dcd,sdca,pegasos).",
+    help="Solvers, with options: dcd,pegasos:batch_size=64,output=average (default "
+    "auto,dcd,sdca,pegasos).",
 )
-@solving_option("--with", "peers", default="", metavar="PEERS", help="sklearn,sgd,liblinear,... or all.")
+@solving_option(
+    "--with",
+    "peers",
+    default="",
+    metavar="PEERS",
+    help="Solvers of other packages: sklearn,sgd,liblinear,... or all.",
+)
 @model_option("--C", "C", type=NUMBERS, help="One or several, with commas; 1 by default.")
 @model_option("--lambda", "lam", type=NUMBERS, help="One or several, in place of C.")
 @model_option("--loss", metavar="LOSSES", help="One or several, with commas; hinge by default.")
-@model_option("--intercept", type=click.Choice(INTERCEPTS), default="regularized", help="Of linear models.")
-@model_option("--kernel", type=click.Choice(COMPUTED), metavar="NAME", help="Compare kernel machines.")
-@model_option("--gamma", default="scale", help="Of the kernel: scale, auto or a number.")
+@model_option(
+    "--intercept",
+    type=click.Choice(INTERCEPTS),
+    metavar="KIND",
+    default="regularized",
+    help="regularized (default), free or none.",
+)
+@model_option(
+    "--kernel",
+    type=click.Choice(COMPUTED_KERNELS),
+    metavar="NAME",
+    help="Compare solvers of kernel machines: rbf, poly, ...",
+)
+@model_option(
+    "--gamma",
+    type=ONE_GAMMA,
+    default="scale",
+    help="Parameter of the kernel: scale (default), auto or a number.",
+)
 @IMPORT
-@solving_option("--repeats", type=int, default=1, show_default=True, help="Runs with the seeds 0, 1, ...")
-@solving_option("--max-time", type=float, default=10.0, show_default=True, help="Seconds for each run.")
-@solving_option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that ends a run.")
+@solving_option(
+    "--repeats",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Number of runs, with the seeds 0, 1, ...",
+)
+@solving_option(
+    "--max-time",
+    type=float,
+    metavar="SECONDS",
+    default=10.0,
+    show_default=True,
+    help="Seconds for each run.",
+)
+@solving_option(
+    "--tol",
+    type=float,
+    metavar="GAP",
+    default=1e-6,
+    show_default=True,
+    help="Relative gap that ends a run.",
+)
 def command(
     *,
     data: str,
@@ -56,11 +109,10 @@ def command(
     label: str | None,
     scale: float,
     loss: str | None,
-    gamma: str,
     max_time: float,
     **options: Any,
 ) -> int:
-    """Run solvers side by side and write a report with figures."""
+    """Run solvers side by side and write a report with charts."""
     from saddlesvm import lab
     from saddlesvm.cli.models import task_of_loss
     from saddlesvm.data import read
@@ -75,11 +127,12 @@ def command(
     table = read(data, **how)
     held_out = None
     if test is not None:
+        # The test rows have the features of the training rows, and the same numbers for them.
         zero_based: Any = "auto" if table.zero_based is None else table.zero_based
         tested = read(test, **how, n_features=table.n_features, zero_based=zero_based)
         check_names(tested.source, tested.feature_names, table.source, table.feature_names)
         held_out = (tested.X, labels_of(tested))
-    found = lab.compare(
+    comparison = lab.compare(
         table.X,
         labels_of(table),
         losses=losses,
@@ -90,17 +143,19 @@ def command(
         image_shape=image_shape(table),
         progress=True,
         command=command_line(),
-        gamma=gamma if gamma in ("scale", "auto") else float(gamma),
         **options,
     )
-    path = found.report(report)
-    if found.interrupted:
+    path = comparison.report(report)
+    if comparison.interrupted:
         print("interrupted: the report has the finished runs")
-    print(*map(shown, (*found.verdict(), *found.notes, f"report: {path}")), sep="\n")
-    return INTERRUPTED if found.interrupted else OK
+    for line in (*comparison.verdict(), *comparison.notes, f"report: {path}"):
+        print(shown(line))
+    return INTERRUPTED if comparison.interrupted else OK
 
 
 def image_shape(table: Table) -> tuple[int, int] | None:
-    """Height and width of the square images of an idx file."""
+    """Return height and width of the square images of an idx file."""
     side = round(table.n_features**0.5)
-    return (side, side) if table.format == "idx" and side * side == table.n_features else None
+    if table.format == "idx" and side * side == table.n_features:
+        return side, side
+    return None

@@ -1,4 +1,4 @@
-"""Standard output and error of a command, also if they are a full disk, or closed."""
+"""Standard output and error of a command, even if they are a full disk, or closed."""
 
 from __future__ import annotations
 
@@ -11,67 +11,68 @@ from typing import Any
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.shown import one_line, shown, unbroken
 
-OUTPUT = "standard output"
+OUTPUT = "standard output"  # its name in messages
 
 
-def ready_output() -> None:
+def prepare_output() -> None:
     """Make standard output spell out the characters that its encoding lacks.
 
     Raises
     ------
     DataError
-        There is no standard output; raised before any work is done.
+        There is no standard output; this is raised before any work is done.
     """
     if sys.stdout is None:
         raise DataError(f"{OUTPUT}: is closed; redirect it to a file or to /dev/null")
-    with contextlib.suppress(AttributeError, ValueError):  # another object in its place
+    with contextlib.suppress(AttributeError, ValueError):  # another object replaces it
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def print_error(message: str) -> None:
-    """A message as one line on standard error, if there is one."""
+    """Print a message as one line on standard error, if there is one."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
         print(one_line(message), file=sys.stderr, flush=True)
 
 
-def why_unwritten(error: OSError) -> str:
-    """The text of an error of the system with the name of the file, or of standard output where it names none.
-
-    An error that the system did not raise, such as that of a store cut off while it is read, says itself what it is.
-    """
+def explain_failed_write(error: OSError) -> str:
+    """Return a message that names the file that could not be written, or standard output."""
+    # An error of our own, for example of a store that is cut off, has no number, and says all.
     if error.errno is None:
         return str(error)
     reason = error.strerror or str(error)
     if isinstance(error, BrokenPipeError):
-        reason = f"{reason}: what reads it has ended"
-    return f"{os.fsdecode(error.filename) if error.filename else OUTPUT}: cannot be written: {reason}"
+        reason = f"{reason}: the program that reads it has ended"
+    name = OUTPUT
+    if error.filename:
+        name = os.fsdecode(error.filename)
+    return f"{name}: cannot be written: {reason}"
 
 
-def give_up_output() -> None:
-    """Send standard output to nowhere, because Python cannot write its buffer at exit either."""
+def discard_output() -> None:
+    """Send standard output to nowhere, because Python could not write its buffer at exit either."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
-def warning_as_line(message: Warning | str, *place: Any, **more: Any) -> str:
-    """A warning as a line for a person, without the place in the source that it comes from."""
+def format_warning(message: Warning | str, *place: Any, **more: Any) -> str:
+    """Format a warning as one line, without its place in the source."""
     return f"saddlesvm: warning: {one_line(str(message))}\n"
 
 
-def safe_label(text: str, terminal: bool) -> str:
-    """A label as a terminal may show it, or as a line of a file can hold it."""
-    return shown(text) if terminal else unbroken(text)
+def printable_label(text: str, is_terminal: bool) -> str:
+    """Return a label as a terminal may show it, or as a line of a file can hold it."""
+    return shown(text) if is_terminal else unbroken(text)
 
 
 def write_output(text: str) -> None:
-    """Write results: never with characters replaced.
+    """Write results, of which no character may be replaced.
 
     Raises
     ------
     DataError
-        The encoding of standard output lacks one of them.
+        The encoding of standard output lacks one of the characters.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
@@ -79,11 +80,12 @@ def write_output(text: str) -> None:
     except UnicodeEncodeError as error:
         lacking = shown(error.object[error.start])
         raise DataError(
-            f"{OUTPUT}: its encoding {encoding} lacks {lacking!r}; set PYTHONIOENCODING=utf-8, or use --output"
+            f"{OUTPUT}: its encoding {encoding} lacks {lacking!r}: set PYTHONIOENCODING=utf-8, or "
+            "write to a file with --output"
         ) from None
     sys.stdout.write(text)
 
 
 def command_line() -> str:
-    """The command as it was given, for reports."""
+    """Return the command as it was typed, for reports."""
     return shlex.join(["saddlesvm", *sys.argv[1:]])

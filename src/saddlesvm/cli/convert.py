@@ -1,8 +1,9 @@
-"""``saddlesvm convert``: data files of any size into one store."""
+"""``saddlesvm convert``: write data files of any size into one store."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,8 +11,9 @@ import click
 from saddlesvm.cli import INTERRUPTED, OK
 from saddlesvm.cli.command import data_option, declare, option
 from saddlesvm.cli.console import print_error
-from saddlesvm.cli.options import JSON, Reading, reading_options
+from saddlesvm.cli.options import JSON, reading_options
 from saddlesvm.cli.values import DATA
+from saddlesvm.data.reading import Reading
 
 
 @declare(
@@ -22,17 +24,37 @@ from saddlesvm.cli.values import DATA
 )
 @click.argument("data", type=DATA, metavar="DATA...", nargs=-1, required=True)
 @click.argument("store", metavar="STORE")
-@option("--dtype", type=click.Choice(["float32", "float64"]), help="Of the values; that of the data by default.")
-@option("--n-features", type=int, metavar="N", help="Of sparse data, if more than occur.")
-@option("--memory", metavar="BYTES", default="256M", show_default=True, help="That the rows may take on their way.")
+@option(
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    help="Type of the values; by default, that of the data.",
+)
+@option(
+    "--n-features",
+    type=int,
+    metavar="N",
+    help="Number of features of sparse data, if more than occur.",
+)
+@option(
+    "--memory",
+    metavar="BYTES",
+    default="256M",
+    show_default=True,
+    help="Memory for the rows during the conversion.",
+)
 @option("--overwrite", is_flag=True, help="Replace a store of that name.")
 @reading_options(
     data_option(
         "--missing",
         type=click.Choice(["error", "drop", "mean"]),
-        help="Missing values: refuse them, drop their rows, or fill in the column's mean.",
+        help="Missing values: error, drop (their rows), or fill in the mean of the column.",
     ),
-    data_option("--scale", type=float, default=1.0, help="Multiply every value by this: 0.00392157."),
+    data_option(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="Multiply every value by this, as in 0.00392157.",
+    ),
 )
 @JSON
 def command(
@@ -52,17 +74,25 @@ def command(
     from saddlesvm.estimators.preparation import make_store
 
     began = time.perf_counter()
-    reading.memory = memory
     try:
         with progress_bar(f"converting to {store}", as_json) as advance:
-            made = make_store(
-                data, store, dtype=dtype, n_features=n_features, overwrite=overwrite, advance=advance, **vars(reading)
+            converted = make_store(
+                data,
+                store,
+                replace(reading, memory=memory),
+                dtype=dtype,
+                n_features=n_features,
+                overwrite=overwrite,
+                advance=advance,
             )
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted; nothing was written")
         return INTERRUPTED
     seconds = time.perf_counter() - began
-    megabytes = sum(source["bytes"] for source in made.header["sources"]) / 1e6
-    done: dict[str, Any] = {"seconds_converting": seconds, "megabytes_a_second": megabytes / seconds}
-    show({"store": describe_store(made, store), "done": done}, as_json)
+    megabytes = sum(source["bytes"] for source in converted.header["sources"]) / 1e6
+    speed: dict[str, Any] = {
+        "seconds_converting": seconds,
+        "megabytes_a_second": megabytes / seconds,
+    }
+    show({"store": describe_store(converted, store), "speed": speed}, as_json)
     return OK

@@ -1,4 +1,4 @@
-"""What the commands say of data, of models and of fits."""
+"""What the commands print about data, models and fits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import mean_absolute_error, r2_score
 
-from saddlesvm.cli.show import Facts, as_identifier
+from saddlesvm.cli.show import Facts, make_identifier
 from saddlesvm.data import Table
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
@@ -18,35 +18,43 @@ from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.rows.small_types import type_name
 
-MANY_CLASSES = 20  # different numbers that are still listed as classes; more if rows repeat them
+# Numbers are listed as classes if so many differ at most, or one for each so many rows (guessed).
+MANY_CLASSES = 20
+ROWS_A_CLASS = 20
 
 
 def describe_data(table: Table) -> dict[str, Any]:
-    """Facts of the data that were read."""
-    is_matrix = table.kinds is None
+    """Return facts of the data that were read."""
     facts: dict[str, Any] = {
         "source": table.source,
         "format": table.format,
         "rows": table.n_rows,
-        "features": table.n_features if is_matrix else None,
-        "nonzeros": table.n_nonzero if is_matrix else None,
-        "precision": type_name(table.X.dtype) if is_matrix else None,
+        "features": None,
+        "nonzeros": None,
+        "precision": None,
         "bytes": table.n_bytes or None,
         "columns": table.column_facts,
     }
-    if table.y is not None:
-        values, counts = np.unique(table.y, return_counts=True)
-        few = values.size <= max(MANY_CLASSES, table.n_rows // 20)
-        if few or table.y.dtype.kind in "US":
-            facts["classes"] = {str(value): int(count) for value, count in zip(values, counts, strict=True)}
-        else:
-            facts["targets_from"] = float(values[0])
-            facts["targets_to"] = float(values[-1])
+    is_matrix = table.kinds is None
+    if is_matrix:
+        facts["features"] = table.n_features
+        facts["nonzeros"] = table.n_nonzero
+        facts["precision"] = type_name(table.X.dtype)
+    if table.y is None:
+        return facts
+    values, counts = np.unique(table.y, return_counts=True)
+    is_text = table.y.dtype.kind in "US"
+    if is_text or values.size <= max(MANY_CLASSES, table.n_rows // ROWS_A_CLASS):
+        sizes = zip(values, counts, strict=True)
+        facts["classes"] = {str(value): int(count) for value, count in sizes}
+    else:
+        facts["targets_from"] = float(values[0])
+        facts["targets_to"] = float(values[-1])
     return facts
 
 
 def describe_certificate(model: Any, certificate: Certificate) -> dict[str, Any]:
-    """The objectives, the gap between them, and what it proves of the model."""
+    """Return the objectives, the gap between them, and what it proves about the model."""
     facts: dict[str, Any] = {
         "primal_objective": certificate.primal,
         "dual_bound": certificate.dual,
@@ -56,45 +64,48 @@ def describe_certificate(model: Any, certificate: Certificate) -> dict[str, Any]
     if certificate.dual == -math.inf:
         facts["excess"] = None
         facts["note"] = (
-            f"the kernel {model.kernel_.name} is not positive semi-definite on these rows: the problem is not convex "
-            "and has no dual bound"
+            f"the kernel {model.kernel_.name} is not positive semi-definite on these rows: the "
+            "problem is not convex and has no dual bound"
         )
     elif hasattr(model, "kernel_") and not model.kernel_.definite:
         facts["note"] = (
-            f"the bound holds if the kernel {model.kernel_.name} is positive semi-definite; nothing was found against "
-            "it"
+            f"the bound holds if the kernel {model.kernel_.name} is positive semi-definite; no "
+            "check on these rows showed that it is not"
         )
     return facts
 
 
 def describe_quality(model: Any, standardized: bool = False) -> dict[str, Any]:
-    """The proof of a fitted model, why the fit stopped, and what to do about it."""
+    """Return the proof of a fitted model, why the fit stopped, and what to do about it."""
     facts = describe_certificate(model, model.certificate_)
-    outcome = model.outcome_
-    facts["outcome"] = str(outcome)
-    if outcome is not Outcome.CERTIFIED:
-        facts["advice"] = advise(outcome, standardized)
+    facts["outcome"] = str(model.outcome_)
+    if model.outcome_ is not Outcome.CERTIFIED:
+        facts["advice"] = advise(model.outcome_, standardized)
     return facts | count_support(model)
 
 
 def advise(outcome: Outcome, standardized: bool) -> str:
-    """What to do about the outcome of a fit, in the options of the command."""
+    """Return what to do about the outcome of a fit, in the options of the command."""
     scale = "" if standardized else "try --standardize, "
-    by_outcome = {
+    advice = {
         Outcome.TIME_LIMIT: f"raise --max-time, {scale}lower --C, or raise --tol",
         Outcome.EPOCH_LIMIT: f"raise --max-iter, {scale}or lower --C",
-        Outcome.NO_PROGRESS: f"the gap stopped falling: {scale}lower --C, or leave out --solver",
+        Outcome.NO_PROGRESS: f"the gap stopped falling: {scale}lower --C, or omit --solver",
         Outcome.LIMITED_BY_ROUNDING: (
             "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed --tol; "
             f"{scale}lower --C, or raise --tol"
         ),
-        Outcome.INTERRUPTED: "this is the best model so far; with --checkpoint the same command continues",
+        Outcome.INTERRUPTED: (
+            "this is the best model so far; with --checkpoint, the same command continues the fit"
+        ),
     }
-    return by_outcome.get(outcome, outcome.advice)
+    return advice.get(outcome, outcome.advice)
 
 
-def describe_worth(model: Any, predicted: np.ndarray, y: np.ndarray | None, name: str) -> dict[str, Any]:
-    """Accuracy of predictions, or R2 and the mean absolute error.
+def describe_worth(
+    model: Any, predicted: np.ndarray, y: np.ndarray | None, name: str
+) -> dict[str, Any]:
+    """Return the accuracy of predictions, or R2 and the mean absolute error.
 
     Parameters
     ----------
@@ -103,18 +114,22 @@ def describe_worth(model: Any, predicted: np.ndarray, y: np.ndarray | None, name
     y : ndarray or None
         None for a model that learns without labels.
     name : str
-        Of the rows: train, test, validation.
+        The name of the rows: train, test, validation, data.
     """
     entry = entry_of(model)
-    if y is None or (entry is not None and entry.task == "novelty"):
+    task = "classification" if entry is None else entry.task
+    if y is None or task == "novelty":
         return {f"{name}_outside_share": float(np.mean(predicted == -1))}
-    if entry is None or entry.task != "regression":
-        return {f"{name}_accuracy": float(np.mean(predicted == y))}
-    return {f"{name}_r2": r2_score(y, predicted), f"{name}_mean_absolute_error": mean_absolute_error(y, predicted)}
+    if task == "regression":
+        return {
+            f"{name}_r2": r2_score(y, predicted),
+            f"{name}_mean_absolute_error": mean_absolute_error(y, predicted),
+        }
+    return {f"{name}_accuracy": float(np.mean(predicted == y))}
 
 
 def describe_fit(model: Any, table: Table) -> dict[str, Any]:
-    """How the model was fitted, and how long that took."""
+    """Return how the model was fitted, and how long that took."""
     return {
         "model": name_problem(model),
         "solver": str(model.solver),
@@ -128,7 +143,7 @@ def describe_fit(model: Any, table: Table) -> dict[str, Any]:
 
 
 def name_problem(model: Any) -> str:
-    """The kind of model, its loss, and how much it is regularised."""
+    """Return the kind of model, its loss, and how much it is regularised."""
     options = model.get_params(False)
     parts = [type(model).__name__]
     if "loss" in options:
@@ -141,16 +156,21 @@ def name_problem(model: Any) -> str:
 
 
 def name_strength(model: Any) -> str:
-    """C or lambda, as it was given or chosen."""
+    """Return C or lambda, as it was given or chosen."""
     if getattr(model, "lam", None) is not None:
         return f"lambda = {model.lam:g}"
-    if not hasattr(model, "path_"):  # a loaded model has the chosen C as its own, and no path
+    # A loaded model has the chosen C as its own, and no path.
+    if not hasattr(model, "path_"):
         return f"C = {model.C:g}"
-    return f"C = {model.C_:.4g} (chosen by leave-one-out estimates along {len(model.path_.knots)} certified fits)"
+    count = len(model.path_.knots)
+    return (
+        f"C = {model.C_:.4g} (chosen by leave-one-out estimates along a path of {count} "
+        "certified fits)"
+    )
 
 
 def count_support(model: Any) -> dict[str, Any]:
-    """Number of rows with a dual variable other than zero in any of the sub-problems."""
+    """Return the number of rows with a dual variable other than zero in any sub-problem."""
     if hasattr(model, "support_"):
         return {"support_vectors": int(model.support_.size)}
     if not hasattr(model, "dual_coef_"):
@@ -160,29 +180,32 @@ def count_support(model: Any) -> dict[str, Any]:
 
 
 def describe_model(model: Any, path: str) -> Facts:
-    """Facts of a saved model."""
-    usual = type(model)().get_params(deep=False)
-    options = {name: value for name, value in model.get_params(deep=False).items() if value != usual[name]}
-    facts: Facts = {
-        "model": {
-            "file": path,
-            "kind": type(model).__name__,
-            "problem": name_problem(model),
-            "options": options or None,
-            "features": int(model.n_features_in_),
-            "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
-        }
+    """Return facts of a saved model."""
+    defaults = type(model)().get_params(deep=False)
+    changed = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if value != defaults[name]
+    }
+    facts: dict[str, Any] = {
+        "file": path,
+        "kind": type(model).__name__,
+        "problem": name_problem(model),
+        "options": changed or None,
+        "features": int(model.n_features_in_),
+        "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
     }
     if hasattr(model, "coef_"):
         weights = dense_weights(model.coef_)
-        facts["model"]["nonzero_weights"] = int(np.count_nonzero(weights))
-        facts["model"]["norm_of_weights"] = float(np.linalg.norm(weights))
+        facts["nonzero_weights"] = int(np.count_nonzero(weights))
+        facts["norm_of_weights"] = float(np.linalg.norm(weights))
     if hasattr(model, "kernel_"):
-        facts["model"]["kernel"] = str(model.kernel_)
+        facts["kernel"] = str(model.kernel_)
+    groups: Facts = {"model": facts}
     if hasattr(model, "certificate_"):
-        facts["quality"] = describe_quality(model)
+        groups["quality"] = describe_quality(model)
     elif count_support(model):
-        facts["quality"] = count_support(model)
+        groups["quality"] = count_support(model)
     if model.notes_:
-        facts["notes"] = {as_identifier(name): value for name, value in model.notes_.items()}
-    return facts
+        groups["notes"] = {make_identifier(name): value for name, value in model.notes_.items()}
+    return groups

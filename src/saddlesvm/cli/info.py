@@ -9,14 +9,15 @@ import click
 
 from saddlesvm.cli import OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import IMPORT, JSON, Reading, reading_options
+from saddlesvm.cli.options import IMPORT, JSON, reading_options
 from saddlesvm.cli.values import DATA
+from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
     from saddlesvm.cli.show import Facts
     from saddlesvm.data import Store
 
-CLASSES_SHOWN = 1_000
+CLASSES_SHOWN = 1_000  # classes up to which a store's are listed (guessed)
 
 
 @declare(examples=("saddlesvm info data.csv", "saddlesvm info data.model"))
@@ -47,12 +48,13 @@ def is_saved_model(path: str) -> bool:
 
     if is_model(path) or is_libsvm_model(path):
         return True
+    # The first words of a model of LIBLINEAR, perhaps behind a byte order mark.
     with open(path, "rb") as file:
         return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")
 
 
 def describe_saved_model(path: str) -> Facts:
-    """Facts of a model, and of the columns that it was trained on."""
+    """Return facts of a model, and of the columns that it was trained on."""
     from saddlesvm.cli.facts import describe_model
     from saddlesvm.cli.rows import load_model
     from saddlesvm.estimators.preparation import strongest_words
@@ -68,13 +70,12 @@ def describe_saved_model(path: str) -> Facts:
 
 
 def describe_store(store: Store, path: str) -> dict[str, Any]:
-    """Facts of a store, from its header alone."""
+    """Return facts of a store, from its header alone."""
     from saddlesvm.data.missing_values import NOTE
     from saddlesvm.estimators.preparation import columns_of_store
     from saddlesvm.rows.small_types import type_name
 
     header = store.header
-    labels = header["labels"]
     facts: dict[str, Any] = {
         "folder": os.fspath(path),
         "layout": store.layout,
@@ -87,24 +88,35 @@ def describe_store(store: Store, path: str) -> dict[str, Any]:
         "row_weights": bool(header["weights"]),
         "parts": store.n_parts,
     }
-    if labels is not None and labels["classes"] is not None and len(labels["classes"]) <= CLASSES_SHOWN:
-        facts["classes"] = {str(one): n for one, n in zip(labels["classes"], labels["counts"], strict=True)}
-    elif labels is not None and labels["kind"] == "numbers":
-        facts["targets_from"] = labels["smallest"]
-        facts["targets_to"] = labels["largest"]
-    if header.get(NOTE) is not None:
-        facts["missing_values"] = {"treated": header[NOTE]["how"], "count": header[NOTE]["count"]}
+    facts |= describe_labels(header["labels"])
+    filled = header.get(NOTE)
+    if filled is not None:
+        facts["missing_values"] = {"treated": filled["how"], "count": filled["count"]}
     facts["columns"] = columns_of_store(store)
     facts["written_by"] = header.get("written by")
-    facts["made_from"] = [
-        {"file": one["path"], "format": one["format"], "rows": one["rows"], "bytes": one["bytes"]}
-        for one in header.get("sources", ())
-    ] or None
+    sources = []
+    for source in header.get("sources", ()):
+        line = {name: source[name] for name in ("format", "rows", "bytes")}
+        sources.append({"file": source["path"], **line})
+    facts["made_from"] = sources or None
     return facts
 
 
+def describe_labels(labels: Any) -> dict[str, Any]:
+    """Return facts of the labels in a store's header: the classes, or the range of targets."""
+    if labels is None:
+        return {}
+    classes = labels["classes"]
+    if classes is not None and len(classes) <= CLASSES_SHOWN:
+        sizes = zip(classes, labels["counts"], strict=True)
+        return {"classes": {str(label): count for label, count in sizes}}
+    if labels["kind"] == "numbers":
+        return {"targets_from": labels["smallest"], "targets_to": labels["largest"]}
+    return {}
+
+
 def describe_rows(source: str, reading: Reading) -> Facts:
-    """Facts of a data file, and what would make a fit on it hard."""
+    """Return facts of a data file, and what would make a fit on it hard."""
     import numpy as np
 
     from saddlesvm.cli.facts import describe_data
@@ -113,10 +125,13 @@ def describe_rows(source: str, reading: Reading) -> Facts:
     from saddlesvm.estimators.preparation import read_any
     from saddlesvm.estimators.scale_hint import scale_hint
 
-    table = read_any(source, **vars(reading))
+    table = read_any(source, reading)
     facts: Facts = {"data": describe_data(table)}
-    if table.kinds is not None:
+    has_words = table.kinds is not None
+    if has_words:
         return facts
+
+    # Norms are those of the rows without missing values.
     filling = Filling("drop")
     X, _ = filling.without_missing(table.X)
     if filling.count:
@@ -128,7 +143,7 @@ def describe_rows(source: str, reading: Reading) -> Facts:
         "smallest_norm": float(norms.min()),
         "median_norm": float(np.median(norms)),
         "largest_norm": float(norms.max()),
-        "values_a_row": table.n_nonzero / table.n_rows,
+        "nonzeros_a_row": table.n_nonzero / table.n_rows,
     }
     hints = scale_hint(X)
     if hints:

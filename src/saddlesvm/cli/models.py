@@ -8,87 +8,83 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.cli.command import nearest
+from saddlesvm.cli.command import suggest
+from saddlesvm.cli.options import MODEL_PARAMETERS, write_flag
 from saddlesvm.estimators import HOMES, register
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
-NOT_PARAMETERS = (
-    "estimator",
-    "settings",
-    "seed",
-    "intercept",
-    "class_weight",
-)  # of `asked`: they take more than a name
+NOT_PARAMETERS = ("estimator", "settings", "seed")  # options that no estimator has as such
+TRANSLATED = ("intercept", "class_weight")  # options whose text becomes other values
 YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
-def flag(name: str) -> str:
-    """The spelling of a parameter on the command line."""
-    return "--lambda" if name == "lam" else f"--{name.replace('_', '-')}"
-
-
-def choose_kind(asked: dict[str, Any]) -> register.Entry:
-    """The kind of estimator for the options: that of ``--estimator``, or the one for the loss, the kernel and nu.
+def choose_entry(asked: dict[str, Any]) -> register.Entry:
+    """Return the kind of estimator: that of ``--estimator``, or of the loss, the kernel and nu.
 
     Raises
     ------
     ValueError
         There is no such estimator, or it lacks an option that was given.
     """
-    entry = named_kind(asked["estimator"]) if "estimator" in asked else implied_kind(asked)
-    absent = [name for name in asked if name not in NOT_PARAMETERS and name not in entry.parameters]
-    if "class_weight" in asked and "class_weight" not in entry.parameters:
-        absent.append("class_weight")
-    if "intercept" in asked and "intercept" not in entry.parameters:
-        absent.append("intercept")
-    if absent:
-        others = [one.name for one in register.known() if absent[0] in one.parameters]
-        advice = f"; it is an option of {', '.join(others)} (--estimator)" if others else ""
-        raise ValueError(f"{flag(absent[0])} does not work with {entry.name}{advice}")
+    if "estimator" in asked:
+        entry = find_entry_named(asked["estimator"])
+    else:
+        entry = find_implied_entry(asked)
+    for name in asked:
+        if name not in NOT_PARAMETERS and name not in entry.parameters:
+            others = [other.name for other in register.known() if name in other.parameters]
+            advice = f"; {', '.join(others)} (--estimator) have it" if others else ""
+            raise ValueError(f"{write_flag(name)} does not work with {entry.name}{advice}")
     if "epsilon" in asked:
-        loss = asked.get("loss") or entry.kind().get_params().get("loss", "epsilon_insensitive")
+        default = entry.kind().get_params().get("loss", "epsilon_insensitive")
+        loss = asked.get("loss", default)
         if "epsilon" not in traits_of(make_loss(loss)).options:
-            raise ValueError(f"--epsilon does not work with the loss {loss}")
+            raise ValueError(f"--epsilon does not work with the loss {loss}: leave it out")
     return entry
 
 
-def named_kind(name: str) -> register.Entry:
-    """The registered kind of a name."""
-    for home in set(HOMES.values()):  # the package's own register as they are imported
+def find_entry_named(name: str) -> register.Entry:
+    """Return the registered kind of a name."""
+    # The estimators of this package register themselves while their modules are imported.
+    for home in set(HOMES.values()):
         importlib.import_module(home)
     entry = register.named(name)
     if entry is None:
-        names = [one.name for one in register.known()]
+        names = [known.name for known in register.known()]
         raise ValueError(
-            f"there is no estimator {name!r}{nearest(name, names)}; known are {', '.join(names)}, and those that a "
-            "module of yours registers (--import MODULE)"
+            f"there is no estimator {name!r}{suggest(name, names)}; there are {', '.join(names)}, "
+            "and what a module of yours registers (--import MODULE)"
         )
     return entry
 
 
-def implied_kind(asked: dict[str, Any]) -> register.Entry:
-    """The kind of estimator for the loss, the kernel and nu."""
-    is_regression = "loss" in asked and task_of_loss(asked["loss"]) == "regression"
+def find_implied_entry(asked: dict[str, Any]) -> register.Entry:
+    """Return the kind of estimator for the loss, the kernel and nu."""
+    name = "SVC"
+    if "loss" in asked and task_of_loss(asked["loss"]) == "regression":
+        name = "SVR"
     if "nu" in asked:
-        return named_kind("NuSVR" if is_regression else "NuSVC")
+        return find_entry_named(f"Nu{name}")
     if "kernel" in asked:
-        return named_kind("SVR" if is_regression else "SVC")
-    return named_kind("LinearSVR" if is_regression else "LinearSVC")
+        return find_entry_named(name)
+    return find_entry_named(f"Linear{name}")
 
 
 def task_of_loss(name: str) -> str:
-    """What a loss is for: classification or regression."""
-    known = name.partition(":")[0]
+    """Return the task that a loss is for: classification or regression."""
     try:
         return str(traits_of(make_loss(name)).task)
     except ValueError as error:
+        known = name.partition(":")[0]
         if known in LOSSES:
             raise
-        raise ValueError(f"{error}{nearest(known, LOSSES)}") from None
+        raise ValueError(f"{error}{suggest(known, LOSSES)}") from None
 
 
-def make_estimator(asked: dict[str, Any], entry: register.Entry, y: np.ndarray, quiet: bool = False) -> Any:
-    """The estimator of a kind; parameters that are not asked for keep the estimator's own defaults.
+def make_estimator(
+    asked: dict[str, Any], entry: register.Entry, y: np.ndarray, quiet: bool = False
+) -> Any:
+    """Make the estimator; parameters that are not asked for keep the estimator's own defaults.
 
     Parameters
     ----------
@@ -100,25 +96,28 @@ def make_estimator(asked: dict[str, Any], entry: register.Entry, y: np.ndarray, 
     quiet : bool, default=False
         Do not draw the progress of the fit.
     """
-    given = {name: value for name, value in asked.items() if name not in NOT_PARAMETERS}
-    # Several values of C or gamma are for the cross-validation, which sets them one by one.
-    given = {name: value for name, value in given.items() if not isinstance(value, tuple)}
+    parameters = {}
+    for name, value in asked.items():
+        # Several values of C or gamma are for the cross-validation, which sets them in turn.
+        is_several = isinstance(value, tuple)
+        if name not in NOT_PARAMETERS + TRANSLATED and not is_several:
+            parameters[name] = value
     if "intercept" in asked:
-        given["fit_intercept"] = asked["intercept"] != "none"
-        if given["fit_intercept"]:
-            given["intercept"] = asked["intercept"]
+        parameters["fit_intercept"] = asked["intercept"] != "none"
+        if parameters["fit_intercept"]:
+            parameters["intercept"] = asked["intercept"]
     if "class_weight" in asked:
-        given["class_weight"] = read_class_weights(asked["class_weight"], y)
+        parameters["class_weight"] = read_class_weights(asked["class_weight"], y)
     if "random_state" in entry.parameters:
-        given["random_state"] = asked["seed"]
+        parameters["random_state"] = asked["seed"]
     if "verbose" in entry.parameters:
-        given["verbose"] = int(sys.stderr.isatty() and not quiet)
-    given |= read_settings(asked.get("settings", ()), entry)
-    return entry.kind(**given)
+        parameters["verbose"] = int(sys.stderr.isatty() and not quiet)
+    parameters |= read_settings(asked.get("settings", ()), entry)
+    return entry.kind(**parameters)
 
 
 def read_class_weights(text: str, y: np.ndarray) -> Any:
-    """``"balanced"``, or ``LABEL=FACTOR,LABEL=FACTOR`` as a dict over the labels of y."""
+    """Read ``"balanced"``, or ``LABEL=FACTOR,LABEL=FACTOR`` as a dict over the labels of y."""
     if text == "balanced":
         return text
     known = {str(label): label for label in np.unique(y)}
@@ -126,39 +125,46 @@ def read_class_weights(text: str, y: np.ndarray) -> Any:
     for part in text.split(","):
         label, equals, factor = part.rpartition("=")
         if not equals or label not in known:
-            raise ValueError(f"--class-weight {part!r}: LABEL=FACTOR is allowed, with a label of {', '.join(known)}")
+            raise ValueError(
+                f"--class-weight {part!r}: LABEL=FACTOR is needed, with one of the labels "
+                f"{', '.join(known)}"
+            )
         try:
             factors[known[label]] = float(factor)
         except ValueError:
-            raise ValueError(f"--class-weight {part!r}: {factor!r} is not a number") from None
+            raise ValueError(
+                f"--class-weight {part!r}: the factor {factor!r} is not a number"
+            ) from None
     return factors
 
 
 def read_settings(settings: Any, entry: register.Entry) -> dict[str, Any]:
-    """The parameters of ``--set NAME=VALUE``, each with the type of the estimator's default."""
+    """Read the parameters of ``--set NAME=VALUE``, each with the type of its default."""
     defaults = entry.kind().get_params(deep=False)
     found = {}
     for name, text in settings:
         if name not in defaults:
+            further = [known for known in defaults if known not in MODEL_PARAMETERS]
             raise ValueError(
-                f"--set {name}={text}: {entry.name} has no parameter {name!r}{nearest(name, defaults)}; "
-                f"it has {', '.join(defaults)}"
+                f"--set {name}={text}: {entry.name} has no parameter {name!r}"
+                f"{suggest(name, defaults)}; those without an option of their own are "
+                f"{', '.join(further)}"
             )
         found[name] = read_setting_like(defaults[name], name, text)
     return found
 
 
 def read_setting_like(default: Any, name: str, text: str) -> Any:
-    """A value of the type of a parameter's default; a number if the default says nothing."""
+    """Read a value of the type of a default; if that is text, a number if the text is one."""
     if isinstance(default, bool):
         if text.lower() not in YES_OR_NO:
             raise ValueError(f"--set {name}={text}: yes or no is allowed")
         return YES_OR_NO[text.lower()]
-    for kind in (int, float):
+    for read_number in (int, float):
         try:
-            return kind(text)
+            return read_number(text)
         except ValueError:
-            pass
+            continue
     if isinstance(default, (int, float)):
         raise ValueError(f"--set {name}={text}: a number is needed")
     return text

@@ -1,4 +1,4 @@
-"""The program ``saddlesvm``: its commands, how one is run, and how errors are told."""
+"""The program ``saddlesvm``: its commands, how one of them is run, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -11,41 +11,50 @@ import click
 
 from saddlesvm import __version__
 from saddlesvm.cli import INTERRUPTED, USAGE_ERROR
-from saddlesvm.cli.command import Command, nearest
-from saddlesvm.cli.console import give_up_output, print_error, ready_output, why_unwritten
+from saddlesvm.cli.command import Command, suggest
+from saddlesvm.cli.console import discard_output, explain_failed_write, prepare_output, print_error
 from saddlesvm.data.errors import DataError
 
-COMMANDS = ("train", "predict", "certify", "path", "convert", "info", "compare", "watch", "prove", "verify")
+# In the order of their use.
+COMMANDS = (
+    "train",
+    "predict",
+    "certify",
+    "path",
+    "convert",
+    "info",
+    "compare",
+    "watch",
+    "prove",
+    "verify",
+)
 
 
 class Program(click.Group):
-    """The group of commands; the module of a command is imported when the command is asked for."""
+    """The group of commands; the module of a command is imported if the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands, in the order of their use."""
+        """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command of that name."""
+        """Return the command of a name, None if there is none."""
         if name not in COMMANDS:
             return None
-        found: Command = importlib.import_module(f"saddlesvm.cli.{name}").command
-        return found
+        return import_command(name)
 
     def resolve_command(
         self, ctx: click.Context, words: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with an error that has the nearest name."""
+        """Find the command as click does; the error for an unknown name suggests the nearest."""
         name = words[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"there is no command {name!r}{nearest(name, COMMANDS)}")
+            ctx.fail(f"there is no command {name!r}{suggest(name, COMMANDS)}")
         return super().resolve_command(ctx, words)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command; its exit code.
-
-        Click has other words for Ctrl-C, and another exit code for a pipe whose reader has ended.
-        """
+        """Run the command, and return its exit code."""
+        # Click has other words for Ctrl-C, and another exit code for a pipe whose reader has ended.
         try:
             code = int(super().invoke(ctx))
             sys.stdout.flush()
@@ -53,8 +62,8 @@ class Program(click.Group):
         except KeyboardInterrupt:
             print_error("saddlesvm: interrupted")
             return INTERRUPTED
-        except BrokenPipeError:  # as by head, which has read all that it wants
-            give_up_output()
+        except BrokenPipeError:  # for example of `head`, which has read all that it needs
+            discard_output()
             return USAGE_ERROR
 
 
@@ -65,41 +74,58 @@ def program() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; its exit code."""
+    """Run the program, print its errors as one line each, and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        ready_output()
+        prepare_output()
         code = program.main(words or ["--help"], prog_name="saddlesvm", standalone_mode=False)
         return int(code) if words else USAGE_ERROR
     except click.ClickException as error:
         print_error(f"saddlesvm: error: {error.format_message()}")
     except (DataError, ValueError, ImportError) as error:
-        print_error(f"saddlesvm: error: {in_flags(str(error), words)}")
+        print_error(f"saddlesvm: error: {replace_parameters(str(error), words)}")
     except MemoryError as error:
         print_error(f"saddlesvm: error: not enough memory: {error}")
     except OSError as error:
-        print_error(f"saddlesvm: error: {why_unwritten(error)}")
-        give_up_output()
+        print_error(f"saddlesvm: error: {explain_failed_write(error)}")
+        discard_output()
     return USAGE_ERROR
 
 
-def in_flags(message: str, words: Sequence[str]) -> str:
-    """A message of the library with the command's flags in place of Python's parameters."""
+def import_command(name: str) -> Command:
+    """Import the module of a command, and return the command."""
+    command: Command = importlib.import_module(f"saddlesvm.cli.{name}").command
+    return command
+
+
+def replace_parameters(message: str, words: Sequence[str]) -> str:
+    """Replace Python's parameters in a message of the library by the flags of the command."""
     if not words or words[0] not in COMMANDS:
         return message
-    command = importlib.import_module(f"saddlesvm.cli.{words[0]}").command
-    options = {one.name: one for one in command.params if isinstance(one, click.Option)}
-    flags = {name: max(one.opts, key=len) for name, one in options.items()}
+    params = import_command(words[0]).params
+    options = {param.name: param for param in params if isinstance(param, click.Option)}
+    flags = {name: max(option.opts, key=len) for name, option in options.items()}
 
-    def with_value(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
-        if options[name].is_flag:
-            return flags[name]
-        return f"{flags[name]} {value.replace('True', 'yes').replace('False', 'no')}"
+    # Advice for Python only.
+    for_python = r" \(in Python: [^)]*\)|, or a \w+ object\b|, or None\b( for no limit)?"
+    message = re.sub(for_python, "", message)
 
-    message = re.sub(r" \(in Python: [^)]*\)", "", message)
-    # A parameter with its value, header=True; then names that are no words of a sentence, max_iter.
-    given = rf"(?<![\w./-])(?P<name>{'|'.join(flags)})=(?P<quote>['\"]?)(?P<value>[^\s,;:)'\"]+)(?P=quote)"
-    message = re.sub(given, with_value, message)
-    names = "|".join(name for name in flags if "_" in name)
-    return re.sub(rf"(?<![\w./-])({names})(?![\w./-])", lambda found: flags[found[0]], message) if names else message
+    # A parameter with its value: header=True becomes --header yes.
+    def write_flag_and_value(found: re.Match[str]) -> str:
+        flag = flags[found["name"]]
+        if options[found["name"]].is_flag:
+            return flag
+        value = found["value"].replace("True", "yes").replace("False", "no")
+        return f"{flag} {value}"
+
+    name = rf"(?<![\w./-])(?P<name>{'|'.join(flags)})"
+    value = r"(?P<quote>['\"]?)(?P<value>[^\s,;:)'\"]+)(?P=quote)"
+    message = re.sub(f"{name}={value}", write_flag_and_value, message)
+
+    # A parameter at the start of a message, such as "C must be ..."; and parameters whose names
+    # are not words of a sentence, such as max_iter, at any place.
+    message = re.sub(rf"^({'|'.join(flags)})(?= must be )", lambda found: flags[found[0]], message)
+    unusual = "|".join(name for name in flags if "_" in name)
+    if not unusual:
+        return message
+    return re.sub(rf"(?<![\w./-])({unusual})(?![\w./-])", lambda found: flags[found[0]], message)

@@ -1,9 +1,10 @@
-"""``saddlesvm prove``: a proof of how near a model is to the optimum, for others to check."""
+"""``saddlesvm prove``: write a proof of how near a model is to the optimum, for others to check."""
 
 from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare, option
-from saddlesvm.cli.options import JSON, Reading, data_argument, reading_options
+from saddlesvm.cli.options import JSON, data_argument, reading_options
 from saddlesvm.cli.values import MODEL, OUTPUT
 from saddlesvm.data.errors import DataError, atomic_write
+from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
     from saddlesvm.data import Table
@@ -31,55 +33,65 @@ if TYPE_CHECKING:
 @option("-o", "--output", type=OUTPUT, required=True, help="Write the proof, JSON, to this file.")
 @reading_options()
 @JSON
-def command(*, model_path: str, data: str | list[str], output: str, reading: Reading, as_json: bool) -> int:
+def command(
+    *, model_path: str, data: str | list[str], output: str, reading: Reading, as_json: bool
+) -> int:
     """Write a proof of a linear model, for others to check."""
-    from saddlesvm.cli.rows import kind_of, load_model
-    from saddlesvm.cli.show import show
+    from saddlesvm.cli.rows import find_entry, load_model, reading_task
+    from saddlesvm.cli.show import Facts, show
     from saddlesvm.estimators.certify import compare_with_fit, describe_finding
     from saddlesvm.estimators.preparation import labels_of, read_numbers
     from saddlesvm.problem.certificate import Certificate
 
     model, preparation = load_model(model_path)
     check_provable(model, preparation, model_path)
-    entry = kind_of(model)
-    task = "regression" if entry.task == "regression" else None
     if reading.index_base == "auto":
-        reading.index_base = model.notes_.get("zero_based", "auto")
-    # The checker reads numbers as they are, so values that are missing are refused here, too.
-    table = preparation.checked(read_numbers(data, n_features=model.n_features_in_, task=task, **vars(reading)))
+        reading = replace(reading, index_base=model.notes_.get("zero_based", "auto"))
+    # The checker reads numbers as they are: missing values are an error here, too.
+    table = read_numbers(data, reading, model.n_features_in_, reading_task(find_entry(model)))
+    table = preparation.checked(table)
     y = labels_of(table)
     difference = compare_with_fit(model, table.X, y)
-    proof = model.proof(table.X, y, table.sample_weight, read=how_to_read(data, reading, table))
+    how_to_read = options_for_checker(data, reading, table)
+    proof = model.proof(table.X, y, table.sample_weight, read=how_to_read)
     text = json.dumps(proof, indent=1)
     with atomic_write(output) as file:
         file.write(text.encode())
-    high, low, gap = (float.fromhex(one) for one in proof["claim"])
-    proven = {"objective_at_most": high, "least_possible_at_least": low, "gap_at_most": gap}
-    found = describe_finding(model, difference, Certificate(high, low))
-    show({"found": found, "proven": proven, "written": {"proof": output, "bytes": len(text)}}, as_json)
+    high, low, gap = (float.fromhex(number) for number in proof["claim"])
+    facts: Facts = {
+        "found": describe_finding(model, difference, Certificate(high, low)),
+        "proven": {
+            "objective_at_most": high,
+            "least_possible_at_least": low,
+            "gap_at_most": gap,
+        },
+        "written": {"proof": output, "bytes": len(text)},
+    }
+    show(facts, as_json)
     return NOT_CERTIFIED if difference else OK
 
 
 def check_provable(model: Any, preparation: Preparation, path: str) -> None:
-    """Raise DataError unless the model is linear, on the numbers of the data as they are."""
+    """Raise DataError for a model that is not linear in the numbers of the data as they are."""
     from saddlesvm.estimators.linear import LinearEstimator
 
+    needed = "a proof is about a linear model on the numbers of the data as they are"
+    if not isinstance(model, LinearEstimator):
+        raise DataError(f"{path}: is a {type(model).__name__}; {needed}")
     if preparation.columns is not None:
         raise DataError(
-            f"{path}: is a linear model behind a table's encoder; a linear model on the numbers of the data is needed: "
-            "encode the table first, and train on that"
+            f"{path}: encodes a table with words first; {needed}: encode the table, and train on "
+            "the encoded numbers"
         )
     if preparation.before is not None:
         raise DataError(
-            f"{path}: is a linear model behind a {type(preparation.before).__name__}; a linear model on the numbers of "
-            "the data is needed: scale and fill in the data first, and train on that"
+            f"{path}: applies a {type(preparation.before).__name__} to the data first; {needed}: "
+            "scale the data, and train on the scaled numbers"
         )
-    if not isinstance(model, LinearEstimator):
-        raise DataError(f"{path}: is a {type(model).__name__}; a linear model on the numbers of the data is needed")
 
 
-def how_to_read(data: str | list[str], reading: Reading, table: Table) -> dict[str, Any]:
-    """The checker's options for reading a text file as it was read here; empty for other formats."""
+def options_for_checker(data: str | list[str], reading: Reading, table: Table) -> dict[str, Any]:
+    """Return the checker's options to read a text file in the same way; empty for other formats."""
     from saddlesvm.data.blocks import dropped_positions, label_position
     from saddlesvm.data.streams import open_text
 
@@ -87,6 +99,7 @@ def how_to_read(data: str | list[str], reading: Reading, table: Table) -> dict[s
         return {"zero_based": bool(table.zero_based)}
     if table.format != "csv" or not isinstance(data, str) or not Path(data).is_file():
         return {}
+    # The checker takes positions of columns, which the first line gives.
     with open_text(Path(data)) as file:
         first = next(line for line in file if line.strip())
     separator = max(";\t,", key=first.count)

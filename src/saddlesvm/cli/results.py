@@ -1,4 +1,4 @@
-"""What a fit leaves behind: what is said of it, the files that are written, and the exit code."""
+"""What ``train`` does after a fit: it measures the model, writes files, and prints the facts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.facts import describe_fit as describe_fit, describe_quality, describe_worth
+from saddlesvm.cli.facts import describe_quality, describe_worth
 from saddlesvm.cli.rows import Rows
-from saddlesvm.cli.show import Facts, as_text, in_words, show
+from saddlesvm.cli.show import Facts, show, write_name, write_value
 from saddlesvm.data import Table
 from saddlesvm.estimators.linear_classifier import LinearClassifier
 from saddlesvm.estimators.preparation import Preparation
@@ -23,35 +23,54 @@ from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
 from saddlesvm.models import persistence
 from saddlesvm.solvers.automatic.auto import FINISH
 
-PARTS = ("test", "validation", "train")  # of the rows, the one that says most first
+PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
 MEASURES = ("accuracy", "r2", "outside_share")
-QUICK = 5.0  # seconds of a fit, up to which a report has proofs: one takes up to some times as long
+# Seconds of a fit up to which a report has proven labels and a curve: they take up to some times
+# as long as the fit (guessed).
+QUICK_FIT = 5.0
 
 
-def check_until_proven(entry: Entry, test: str | None, until_proven: str, others: dict[str, Any]) -> None:
-    """Raise ValueError for options that do not go with ``--until-proven``."""
+def check_until_proven(
+    entry: Entry, test: str | None, until_proven: str, others: dict[str, Any]
+) -> None:
+    """Raise ValueError for options that do not work with ``--until-proven``."""
     if not issubclass(entry.kind, LinearClassifier):
         raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
     for name in ("cv", "dask", "probability"):
         if others.get(name):
-            raise ValueError(f"--until-proven does not work with --{name}: leave one of the two out")
+            raise ValueError(
+                f"--until-proven does not work with --{name}: leave one of the two out"
+            )
     if test not in (None, until_proven):
-        raise ValueError("--until-proven tests the model on its data, too: leave --test out, or give the same data")
+        raise ValueError(
+            "--until-proven tests the model on its data, too: leave --test out, or give it the "
+            "same data"
+        )
 
 
-def check_liblinear(model: Any, path: str | None, entry: Entry, y: np.ndarray, has_words: bool = False) -> None:
-    """Raise ValueError, before the fit, for a model that a LIBLINEAR file cannot hold."""
+def check_liblinear(
+    model: Any, path: str | None, entry: Entry, y: np.ndarray, has_words: bool = False
+) -> None:
+    """Raise ValueError, before the fit, if a LIBLINEAR file cannot hold the model."""
     if path is None:
         return
     if has_words:
-        raise ValueError("--liblinear does not work with columns of words, texts or dates: the file holds no encoding")
+        raise ValueError(
+            "--liblinear does not work with columns of words, texts or dates: its file does not "
+            "hold how they become numbers; save the model with --model"
+        )
     if not entry.linear:
-        raise ValueError(f"--liblinear is for linear models; this is a {entry.name}")
-    persistence.liblinear_kind(model, path, np.unique(y) if entry.task == "classification" else None)
+        raise ValueError(
+            f"--liblinear is for linear models; this is a {entry.name}: save it with --model"
+        )
+    classes = np.unique(y) if entry.task == "classification" else None
+    persistence.liblinear_kind(model, path, classes)
 
 
-def judge(model: Any, rows: Rows, y: np.ndarray, until_proven: bool, standardized: bool) -> dict[str, Any]:
-    """The certificate of a fitted model, and its errors on each part of the rows."""
+def measure_quality(
+    model: Any, rows: Rows, y: np.ndarray, until_proven: bool, standardized: bool
+) -> dict[str, Any]:
+    """Return the certificate of a fitted model, and its errors on each part of the rows."""
     facts: dict[str, Any] = {}
     if until_proven and rows.test is not None:
         facts["test_labels_proven"] = count_proven(model.settle(rows.test.X))
@@ -73,7 +92,7 @@ def finish(
     preparation: Any = None,
     notes: dict[str, Any] | None = None,
 ) -> int:
-    """Write the files that the options ask for, show the facts; the exit code.
+    """Write the files that the options ask for, print the facts, and return the exit code.
 
     Parameters
     ----------
@@ -83,9 +102,10 @@ def finish(
     outputs : dict
         The options of the output.
     began : float
-        When the command began.
+        The time when the command began.
     rows : Rows or None
-        None if the rows never were here; `preparation` and `notes` are then given.
+        None if only the workers of a cluster read the rows; then `preparation` and `notes` are
+        given.
     """
     if rows is not None:
         preparation = rows.preparation
@@ -105,64 +125,81 @@ def finish(
         facts["written"] = written
     show(facts, outputs["as_json"])
     if not outputs["as_json"]:
-        print(f"\n{sum_up(facts['quality'], time.perf_counter() - began)}")
+        print(f"\n{summarize(facts['quality'], time.perf_counter() - began)}")
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
-def sum_up(quality: dict[str, Any], seconds: float) -> str:
-    """The last line of ``train``: how right the model is, how near the optimum, and how long it took."""
-    measures = [f"{part}_{what}" for part in PARTS for what in MEASURES]
-    name = next(one for one in measures if one in quality)
-    parts = [f"{in_words(name)} {as_text(name, quality[name])}"]
+def summarize(quality: dict[str, Any], seconds: float) -> str:
+    """Return the last line of ``train``: the model's errors, its gap, and the time."""
+    measures = [f"{part}_{measure}" for part in PARTS for measure in MEASURES]
+    name = next(measure for measure in measures if measure in quality)
     outcome = quality["outcome"].replace("_", " ")
-    parts += [f"relative gap {quality['relative_gap']:.2g} ({outcome})", f"{seconds:.2f} seconds"]
-    return ", ".join(parts)
+    return ", ".join(
+        [
+            f"{write_name(name)} {write_value(name, quality[name])}",
+            f"relative gap {quality['relative_gap']:.2g} ({outcome})",
+            f"{seconds:.2f} seconds",
+        ]
+    )
 
 
 def count_proven(is_proven: np.ndarray) -> dict[str, int]:
-    """How many labels are proven."""
+    """Return how many labels are proven, and how many there are."""
     return {"proven": int(is_proven.sum()), "of": int(is_proven.size)}
 
 
-def find_what_was_hard(model: Any, table: Table, entry: Entry, scaled: bool) -> Facts:
-    """What the scales of the features say of a fit that was hard, unless they were scaled before."""
-    is_hard = model.outcome_ is not Outcome.CERTIFIED or FINISH in getattr(model, "phases_", {})
-    if not (entry.linear and is_hard):
+def explain_hard_fit(model: Any, table: Table, entry: Entry, standardized: bool) -> Facts:
+    """Return a hint about the scales of the features if a linear fit was hard."""
+    if standardized or not entry.linear:
         return {}
-    found = [] if scaled else scale_hint(table.X)
-    return {"what_made_it_hard": {"found": found}} if found else {}
+    needed_second_order = FINISH in getattr(model, "phases_", {})
+    if model.outcome_ is Outcome.CERTIFIED and not needed_second_order:
+        return {}
+    hints = scale_hint(table.X)
+    return {"what_made_it_hard": {"found": hints}} if hints else {}
 
 
-def write_report(model: Any, facts: Facts, path: str, preparation: Preparation, rows: Rows | None) -> None:
-    """Write what the command says, with pictures, as one HTML file."""
+def write_report(
+    model: Any, facts: Facts, path: str, preparation: Preparation, rows: Rows | None
+) -> None:
+    """Write what the command prints, with charts, as one HTML file."""
     from saddlesvm.lab.reports import model_report
 
     trace = None
-    told = dict(facts)
+    shown = dict(facts)
     if rows is not None:
-        told["quality"] = prove_labels(model, rows) | told["quality"]
+        shown["quality"] = prove_labels(model, rows) | shown["quality"]
         trace = trace_each_epoch(model, rows)
-    groups = {
-        in_words(title): [(in_words(name), as_text(name, value)) for name, value in lines.items() if value is not None]
-        for title, lines in told.items()
-    }
+    groups = {}
+    for title, lines in shown.items():
+        groups[write_name(title)] = [
+            (write_name(name), write_value(name, value))
+            for name, value in lines.items()
+            if value is not None
+        ]
     source = str(facts["data"].get("source", "stores"))
-    model_report(model, source, groups, command_line(), preparation.feature_names(), trace).write(path)
+    names = preparation.feature_names()
+    model_report(model, source, groups, command_line(), names, trace).write(path)
 
 
 def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
-    """The number of proven labels of the test rows, or of the training rows; nothing if that takes long."""
-    name, table = ("train", rows.train) if rows.test is None else ("test", rows.test)
-    if not isinstance(model, LinearClassifier) or getattr(model, "seconds_solving_", np.inf) > QUICK:
+    """Return the number of proven labels of the test or training rows, if that is quick."""
+    is_quick = getattr(model, "seconds_solving_", np.inf) <= QUICK_FIT
+    if not isinstance(model, LinearClassifier) or not is_quick:
         return {}
+    name = "train"
+    table = rows.train
+    if rows.test is not None:
+        name = "test"
+        table = rows.test
     try:
         return {f"{name}_labels_proven": count_proven(model.is_proven(table.X))}
-    except ValueError:  # rows in files, calibrated labels
+    except ValueError:  # rows in files, or calibrated labels
         return {}
 
 
-class AfterEachEpoch:
-    """A callback that wants a certificate after each epoch, and does nothing with it."""
+class CertificateEachEpoch:
+    """A callback that asks for a certificate after each epoch, and does nothing with it."""
 
     every = 1.0
 
@@ -171,16 +208,22 @@ class AfterEachEpoch:
 
 
 def trace_each_epoch(model: Any, rows: Rows) -> Trace | None:
-    """The trace of a quick fit with a certificate after each epoch, to draw a fit that needed one certificate only."""
+    """Repeat a quick fit with a certificate after each epoch, if its trace is too short to draw."""
     from saddlesvm.lab.reports import can_be_drawn
 
     options = model.get_params()
-    is_slow = model.seconds_solving_ > QUICK or hasattr(model, "rounds_")  # rounds are of a cluster
-    if can_be_drawn(model.trace_) or "callbacks" not in options or is_slow:
+    on_cluster = hasattr(model, "rounds_")
+    if can_be_drawn(model.trace_) or "callbacks" not in options or on_cluster:
+        return None
+    if model.seconds_solving_ > QUICK_FIT:
         return None
     C = getattr(model, "C_", options["C"])
-    again = clone(model).set_params(callbacks=[AfterEachEpoch()], C=C, checkpoint=None, verbose=0)
+    again = clone(model).set_params(
+        callbacks=[CertificateEachEpoch()], C=C, checkpoint=None, verbose=0
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertifiedWarning)  # the model's own outcome has been told
-        trace: Trace = again.fit(rows.train.X, rows.train.y, rows.train.sample_weight).trace_
+        # The outcome of the first fit is printed already.
+        warnings.simplefilter("ignore", NotCertifiedWarning)
+        again.fit(rows.train.X, rows.train.y, rows.train.sample_weight)
+    trace: Trace = again.trace_
     return trace

@@ -1,4 +1,4 @@
-"""The rows that a command trains and tests on: read, some held out, and prepared as the training rows teach."""
+"""The rows that a command trains and tests on: how they are read, split and prepared."""
 
 from __future__ import annotations
 
@@ -10,32 +10,39 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from saddlesvm.cli.facts import describe_data
-from saddlesvm.cli.options import Reading
-from saddlesvm.cli.show import Facts, as_identifier, progress_bar
+from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
-from saddlesvm.estimators.preparation import Preparation, check_classes, label_words, labels_of, read_training
+from saddlesvm.data.reading import Reading
+from saddlesvm.data.table import Task
+from saddlesvm.estimators.preparation import (
+    Preparation,
+    check_classes,
+    label_words,
+    labels_of,
+    read_training,
+)
 from saddlesvm.estimators.register import Entry, entry_of
 from saddlesvm.models import persistence
 
 
 @dataclass
 class Rows:
-    """The rows of a command, and what was learned to prepare them.
+    """The rows of a command, and how they are prepared.
 
     Parameters
     ----------
     raw : Table
-        The training rows as they were read; those with words are a data frame.
+        The training rows as they were read; a data frame if they have words.
     train : Table
-        The same as numbers.
+        The training rows as numbers.
     validation : Table or None
-        Rows held out.
+        Rows that were held out.
     test : Table or None
         Rows of another source.
     preparation : Preparation
         Learned from the training rows.
     facts : dict
-        What to say of the data.
+        What the command prints about the data.
     """
 
     raw: Table
@@ -47,18 +54,18 @@ class Rows:
 
     @property
     def has_words(self) -> bool:
-        """Whether the rows as they were read are a data frame, and no matrix."""
+        """Whether the rows were read as a data frame, not as a matrix."""
         return self.raw.kinds is not None
 
     def name_features(self, model: Any) -> None:
-        """Let a fitted model know the names of its features, if the data have any."""
+        """Store the names of the features in a fitted model, if the data have names."""
         if self.train.feature_names:
             model.feature_names_in_ = np.array(self.train.feature_names, dtype=object)
 
     def notes(self) -> dict[str, Any]:
-        """What the file of a model tells of its data."""
-        own = {"trained on": str(self.train.source), "rows": self.train.n_rows}
-        return own | self.preparation.notes
+        """Return what the file of a model says about its data."""
+        notes = {"trained on": str(self.train.source), "rows": self.train.n_rows}
+        return notes | self.preparation.notes
 
 
 def read_rows(
@@ -73,7 +80,7 @@ def read_rows(
     seed: int = 0,
     quiet: bool = False,
 ) -> Rows:
-    """Read the training rows and those to test on, and prepare them.
+    """Read the training rows and the test rows, and prepare them.
 
     Parameters
     ----------
@@ -83,96 +90,112 @@ def read_rows(
     entry : Entry
         The kind of estimator.
     test : str or None
-        Another source.
+        The source of the test rows.
     validation : float or None
         The share of rows to hold out.
-    standardize, pairwise : bool
-        Scale the features; the values are those of a kernel.
+    standardize : bool
+        Scale the features.
+    pairwise : bool
+        Whether the values are those of a kernel.
     seed : int
-        Of the rows that are held out.
+        Seed of the choice of rows to hold out.
     quiet : bool
         Draw no progress.
     """
-    task: Any = "regression" if entry.task == "regression" else None
+    task = reading_task(entry)
+    is_classification = entry.task == "classification"
     with progress_bar(f"reading {data}", quiet) as advance:
-        whole = read_training(data, task=task, pairwise=pairwise, advance=advance, **vars(reading))
-    if entry.task == "classification":
+        whole = read_training(data, reading, task=task, pairwise=pairwise, advance=advance)
+    if is_classification:
         check_classes(whole)
-    raw, apart = whole, None
+    raw = whole
+    held_out = None
     if validation is not None:
-        raw, apart = hold_out(whole, validation, seed, entry.task == "classification", pairwise)
+        raw, held_out = hold_out(whole, validation, seed, is_classification, pairwise)
 
-    preparation = Preparation.learn(raw, missing=reading.missing, standardize=standardize, pairwise=pairwise)
+    # Only the training rows teach the preparation: neither held-out rows nor test rows do.
+    preparation = Preparation.learn(
+        raw, missing=reading.missing, standardize=standardize, pairwise=pairwise
+    )
     train = preparation.apply(raw)
-    tested = None
-    if test is not None:
-        tested = preparation.read(test, task=task, **vars(reading))
-        if entry.task != "novelty":
-            labels_of(tested)
-
     facts: Facts = {"data": describe_data(whole) | {"label": label_words(whole, reading.label)}}
     facts["data"]["features"] = train.n_features
     if standardize:
         facts["data"]["standardized"] = True  # numbers of tables with words always are
-    facts["data"] |= {as_identifier(name): value for name, value in preparation.facts.items()}
-    if whole.kinds is not None:
-        facts["data"]["features"] = train.n_features
-    if apart is not None:
-        facts["data"]["rows_held_out"] = apart.n_rows
-    if tested is not None:
+    for name, value in preparation.facts.items():
+        facts["data"][make_identifier(name)] = value
+    if held_out is not None:
+        facts["data"]["rows_held_out"] = held_out.n_rows
+        held_out = preparation.apply(held_out)
+    tested = None
+    if test is not None:
+        tested = preparation.read(test, reading, task=task)
+        if entry.task != "novelty":
+            labels_of(tested)  # an error if it has none
         facts["test_data"] = describe_data(tested)
-    held_out = None if apart is None else preparation.apply(apart)
     return Rows(raw, train, held_out, tested, preparation, facts)
 
 
+def reading_task(entry: Entry) -> Task | None:
+    """Return the task that the labels are read for; None keeps labels as they are."""
+    return "regression" if entry.task == "regression" else None
+
+
 def labels_to_fit(table: Table, entry: Entry) -> np.ndarray:
-    """The labels of the training rows; zeros for a model that learns without any."""
+    """Return the labels of the training rows; zeros for a model that learns without labels."""
     if entry.task == "novelty" and table.y is None:
         return np.zeros(table.n_rows)
     return labels_of(table)
 
 
-def hold_out(table: Table, share: float, seed: int, classes: bool, pairwise: bool = False) -> tuple[Table, Table]:
-    """The table without, and with, a share of its rows drawn at random; of every class alike if there are enough.
+def hold_out(
+    table: Table, share: float, seed: int, is_classification: bool, pairwise: bool = False
+) -> tuple[Table, Table]:
+    """Split a table: the rows that stay, and a share of the rows, drawn at random.
 
-    Rows of a kernel's values (`pairwise`) keep those between them and the rows that stay.
+    Every class gives the same share if it has enough rows. If the values are those of a kernel
+    (`pairwise`), both parts keep the values for the rows that stay.
 
     Raises
     ------
     DataError
-        The rows are those of a store, or too few.
+        The rows are in a store, or too few.
     """
-    labels_of(table)
+    labels_of(table)  # an error if it has none
     if table.format == "store":
-        raise DataError(f"{table.source}: --validation copies rows; those of a store stay in their files: use --test")
+        raise DataError(
+            f"{table.source}: --validation would copy rows out of a store: give other rows with "
+            "--test"
+        )
     n = table.n_rows
     size = max(1, round(share * n))
     if size >= n:
         raise DataError(
-            f"{table.source}: --validation {share:g} takes all {n} rows, and none is left to train on: give a smaller "
-            "share"
+            f"{table.source}: --validation {share:g} takes all {n} rows, and none is left to train "
+            "on: give a smaller share"
         )
-    counts = np.unique(np.asarray(table.y), return_counts=True)[1] if classes else np.zeros(0)
-    can_stratify = classes and counts.min() >= 2 and counts.size <= min(size, n - size)
-    kept, apart = train_test_split(
-        np.arange(n), test_size=size, random_state=seed, stratify=table.y if can_stratify else None
-    )
+    strata = None
+    if is_classification:
+        counts = np.unique(np.asarray(table.y), return_counts=True)[1]
+        if counts.min() >= 2 and counts.size <= min(size, n - size):
+            strata = table.y
+    kept, drawn = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=strata)
+    # The rows keep their order.
     kept.sort()
-    apart.sort()
-    parts = [table.rows(kept), table.rows(apart)]
+    drawn.sort()
+    parts = [table.rows(kept), table.rows(drawn)]
     if pairwise:
         parts = [dataclasses.replace(part, X=part.X[:, kept]) for part in parts]
     return parts[0], parts[1]
 
 
 def load_model(path: str) -> tuple[Any, Preparation]:
-    """A saved model, and the preparation of its rows."""
-    model, preparation = Preparation.of_saved(persistence.load(path), path)
-    return model, preparation
+    """Load a saved model, and the preparation of its rows."""
+    return Preparation.of_saved(persistence.load(path), path)
 
 
-def kind_of(model: Any) -> Entry:
-    """The registered kind of a saved model."""
+def find_entry(model: Any) -> Entry:
+    """Return the register's entry for a saved model."""
     entry = entry_of(model)
     assert entry is not None, "only registered kinds are loaded"
     return entry

@@ -1,6 +1,6 @@
-"""The facts that the commands show: tables for people, JSON for programs; and the progress of reading.
+"""The facts that the commands print: tables for people, JSON for programs; and progress bars.
 
-Facts are groups of names and values. The names are identifiers, which programs read; people read them as words.
+Facts are groups of names and values. The names are identifiers for programs; people read words.
 """
 
 from __future__ import annotations
@@ -23,29 +23,33 @@ from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.shown import shown
 
 Facts = dict[str, dict[str, Any]]
-PATIENCE = 0.5  # seconds of work before a bar is drawn
-SHOWN_ITEMS = 12  # of a long dict; JSON has all
-FILE_WIDTH = 120  # columns of output that is no terminal
-SHARES = ("accuracy", "error", "share", "excess")  # ends of names; people read these in percent
+
+PATIENCE = 0.5  # seconds of work before a progress bar is drawn
+ITEMS_SHOWN = 12  # entries of a long dict in a table; JSON has all
+FILE_WIDTH = 120  # columns of a table that is not printed on a terminal
+PERCENT = ("accuracy", "error", "share", "excess")  # ends of the names that are shown in percent
 WORDS = {
     "nonzeros": "non-zeros",
+    "nonzero_weights": "non-zero weights",
     "excess": "at most above the optimum",
     "train_r2": "train R2",
     "test_r2": "test R2",
     "validation_r2": "validation R2",
     "data_r2": "R2",
+    "c": "C",
     "c_from": "C from",
     "c_to": "C to",
+    "leave_one_out_error": "leave-one-out error",
     "liblinear_model": "LIBLINEAR model",
 }
 
 
-def plain(value: Any) -> Any:
-    """`value` as JSON holds it: NumPy numbers as numbers, infinity and NaN as null."""
+def make_plain(value: Any) -> Any:
+    """Return a value as JSON holds it: NumPy numbers as numbers, infinity and NaN as null."""
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): make_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(one) for one in value]
+        return [make_plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -55,42 +59,44 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def as_identifier(words: str) -> str:
-    """Words as a name for programs: lower case, joined by underscores."""
+def make_identifier(words: str) -> str:
+    """Return words as a name for programs: lower case, joined by underscores."""
     return re.sub(r"\W+", "_", words.lower()).strip("_")
 
 
-def in_words(name: str) -> str:
-    """The name of a fact as people read it."""
+def write_name(name: str) -> str:
+    """Return the name of a fact as people read it."""
     return WORDS.get(name, name.replace("_", " "))
 
 
-def as_text(name: str, value: Any) -> str:
-    """`value` as people read it; the name says what it measures."""
+def write_value(name: str, value: Any) -> str:
+    """Return a value as people read it; the name says what it measures."""
     if isinstance(value, Mapping):
         if value.keys() == {"proven", "of"}:
             return f"{value['proven']:,} of {value['of']:,}"
-        items = list(value.items())
-        parts = [f"{shown(str(key))}: {as_text(str(key), one)}" for key, one in items[:SHOWN_ITEMS]]
-        more = len(items) - SHOWN_ITEMS
-        return ", ".join(parts) + (f", and {more} more" if more > 0 else "")
+        items = list(value.items())[:ITEMS_SHOWN]
+        parts = [f"{shown(str(key))}: {write_value(str(key), item)}" for key, item in items]
+        if len(value) > ITEMS_SHOWN:
+            parts.append(f"and {len(value) - ITEMS_SHOWN} more")
+        return ", ".join(parts)
     if isinstance(value, (list, tuple)):
-        parts = [as_text(name, one) for one in value]
-        return ("\n" if any(" " in one for one in parts) else ", ").join(parts)
+        parts = [write_value(name, item) for item in value]
+        has_sentences = any(" " in part for part in parts)
+        return ("\n" if has_sentences else ", ").join(parts)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
         return f"{value:,}"
     if isinstance(value, (float, np.floating)):
-        return number_as_text(name, float(value))
+        return write_number(name, float(value))
     return shown(str(value))
 
 
-def number_as_text(name: str, value: float) -> str:
-    """A number as people read it: shares in percent, seconds to the millisecond."""
+def write_number(name: str, value: float) -> str:
+    """Return a number as people read it: shares in percent, seconds to the millisecond."""
     if name == "excess":
         return f"{100 * max(value, 0.0):.3g} %"
-    if name.endswith(SHARES) and "absolute" not in name:
+    if name.endswith(PERCENT) and "absolute" not in name:
         return f"{100 * value:.2f} %"
     if name.startswith("seconds"):
         return f"{value:.3f}"
@@ -104,53 +110,57 @@ def number_as_text(name: str, value: float) -> str:
 def show(facts: Facts, as_json: bool) -> None:
     """Print facts as one JSON object, or as a table for each group."""
     if as_json:
-        json.dump(plain(facts), sys.stdout, indent=2)
+        json.dump(make_plain(facts), sys.stdout, indent=2)
         print()
         return
     console = Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
     with console.capture() as captured:
-        for place, (group, lines) in enumerate(facts.items()):
-            if place:
+        for number, (group, lines) in enumerate(facts.items()):
+            if number > 0:
                 console.print()
-            console.print(Text(shown(in_words(group)), style="bold"))
+            console.print(Text(shown(write_name(group)), style="bold"))
             console.print(table_of_lines(lines))
-            for name, rows in lines.items():
-                if is_table(rows):
-                    console.print(table_of_rows(name, rows))
+            for name, records in lines.items():
+                if is_list_of_records(records):
+                    console.print(table_of_records(name, records))
+    # Rich pads lines with spaces, which nobody needs in a file.
     sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
-def is_table(value: Any) -> bool:
-    """Return True for a list of records, which is shown as a table of its own."""
+def is_list_of_records(value: Any) -> bool:
+    """Return True for a list of records, which becomes a table of its own."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
 def table_of_lines(lines: Mapping[str, Any]) -> Table:
-    """A line for each fact: its name, its value."""
+    """Return a table with a line for each fact: its name, its value."""
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=30)
     table.add_column(overflow="fold")
     for name, value in lines.items():
-        if value is not None and not is_table(value):
-            table.add_row(Text(shown(f"  {in_words(name)}")), Text(as_text(name, value)))
+        if value is not None and not is_list_of_records(value):
+            table.add_row(Text(shown(f"  {write_name(name)}")), Text(write_value(name, value)))
     return table
 
 
-def table_of_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A table of records with the same names."""
+def table_of_records(name: str, records: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of records with the same names."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    table.add_column(Text(f"  {in_words(name)}"))
-    for column in rows[0]:
-        table.add_column(in_words(column), justify="right")
-    for row in rows:
-        cells = ["" if value is None else as_text(column, value) for column, value in row.items()]
-        table.add_row("", *map(Text, cells))
+    table.add_column(Text(f"  {write_name(name)}"))
+    for column in records[0]:
+        table.add_column(write_name(column), justify="right")
+    for record in records:
+        cells = [
+            Text("" if value is None else write_value(column, value))
+            for column, value in record.items()
+        ]
+        table.add_row("", *cells)
     return table
 
 
 @contextmanager
 def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any]]:
-    """Draw the progress of some work on standard error, if that is a terminal, and unless it is done at once.
+    """Draw the progress of work on standard error, if that is a terminal and the work takes long.
 
     Parameters
     ----------

@@ -1,24 +1,25 @@
-"""``saddlesvm train``: read, fit, test, save, and say how good the model is."""
+"""``saddlesvm train``: read, fit, test, save, and print how good the model is."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
+from saddlesvm.cli.command import declare, model_option, output_option, solving_option
 from saddlesvm.cli.options import (
     JSON,
-    MISSING,
     OF_KERNELS,
+    REPORT_OPTION,
     STRENGTH_OPTIONS,
-    Reading,
-    data_argument,
+    TRAINING_OPTIONS,
+    check_stores,
     model_options,
-    reading_options,
 )
-from saddlesvm.cli.values import DATA, OUTPUT, REPORT, SHARE
+from saddlesvm.cli.values import DATA, OUTPUT
+from saddlesvm.data.reading import Reading
 
 
 @declare(
@@ -27,15 +28,16 @@ from saddlesvm.cli.values import DATA, OUTPUT, REPORT, SHARE
         "saddlesvm train people.csv --label bought --model people.model",
     )
 )
-@data_argument()
-@data_option("--test", type=DATA, help="Data to test the model on.")
-@data_option("--validation", type=SHARE, help="Hold this share of the rows out for a test: 0.2.")
-@reading_options(MISSING)
-@data_option("--standardize", is_flag=True, help="Scale features to mean 0 and variance 1.")
+@TRAINING_OPTIONS
 @model_options(
     STRENGTH_OPTIONS,
     *OF_KERNELS,
-    solving_option("--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."),
+    solving_option(
+        "--tol",
+        type=float,
+        metavar="GAP",
+        help="Relative gap to prove; 1e-4 for linear models.",
+    ),
     model_option(
         "--cv",
         "folds",
@@ -45,19 +47,31 @@ from saddlesvm.cli.values import DATA, OUTPUT, REPORT, SHARE
         help="Choose among several values of C or gamma by so many folds; 5 by default.",
     ),
     model_option(
-        "--probability", is_flag=True, default=None, rare=True, help="Fit probabilities to the scores of rows left out."
+        "--probability",
+        is_flag=True,
+        default=None,
+        rare=True,
+        help="Fit probabilities to the scores of rows that were left out.",
     ),
 )
 @solving_option(
     "--until-proven",
     type=DATA,
     rare=True,
-    help="Test data; go on until each of their labels is proven to be the exact optimum's.",
+    help="Test data; continue the fit until it proves that the exact optimum predicts the same "
+    "label for each row.",
 )
-@solving_option("--dask", metavar="local:N|ADDRESS", rare=True, help="Train on N processes here, or on a Dask cluster.")
+@solving_option(
+    "--dask",
+    metavar="local:N|ADDRESS",
+    rare=True,
+    help="Train on N processes here, or on a Dask cluster.",
+)
 @output_option("--model", "model_path", type=OUTPUT, help="Write the model here.")
-@output_option("--report", type=REPORT, help="Write an HTML report with charts here.")
-@output_option("--liblinear", type=OUTPUT, rare=True, help="Write the model here as a LIBLINEAR text model.")
+@REPORT_OPTION
+@output_option(
+    "--liblinear", type=OUTPUT, rare=True, help="Write the model here as a LIBLINEAR text model."
+)
 @JSON
 def command(
     *,
@@ -74,21 +88,23 @@ def command(
 ) -> int:
     """Train a model, and prove how far it is from the optimum."""
     from saddlesvm.cli import choice, cluster, models, results
+    from saddlesvm.cli.facts import describe_fit
     from saddlesvm.cli.rows import labels_to_fit, read_rows
 
-    # Everything that can be refused is refused before the data are read.
+    # Check all options before the data are read.
     began = time.perf_counter()
-    reading.memory = asked.get("memory")
-    entry = models.choose_kind(asked)
-    folds = choice.settle_folds(asked, folds)
+    reading = replace(reading, memory=asked.get("memory"))
+    entry = models.choose_entry(asked)
+    folds = choice.choose_folds(asked, folds)
     pairwise = asked.get("kernel") == "precomputed"
     check_standardize(standardize, outputs["liblinear"], dask, pairwise)
     if until_proven is not None:
-        results.check_until_proven(entry, test, until_proven, {"cv": folds, "dask": dask, **asked})
+        others = {"cv": folds, "dask": dask, **asked}
+        results.check_until_proven(entry, test, until_proven, others)
         test = until_proven
     cluster.check_dask(dask, asked, folds, entry)
     if dask is not None and isinstance(data, list):
-        reading.check_stores(data, {"--validation": validation})
+        check_stores(reading, data, validation is not None)
         return cluster.train_on_stores(data, test, entry, asked, folds, dask, outputs, began)
 
     rows = read_rows(
@@ -105,28 +121,43 @@ def command(
     y = labels_to_fit(rows.train, entry)
     model = models.make_estimator(asked, entry, y, quiet=outputs["as_json"])
     results.check_liblinear(model, outputs["liblinear"], entry, y, rows.has_words)
+
+    # Fit: on a cluster, by folds, or once.
     facts = rows.facts
     if dask is not None:
         weighted = (rows.train.X, y, rows.train.sample_weight)
         model, found = cluster.fit_on_cluster(model, weighted, asked, folds, dask)
         facts |= found
+    elif folds is not None:
+        model, facts["cross_validation"] = choice.choose_by_folds(model, asked, folds, rows, y)
+        facts["fit"] = describe_fit(model, rows.train)
     else:
-        if folds is None:
-            model.fit(rows.train.X, y, rows.train.sample_weight)
-        else:
-            model, facts["cross_validation"] = choice.choose_by_folds(model, asked, folds, rows, y)
-        facts["fit"] = results.describe_fit(model, rows.train)
-    facts["quality"] = results.judge(model, rows, y, until_proven is not None, standardize)
-    facts |= results.find_what_was_hard(model, rows.train, entry, standardize)
+        model.fit(rows.train.X, y, rows.train.sample_weight)
+        facts["fit"] = describe_fit(model, rows.train)
+    facts["quality"] = results.measure_quality(
+        model, rows, y, until_proven is not None, standardize
+    )
+    facts |= results.explain_hard_fit(model, rows.train, entry, standardize)
     return results.finish(model, facts, outputs, began, rows)
 
 
-def check_standardize(standardize: bool, liblinear: str | None, dask: str | None, pairwise: bool) -> None:
-    """Raise ValueError for options that do not go with scaled features."""
+def check_standardize(
+    standardize: bool, liblinear: str | None, dask: str | None, pairwise: bool
+) -> None:
+    """Raise ValueError for options that do not work with scaled features."""
     if not standardize:
         return
     if liblinear is not None:
-        raise ValueError("--liblinear files hold no scaling of the features: leave --standardize out")
-    for other, given in (("--dask", dask is not None), ("--kernel precomputed", pairwise)):
-        if given:
-            raise ValueError(f"--standardize does not work with {other}: scale the features before")
+        raise ValueError(
+            "--liblinear files do not hold how features were scaled: leave --standardize out, or "
+            "save the model with --model"
+        )
+    if dask is not None:
+        raise ValueError(
+            "--standardize does not work with --dask: scale the features of the data before"
+        )
+    if pairwise:
+        raise ValueError(
+            "--standardize does not work with --kernel precomputed: scale the features before the "
+            "kernel is computed"
+        )

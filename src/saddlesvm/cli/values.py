@@ -1,6 +1,7 @@
 """The values of options, as the command line reads them. Nothing heavy is imported here.
 
-Names of files are checked as they are read, so that a mistyped one is told at once.
+Names of files are checked while the command line is read, so that a typing error is reported before
+any work.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from saddlesvm.data.errors import BUNDLED, DataError, check_there, refuse_specia
 from saddlesvm.runtime.extras import how_to_install
 
 STANDARD_INPUT = "-"
+CHOICES_OF_HEADER = {"auto": "auto", "yes": True, "no": False}
+CHOICES_OF_BASE = {"auto": "auto", "0": True, "1": False}  # whether indices count from 0
 
 
 class Value(click.ParamType):
@@ -28,7 +31,7 @@ class Value(click.ParamType):
     name : str
         The word for the value in the help.
     needed : str
-        What the error asks for; empty to show the error of the function.
+        The part of the error that says what is allowed.
     read : callable
         Raises ValueError for text that it cannot read.
     """
@@ -39,13 +42,13 @@ class Value(click.ParamType):
         self.read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value of a text; defaults stay as they are."""
+        """Read the text; a default is returned as it is."""
         if not isinstance(value, str):
             return value
         try:
             return self.read(value)
-        except ValueError as error:
-            self.fail(f"{value!r}: {self.needed or error}", param, ctx)
+        except ValueError:
+            self.fail(f"{value!r}: {self.needed}", param, ctx)
 
 
 class FileName(click.ParamType):
@@ -58,7 +61,7 @@ class FileName(click.ParamType):
     check : callable
         Raises DataError for a name that cannot be used.
     bundled : bool, default=False
-        Completion offers the bundled data sets, too.
+        Whether the shell's completion offers the bundled data sets, too.
     """
 
     def __init__(self, name: str, check: Callable[[str], Any], bundled: bool = False) -> None:
@@ -67,33 +70,39 @@ class FileName(click.ParamType):
         self.bundled = bundled
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The name, checked."""
-        if ctx is None or not ctx.resilient_parsing:  # completion asks about names that are not whole
+        """Check the name, and return it."""
+        # Completion asks about names that are not complete.
+        is_completion = ctx is not None and ctx.resilient_parsing
+        if not is_completion:
             self.check(value)
         return value
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The files, and the bundled data sets."""
-        names = [one for one in BUNDLED if self.bundled and incomplete and one.startswith(incomplete)]
-        return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the bundled data sets that begin so, and a request for files."""
+        items = [CompletionItem(incomplete, type="file")]
+        if self.bundled and incomplete:
+            items += [CompletionItem(name) for name in BUNDLED if name.startswith(incomplete)]
+        return items
 
 
 def check_data(name: str) -> None:
-    """Raise DataError unless there is such data: a file, a folder, a bundled set, or ``-``."""
-    if name != STANDARD_INPUT and not expand(name):
+    """Raise DataError if there is no such data: a file, a folder, a bundled set, or ``-``."""
+    if name != STANDARD_INPUT and not expand_pattern(name):
         check_there(name)
 
 
 def check_model(name: str) -> None:
-    """Raise DataError unless there is such a file."""
+    """Raise DataError if there is no such file."""
     if not os.path.exists(name):
         raise DataError(f"{name}: no such file")
     refuse_special(name)
 
 
 def check_output(name: str) -> None:
-    """Raise DataError if no file of this name can be written, or a pipe or a device has it."""
-    check_place(name)
+    """Raise DataError if no file of this name can be written, or it is a pipe or a device."""
+    check_folder(name)
     refuse_special(name)
 
 
@@ -104,8 +113,8 @@ def check_report(name: str) -> None:
         raise DataError(f"{name}: a report needs matplotlib: {how_to_install('lab')}")
 
 
-def check_place(name: str) -> None:
-    """Raise DataError if nothing of this name can be written."""
+def check_folder(name: str) -> None:
+    """Raise DataError if nothing of this name can be written into its folder."""
     folder = os.path.dirname(os.path.realpath(name))
     if not os.path.isdir(folder):
         raise DataError(f"{name}: its folder does not exist")
@@ -115,44 +124,63 @@ def check_place(name: str) -> None:
         raise DataError(f"{name}: cannot be written: permission denied in its folder")
 
 
-def expand(pattern: str) -> list[str]:
-    """The files that a quoted pattern means, in order; empty for a plain name."""
-    is_pattern = any(sign in pattern for sign in "*?[") and not os.path.exists(pattern)
-    return sorted(glob.glob(pattern)) if is_pattern else []
+def expand_pattern(pattern: str) -> list[str]:
+    """Return the files that a quoted pattern matches, in order; empty for a plain name."""
+    has_signs = any(sign in pattern for sign in "*?[")
+    if not has_signs or os.path.exists(pattern):
+        return []
+    return sorted(glob.glob(pattern))
 
 
-def join_sources(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> str | list[str]:
-    """One name of data, or the list of several, patterns expanded."""
-    found = [one for name in names for one in expand(name) or [name]]
-    return names[0] if tuple(found) == names[:1] else found
+def join_sources(
+    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
+) -> str | list[str]:
+    """Expand patterns; return a single name itself, several names as a list."""
+    found: list[str] = []
+    for name in names:
+        found += expand_pattern(name) or [name]
+    if found == [names[0]]:
+        return names[0]
+    return found
 
 
 def read_numbers(text: str) -> tuple[float, ...]:
-    """Numbers with commas."""
-    return tuple(float(one) for one in text.split(","))
+    """Read numbers with commas."""
+    return tuple(float(number) for number in text.split(","))
 
 
 def read_ends(text: str) -> tuple[float, float]:
-    """Two numbers with a comma."""
+    """Read two numbers with a comma, the smaller one first."""
     low, high = map(float, text.split(","))
+    if not low < high:
+        raise ValueError
     return low, high
 
 
 def read_strength(text: str) -> float | str | tuple[float, ...]:
-    """A number, several with commas, or a rule such as ``auto:low=0.1``."""
+    """Read a number, several with commas, or a rule such as ``auto:low=0.1``."""
     if text.partition(":")[0] == "auto":
         return text
-    found = read_numbers(text)
-    return found[0] if len(found) == 1 else found
+    numbers = read_numbers(text)
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def read_gamma(text: str) -> float | str | tuple[float, ...]:
-    """A number, several with commas, ``scale`` or ``auto``."""
-    return text if text in ("scale", "auto") else read_strength(text)
+    """Read a number, several with commas, ``scale`` or ``auto``."""
+    if text in ("scale", "auto"):
+        return text
+    return read_strength(text)
+
+
+def read_one_gamma(text: str) -> float | str:
+    """Read a number, ``scale`` or ``auto``."""
+    if text in ("scale", "auto"):
+        return text
+    return float(text)
 
 
 def read_share(text: str) -> float:
-    """A number between 0 and 1."""
+    """Read a number between 0 and 1."""
     share = float(text)
     if not 0.0 < share < 1.0:
         raise ValueError
@@ -160,7 +188,7 @@ def read_share(text: str) -> float:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Names with commas, none of them empty."""
+    """Read names with commas, none of them empty."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise ValueError
@@ -168,30 +196,26 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_kinds(text: str) -> tuple[tuple[str, str], ...]:
-    """Names of columns and their kinds, ``city=category,note=text:1-2``."""
-    found = []
+    """Read names of columns and their kinds, ``city=category,note=text:1-2``."""
+    kinds = []
     for part in text.split(","):
-        name, _, kind = (one.strip() for one in part.rpartition("="))
-        if not (name and kind):
+        name, _, kind = part.rpartition("=")
+        if not (name.strip() and kind.strip()):
             raise ValueError
-        found.append((name, kind))
-    return tuple(found)
+        kinds.append((name.strip(), kind.strip()))
+    return tuple(kinds)
 
 
 def read_setting(text: str) -> tuple[str, str]:
-    """A parameter and its value, ``degree=2``."""
+    """Read a parameter and its value, ``degree=2``."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ValueError
     return name.strip().replace("-", "_"), value.strip()
 
 
-CHOICES_OF_HEADER = {"auto": "auto", "yes": True, "no": False}
-CHOICES_OF_BASE = {"auto": "auto", "0": True, "1": False}  # whether indices count from 0
-
-
-def one_of(choices: dict[str, Any]) -> Callable[[str], Any]:
-    """A reader of words that stand for values."""
+def make_reader(choices: dict[str, Any]) -> Callable[[str], Any]:
+    """Make a reader of words that stand for values."""
 
     def read(text: str) -> Any:
         if text not in choices:
@@ -205,16 +229,27 @@ DATA = FileName("DATA", check_data, bundled=True)
 MODEL = FileName("MODEL", check_model)
 OUTPUT = FileName("PATH", check_output)
 REPORT = FileName("PATH", check_report)
-LINES = FileName("PATH", check_place)  # lines may go into a pipe
+LINES = FileName("PATH", check_folder)  # a pipe may take lines
 NUMBERS = Value("NUMBERS", "numbers with commas are needed, as in 0.1,1,10", read_numbers)
-ENDS = Value("LOW,HIGH", "two numbers with a comma are needed, as in 1e-3,1e3", read_ends)
-STRENGTH = Value("C", "a number, several with commas, as in 0.1,1,10, or auto is allowed", read_strength)
-GAMMA = Value("GAMMA", "a number, several with commas, as in 0.1,1, or scale or auto is allowed", read_gamma)
-SHARE = Value("SHARE", "a share of the rows is needed, above 0 and below 1 (0.2); a file goes with --test", read_share)
+ENDS = Value("LOW,HIGH", "two numbers are needed, the smaller one first, as in 1e-3,1e3", read_ends)
+STRENGTH = Value(
+    "C", "a number, several with commas, as in 0.1,1,10, or auto is allowed", read_strength
+)
+GAMMA = Value(
+    "GAMMA", "a number, several with commas, as in 0.1,1, or scale or auto is allowed", read_gamma
+)
+ONE_GAMMA = Value("GAMMA", "a number, scale or auto is allowed", read_one_gamma)
+SHARE = Value(
+    "SHARE",
+    "a share of the rows is needed, above 0 and below 1, as in 0.2; --test takes a file",
+    read_share,
+)
 NAMES = Value("NAMES", "names or positions of columns are needed, as in id,name", read_names)
 KINDS = Value(
-    "NAME=KIND", "names of columns and their kinds are needed, as in city=category,note=text,id=drop", read_kinds
+    "NAME=KIND",
+    "names of columns and their kinds are needed, as in city=category,note=text,id=drop",
+    read_kinds,
 )
 SETTING = Value("NAME=VALUE", "a parameter and its value are needed, as in degree=2", read_setting)
-HEADER = Value("auto|yes|no", "auto, yes or no is allowed", one_of(CHOICES_OF_HEADER))
-INDEX_BASE = Value("auto|0|1", "auto, 0 or 1 is allowed", one_of(CHOICES_OF_BASE))
+HEADER = Value("auto|yes|no", "auto, yes or no is allowed", make_reader(CHOICES_OF_HEADER))
+INDEX_BASE = Value("auto|0|1", "auto, 0 or 1 is allowed", make_reader(CHOICES_OF_BASE))

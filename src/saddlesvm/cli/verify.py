@@ -1,71 +1,89 @@
-"""``saddlesvm verify``: check a proof in fractions, with nothing of a fit."""
+"""``saddlesvm verify``: check a proof in exact fractions, without any result of the fit."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import JSON, Reading, data_argument, reading_options
+from saddlesvm.cli.options import JSON, data_argument, reading_options
 from saddlesvm.cli.values import MODEL
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.reading import Reading
+
+if TYPE_CHECKING:
+    from saddlesvm.data.table import Task
+
+WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 
 
-@declare(examples=("saddlesvm verify proof.json data.csv", "saddlesvm verify proof.json data.parquet --json"))
+@declare(
+    examples=(
+        "saddlesvm verify proof.json data.csv",
+        "saddlesvm verify proof.json data.parquet --json",
+    )
+)
 @click.argument("proof_path", type=MODEL, metavar="PROOF")
 @data_argument()
 @reading_options()
 @JSON
 def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json: bool) -> int:
-    """Check a proof in fractions, with nothing of a fit."""
+    """Check a proof in exact fractions; nothing that the fit computed is trusted."""
     from saddlesvm.checker import describe
-    from saddlesvm.cli.show import as_identifier, show
+    from saddlesvm.cli.show import make_identifier, show
     from saddlesvm.estimators.preparation import labels_of, read_numbers
     from saddlesvm.estimators.proofs import verified
 
     proof = load_proof(proof_path)
     try:
-        how = proof["read"]
-        task = None if proof["problem"]["classes"] else "regression"
-        width = int(proof["problem"]["features"])
-        if isinstance(how.get("label"), int) and reading.label is None:
-            reading.label = str(how["label"])
-            reading.drop_columns = tuple(str(int(one)) for one in how["drop"])
-        if "zero_based" in how and reading.index_base == "auto":
-            reading.index_base = bool(how["zero_based"])
+        reading = read_as_noted(proof, reading)
+        task: Task | None = None if proof["problem"]["classes"] else "regression"
+        n_features = int(proof["problem"]["features"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise DataError(
-            f"{proof_path}: is no proof that 'saddlesvm prove' wrote: {type(error).__name__}: {error}"
-        ) from None
-    table = read_numbers(data, n_features=width, task=task, **vars(reading))
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{proof_path}: is not a proof ({reason}); {WHAT_A_PROOF_IS}") from None
+    table = read_numbers(data, reading, n_features, task)
     try:
-        found = verified(proof, table.X, labels_of(table))
+        result = verified(proof, table.X, labels_of(table))
     except ValueError as error:
         show({"verified": {"refused": str(error)}}, as_json)
         return NOT_CERTIFIED
-    problem = {as_identifier(name): value for name, value in describe(proof, table.n_rows).items()}
-    show({"verified": {"result": found}, "problem": problem}, as_json)
+    problem = {}
+    for name, value in describe(proof, table.n_rows).items():
+        problem[make_identifier(name)] = value
+    show({"verified": {"result": result}, "problem": problem}, as_json)
     return OK
 
 
+def read_as_noted(proof: Any, reading: Reading) -> Reading:
+    """Fill in how the proof's data are read, if the options do not say it."""
+    noted = proof["read"]
+    if isinstance(noted.get("label"), int) and reading.label is None:
+        dropped = tuple(str(int(position)) for position in noted["drop"])
+        reading = replace(reading, label=str(noted["label"]), drop_columns=dropped)
+    if "zero_based" in noted and reading.index_base == "auto":
+        reading = replace(reading, index_base=bool(noted["zero_based"]))
+    return reading
+
+
 def load_proof(path: str) -> Any:
-    """The contents of a proof.
+    """Return the contents of a proof.
 
     Raises
     ------
     DataError
-        The file cannot be read, or is no JSON.
+        The file cannot be read, or is not JSON.
     """
-    what = "a proof is the JSON file that 'saddlesvm prove' writes"
     try:
         return json.loads(Path(path).read_bytes())
     except UnicodeDecodeError:
-        raise DataError(f"{path}: is no proof: it is not text; {what}") from None
+        raise DataError(f"{path}: is not text; {WHAT_A_PROOF_IS}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: is no proof: it is not JSON ({error}); {what}") from None
+        raise DataError(f"{path}: is not JSON ({error}); {WHAT_A_PROOF_IS}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None

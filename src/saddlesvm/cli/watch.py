@@ -1,4 +1,4 @@
-"""``saddlesvm watch``: a page that plays two solvers, row by row, side by side."""
+"""``saddlesvm watch``: write a page that plays two solvers, row by row, side by side."""
 
 from __future__ import annotations
 
@@ -11,39 +11,74 @@ from saddlesvm.cli import OK
 from saddlesvm.cli.command import declare, option
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import LABEL, data_argument
-from saddlesvm.cli.values import OUTPUT
+from saddlesvm.cli.values import ONE_GAMMA, OUTPUT
 
 
-@declare(examples=("saddlesvm watch toy", "saddlesvm watch banknote --solvers sdca,newton --report banknote.html"))
+@declare(
+    examples=(
+        "saddlesvm watch toy",
+        "saddlesvm watch banknote --solvers sdca,newton --report banknote.html",
+    )
+)
 @data_argument(several=False)
 @option(
     "--solvers",
     default="pegasos,dcd",
     show_default=True,
     metavar="ONE,OTHER",
-    help="pegasos, sdca, dcd or newton, with options (pegasos:projection=true); kernel-pegasos; "
-    "crammer_singer. One name shows one alone.",
+    help="One or two of pegasos, sdca, dcd, newton, kernel-pegasos, crammer_singer; with options, "
+    "as in pegasos:projection=true.",
 )
-@option("--loss", default="hinge", show_default=True, metavar="LOSS", help="One of labels.")
-@option("--C", "C", type=float, help="Weight of the losses, in place of lambda.")
-@option("--lambda", "lam", type=float, help="0.05 by default.")
+@option(
+    "--loss",
+    default="hinge",
+    show_default=True,
+    metavar="LOSS",
+    help="A loss for classification.",
+)
+@option("--C", "C", type=float, help="The price of errors, in place of lambda.")
+@option("--lambda", "lam", type=float, help="Lambda = 1 / (C n); 0.05 by default.")
 @option(
     "--intercept",
     type=click.Choice(["none", "regularized"]),
     default="regularized",
     show_default=True,
-    help="Of the model.",
+    help="Whether the model has an intercept.",
 )
 @option(
     "--gamma",
+    type=ONE_GAMMA,
     default="scale",
     show_default=True,
-    help="Of the Gaussian kernel of kernel solvers: scale, auto or a number.",
+    help="Parameter of the Gaussian kernel: scale, auto or a number.",
 )
-@option("--rows", type=int, default=60, show_default=True, help="Rows at most, drawn at random.")
-@option("--max-iter", type=float, default=8.0, show_default=True, metavar="EPOCHS", help="Passes over them at most.")
-@option("--seed", type=int, default=0, show_default=True, help="Of the rows and of the solvers' draws.")
-@option("--positive", metavar="LABEL", help="The class compared with the rest, if there are several.")
+@option(
+    "--rows",
+    type=click.IntRange(min=2),
+    default=60,
+    show_default=True,
+    help="Rows at most, drawn at random.",
+)
+@option(
+    "--max-iter",
+    type=click.FloatRange(min=0, min_open=True),
+    default=8.0,
+    show_default=True,
+    metavar="EPOCHS",
+    help="Passes over the rows at most.",
+)
+@option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of the rows and of the solvers.",
+)
+@option(
+    "--positive",
+    metavar="LABEL",
+    help="The class that is compared with the rest, if there are several.",
+)
 @LABEL
 @option("--report", type=OUTPUT, default="watch.html", show_default=True, help="The page to write.")
 def command(
@@ -51,7 +86,6 @@ def command(
     data: str,
     solvers: str,
     intercept: str,
-    gamma: str,
     max_iter: float,
     label: str | None,
     report: str,
@@ -65,23 +99,23 @@ def command(
 
     names = names_in(solvers)
     if not 1 <= len(names) <= 2:
-        raise ValueError(f"--solvers {solvers}: one solver or two are shown; got {len(names)}")
+        raise ValueError(f"--solvers {solvers}: one or two solvers are shown; got {len(names)}")
     table = read(data, label=label)
-    seen = lab.watch(
+    view = lab.watch(
         table.X,
         labels_of(table),
         solver=names[0],
         against=names[1] if len(names) > 1 else None,
         intercept=intercept == "regularized",
-        gamma=gamma if gamma in ("scale", "auto") else float(gamma),
         epochs=max_iter,
         name=os.path.basename(data),
         command=command_line(),
         **options,
     )
-    for run in seen.scene["runs"]:
+    for run in view.scene["runs"]:
         last = run["frames"][-1]
         gap = max(last["primal"] - last["dual"], 0.0)
-        print(f"{run['label']}: {len(run['frames']) - 1} steps, {last['touched']:,} rows touched, gap {gap:.2g}")
-    print(f"report: {seen.report(report)}")
+        n_steps = len(run["frames"]) - 1
+        print(f"{run['label']}: {n_steps} steps, {last['touched']:,} rows visited, gap {gap:.2g}")
+    print(f"page: {view.report(report)}")
     return OK

@@ -46,8 +46,8 @@ def describe_difference(mark: str, X: Any, y: Any = None) -> str:
         return ""
     rows, others = int(mark.split("-")[0]), X.shape[0]
     if rows != others:
-        return f"not those of the fit: the model was fitted to {rows:,} rows, and these are {others:,}"
-    return f"not those of the fit: rows, their order or their labels differ ({rows:,} rows in both)"
+        return f"not the rows of the fit: the model was fitted to {rows:,} rows, and these are {others:,}"
+    return f"not the rows of the fit: rows, their order or their labels differ ({rows:,} rows in both)"
 
 
 def _bytes_of_rows(X: Any, chosen: np.ndarray) -> bytes:

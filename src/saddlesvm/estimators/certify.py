@@ -203,9 +203,9 @@ def describe_finding(model: Any, difference: str, certificate: Certificate) -> d
     """
     above = f"the objective is at most {100.0 * max(certificate.excess, 0.0):.3g} % above the optimum"
     if difference:
-        other = f"{above} of these data: this does not judge the fit; give the rows that it was made to"
+        other = f"{above} of these data: this says nothing about the fit: give the rows of the fit"
         return {"data": difference, "result": other}
-    known = {"data": "those of the fit"} if getattr(model, "_data_mark", None) else {}
+    known = {"data": "the rows of the fit"} if getattr(model, "_data_mark", None) else {}
     return known | {"result": f"{above} of these data"}
 
 

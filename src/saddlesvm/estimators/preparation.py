@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from saddlesvm.data.frames import ALL, TABLE_FORMATS, holds_words, kinds_of, ope
 from saddlesvm.data.kinds import Found, Kind, kind_of, without_gaps
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.readers import read_stores
-from saddlesvm.data.table import Header, Label, Task, ready_labels, shorten
+from saddlesvm.data.reading import DEFAULT_READING, Reading
+from saddlesvm.data.table import Label, Task, ready_labels, shorten
 from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import feature_names, kinds_in, step_before, transformers_for
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
@@ -38,26 +39,19 @@ from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 STANDARD_INPUT = "-"
 CALLED = "standard input"
 IN_MEMORY = 12  # memory over bytes of a file that is held at once: columns, and their encoding (estimated)
+STORE_MEMORY = "256M"  # bytes that the rows take at most on their way into a store
 PART_BYTES = 1 << 26  # of a file that is read for a model and encoded as it is read
 LABEL = "label column"  # the note of a model with the name of its labels
 WORDS_SHOWN = 8  # of each class, those that speak most for it
 ONE_ROW_EACH = 50  # classes from which on it is odd if most of them have one row only (guessed)
 
 Advance = Callable[[float], Any]
-Columns = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def read_training(
     source: str | Sequence[str],
+    reading: Reading = DEFAULT_READING,
     *,
-    label: Label = None,
-    header: Header = "auto",
-    drop_columns: Sequence[str | int] = (),
-    columns: Columns = (),
-    missing: str | None = None,
-    scale: float = 1.0,
-    index_base: Header = "auto",
-    memory: int | str | None = None,
     task: Task | None = None,
     pairwise: bool = False,
     n_features: int | None = None,
@@ -70,29 +64,24 @@ def read_training(
     ----------
     source : str or sequence of str
         A file, a bundled set, "-" for standard input; or several stores.
-    label, header, drop_columns, scale, task
+    reading : Reading
+        A table with words that needs more than `reading.memory` is encoded into a store, which
+        lives as long as the table. :meth:`Preparation.learn` treats missing values.
+    task : {"classification", "regression"}, optional
         As in :func:`saddlesvm.data.read`.
-    columns : mapping of str to str, or pairs
-        Kinds of columns, see :func:`saddlesvm.table.encoder`.
-    missing : {"error", "drop", "mean", "median"}, optional
-        What is to happen to gaps; :meth:`Preparation.learn` does it.
-    index_base : bool or "auto"
-        Whether indices of LIBSVM text count from 0.
-    memory : int or str, optional
-        Bytes; a table with words that needs more is encoded into a store for as long as the table lives.
     pairwise : bool, default=False
         Whether the rows are values of a kernel.
     n_features : int, optional
-        That a model expects; the rows are then those of a table of numbers.
+        The number of features of a model; the rows are then a table of numbers.
     zero_based : bool, optional
-        How the indices of other data of the same model counted; `index_base` comes first.
+        How the indices of other data of the same model count, if `reading.index_base` is "auto".
     advance : callable, optional
         Called with the share that was read.
 
     Returns
     -------
     Table
-        `X` is a matrix, or the rows of a store, or, of a table with words, a data frame.
+        `X` is a matrix, or the rows of a store, or, for a table with words, a data frame.
 
     Raises
     ------
@@ -100,73 +89,96 @@ def read_training(
         The data cannot be read so.
     """
     if not isinstance(source, str):
-        return with_columns(read_stores(list(source), task, memory, n_features))
-    given = dict(columns)
+        return with_columns(read_stores(list(source), task, reading.memory, n_features))
     if source == STANDARD_INPUT:
-        return _from_standard_input(
-            lambda path: read_training(
-                path, label=label, header=header, drop_columns=drop_columns, columns=given, missing=missing,
-                scale=scale, index_base=index_base, memory=memory, task=task, pairwise=pairwise,
-                n_features=n_features, zero_based=zero_based, advance=advance,
+
+        def read_copy(path: str) -> Table:
+            return read_training(
+                path,
+                reading,
+                task=task,
+                pairwise=pairwise,
+                n_features=n_features,
+                zero_based=zero_based,
+                advance=advance,
             )
-        )  # fmt: skip
-    found = located(source)
-    if given and found not in TABLE_FORMATS:
-        raise DataError(f"{source}: --columns goes with {', '.join(TABLE_FORMATS)}; this is {found}")
-    if n_features is None and (given or holds_words(source, header, drop_columns, label)):
-        if scale != 1.0:
+
+        return _from_standard_input(read_copy)
+    check_columns_apply(source, reading)
+    if n_features is None and is_table_with_words(source, reading):
+        if reading.scale != 1.0:
             raise DataError(
-                f"{source}: --scale does not work with columns of words; numbers are scaled by their spread"
+                f"{source}: has columns of words, whose numbers are scaled by their spread: leave --scale out"
             )
-        limit = available_memory() // 2 if memory is None else memory_bytes(memory)
-        return _read_table(
-            source, label=label, header=header, drop=drop_columns, given=given, missing=missing, memory=limit,
-            task=task, advance=advance,
-        )  # fmt: skip
+        return _read_table(source, reading, task, advance)
+    counts_from_zero = reading.index_base
+    if reading.index_base == "auto" and zero_based is not None:
+        counts_from_zero = zero_based
     table = read(
         source,
-        label=label,
-        header=header,
-        drop_columns=drop_columns,
-        scale=scale,
+        label=reading.label,
+        header=reading.header,
+        drop_columns=reading.drop_columns,
+        scale=reading.scale,
         n_features=n_features,
         task=task,
-        missing="error" if missing in (None, "error") else "keep",
-        zero_based=index_base if index_base != "auto" or zero_based is None else zero_based,
+        missing="error" if reading.missing in (None, "error") else "keep",
+        zero_based=counts_from_zero,
         advance=advance,
     )
     table = with_columns(table)
     return kernel_values(table) if pairwise and n_features is None else table
 
 
-def _read_table(
-    source: str,
-    *,
-    label: Label,
-    header: Header,
-    drop: Sequence[str | int],
-    given: Mapping[str, str],
-    missing: str | None,
-    memory: int,
-    task: Task | None,
-    advance: Advance | None,
-) -> Table:
-    """A table with words: a data frame, or, if it needs more than the memory, the rows of a store made of it."""
+def check_columns_apply(source: str, reading: Reading) -> None:
+    """Raise DataError if kinds of columns are given for a source that is no table."""
+    if reading.columns:
+        form = located(source)
+        if form not in TABLE_FORMATS:
+            kind = "a bundled set of numbers" if form == "bundled" else form
+            raise DataError(f"{source}: is {kind}; --columns is for tables ({', '.join(TABLE_FORMATS)}): leave it out")
+
+
+def is_table_with_words(source: str, reading: Reading) -> bool:
+    """Return True if the source has columns of words, or kinds of columns are given."""
+    if reading.columns:
+        return True
+    return holds_words(source, reading.header, reading.drop_columns, reading.label)
+
+
+def _read_table(source: str, reading: Reading, task: Task | None, advance: Advance | None) -> Table:
+    """Read a table with words: a data frame, or the rows of a store if it needs too much memory."""
     began = time.perf_counter()
-    file = open_table(source, header=header, drop=drop, label=label)
-    column = taken_label(file, label)
-    found = kinds_of(file, column, given)
+    file = open_table(source, header=reading.header, drop=reading.drop_columns, label=reading.label)
+    column = taken_label(file, reading.label)
+    found = kinds_of(file, column, dict(reading.columns))
     learnt = {name: str(one.kind) for name, one in found.items() if one.kind.name != "drop"}
     facts = facts_of_columns(found)
+    if reading.memory is None:
+        memory = available_memory() // 2
+    else:
+        memory = memory_bytes(reading.memory)
     if IN_MEMORY * file.n_bytes > memory:
+        # Encode the table into a store, which is removed when nothing refers to it any more.
         folder = tempfile.mkdtemp(prefix="saddlesvm-")
         store = convert_table(
-            file, Path(folder, "rows.store"), column, found, memory=memory, missing=missing, advance=advance
+            file,
+            Path(folder, "rows.store"),
+            column,
+            found,
+            memory=memory,
+            missing=reading.missing,
+            advance=advance,
         )
         weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
         table = with_columns(_table_of_store(store, task))
         return replace(
-            table, column_facts=facts, source=source, format=file.format, n_bytes=file.n_bytes, label_name=column
+            table,
+            column_facts=facts,
+            source=source,
+            format=file.format,
+            n_bytes=file.n_bytes,
+            label_name=column,
         )
     kinds = {name: one.kind for name, one in found.items()}
     frame, y = read_frame(file, kinds, column, advance)
@@ -186,14 +198,14 @@ def _table_of_store(store: Any, task: Task | None) -> Table:
     )  # fmt: skip
 
 
-def read_any(source: str, **reading: Any) -> Table:
-    """Read data to describe them: as :func:`read_training`, and gaps are kept."""
-    return read_training(source, **(reading | {"missing": "keep"}))
+def read_any(source: str, reading: Reading) -> Table:
+    """Read data to describe them: as :func:`read_training`, but missing values are kept."""
+    return read_training(source, replace(reading, missing="keep"))
 
 
-def read_numbers(source: str | Sequence[str], *, n_features: int, **reading: Any) -> Table:
-    """Read rows of numbers as they are, of so many features."""
-    return read_training(source, n_features=n_features, **reading)
+def read_numbers(source: str | Sequence[str], reading: Reading, n_features: int, task: Task | None = None) -> Table:
+    """Read rows of numbers as they are, with so many features."""
+    return read_training(source, reading, n_features=n_features, task=task)
 
 
 def with_columns(table: Table) -> Table:
@@ -544,15 +556,8 @@ class Preparation:
     def read(
         self,
         source: str | Sequence[str],
+        reading: Reading = DEFAULT_READING,
         *,
-        label: Label = None,
-        header: Header = "auto",
-        drop_columns: Sequence[str | int] = (),
-        columns: Columns = (),
-        missing: str | None = None,
-        scale: float = 1.0,
-        index_base: Header = "auto",
-        memory: int | str | None = None,
         task: Task | None = None,
         every_row: bool = False,
         advance: Advance | None = None,
@@ -561,12 +566,13 @@ class Preparation:
 
         Parameters
         ----------
-        source, label, header, drop_columns, scale, index_base, memory, task, advance
-            As in :func:`read_training`; the label is that of the training data by default.
-        columns, missing
-            Not needed: the preparation knows them.
+        source, task, advance
+            As in :func:`read_training`.
+        reading : Reading
+            The label column is that of the training data by default. Kinds of columns and what is
+            done about missing values are known already: `columns` and `missing` are ignored.
         every_row : bool, default=False
-            Whether rows with gaps may not be left out.
+            Whether rows with missing values may not be left out.
 
         Raises
         ------
@@ -575,26 +581,28 @@ class Preparation:
         """
         if not self.kinds:
             width = self.n_features
-            if width is not None and self.pairwise:
-                width += self.zero_based is True
+            if width is not None and self.pairwise and self.zero_based is True:
+                width += 1  # the numbers of the rows
             table = read_training(
-                source, label=label, header=header, drop_columns=drop_columns, missing=self.filling.how, scale=scale,
-                index_base=index_base, memory=memory, task=task, n_features=width, zero_based=self.zero_based,
+                source,
+                replace(reading, columns=(), missing=self.filling.how),
+                task=task,
+                n_features=width,
+                zero_based=self.zero_based,
                 advance=advance,
-            )  # fmt: skip
+            )
             return self.apply(self.checked(table), every_row=every_row)
         if not isinstance(source, str):
             return self._same_encoding(with_columns(read_stores(list(source), task)))
         if source == STANDARD_INPUT:
-            return _from_standard_input(
-                lambda path: self.read(
-                    path, label=label, header=header, drop_columns=drop_columns, task=task, every_row=every_row,
-                    advance=advance,
-                )
-            )  # fmt: skip
+
+            def read_copy(path: str) -> Table:
+                return self.read(path, reading, task=task, every_row=every_row, advance=advance)
+
+            return _from_standard_input(read_copy)
         if located(source) == "store":
             return self._same_encoding(with_columns(read(source, task=task)))
-        return self._read_encoded(source, label, header, drop_columns, task, every_row, advance)
+        return self._read_encoded(source, reading, task, every_row, advance)
 
     def checked(self, table: Table) -> Table:
         """A table of numbers, as values of a kernel if the model takes them; raises DataError for other features."""
@@ -610,16 +618,15 @@ class Preparation:
     def _read_encoded(
         self,
         source: str,
-        label: Label,
-        header: Header,
-        drop: Sequence[str | int],
+        reading: Reading,
         task: Task | None,
         every_row: bool,
         advance: Advance | None,
     ) -> Table:
-        """A table with words, encoded part by part."""
+        """Read a table with words, and encode it part by part."""
         began = time.perf_counter()
-        file = open_table(source, header=header, drop=drop, label=label)
+        label = reading.label
+        file = open_table(source, header=reading.header, drop=reading.drop_columns, label=label)
         column = taken_label(file, label, list(self.kinds), self.label)
         missing = [name for name in self.kinds if name not in file.names]
         extra = [name for name in file.names if name not in self.before.feature_names_in_ and name != column]
@@ -676,19 +683,11 @@ def strongest_words(model: Any, preparation: Preparation) -> dict[str, Any]:
 def make_store(
     sources: Sequence[str],
     path: str,
+    reading: Reading = DEFAULT_READING,
     *,
     dtype: Any = None,
     n_features: int | None = None,
     overwrite: bool = False,
-    memory: int | str = "256M",
-    label: Label = None,
-    header: Header = "auto",
-    drop_columns: Sequence[str | int] = (),
-    columns: Columns = (),
-    missing: str | None = None,
-    scale: float = 1.0,
-    index_base: Header = "auto",
-    task: Task | None = None,
     advance: Advance | None = None,
 ) -> Store:
     """Write files of any size into one store; a table with words is encoded on its way.
@@ -699,33 +698,54 @@ def make_store(
         Several files of numbers, or one table with words.
     path : str
         The folder to make.
-    dtype, n_features, overwrite, memory, missing
+    reading : Reading
+        As in :func:`read_training`; `memory` is 256 MiB by default.
+    dtype, n_features, overwrite
         As in :func:`saddlesvm.data.convert`.
-    label, header, drop_columns, columns, scale, index_base, task, advance
-        As in :func:`read_training`.
+    advance : callable, optional
+        Called with the share that was read.
 
     Raises
     ------
     DataError
         The files cannot be read, or several have words, each of which would have an encoding of its own.
     """
-    given = dict(columns)
-    if not given and not any(holds_words(source, header, drop_columns, label) for source in sources):
-        how: Any = missing or "error"
+    memory = memory_bytes(STORE_MEMORY if reading.memory is None else reading.memory)
+    if not any(is_table_with_words(source, reading) for source in sources):
+        how: Any = reading.missing or "error"
         return convert(
-            sources, path, label=label, header=header, drop_columns=drop_columns, dtype=dtype, n_features=n_features,
-            overwrite=overwrite, memory=memory_bytes(memory), missing=how, scale=scale,
-            zero_based=index_base, task=task, advance=advance,
-        )  # fmt: skip
+            sources,
+            path,
+            label=reading.label,
+            header=reading.header,
+            drop_columns=reading.drop_columns,
+            dtype=dtype,
+            n_features=n_features,
+            overwrite=overwrite,
+            memory=memory,
+            missing=how,
+            scale=reading.scale,
+            zero_based=reading.index_base,
+            advance=advance,
+        )
     first = sources[0]
     if len(sources) > 1:
-        raise DataError(f"{first}: has columns of words; such files become a store one by one")
-    if n_features is not None or scale != 1.0:
+        raise DataError(
+            f"{first}: has columns of words, whose encoding is learnt from one file: convert each such file alone"
+        )
+    if n_features is not None or reading.scale != 1.0:
         option = "--scale" if n_features is None else "--n-features"
-        raise DataError(f"{first}: {option} does not work with columns of words")
-    file = open_table(first, header=header, drop=drop_columns, label=label)
-    column = taken_label(file, label)
+        raise DataError(f"{first}: has columns of words, which {option} does not work with: leave it out")
+    file = open_table(first, header=reading.header, drop=reading.drop_columns, label=reading.label)
+    column = taken_label(file, reading.label)
     return convert_table(
-        file, path, column, kinds_of(file, column, given), memory=memory_bytes(memory), missing=missing,
-        overwrite=overwrite, dtype=dtype, advance=advance,
-    )  # fmt: skip
+        file,
+        path,
+        column,
+        kinds_of(file, column, dict(reading.columns)),
+        memory=memory,
+        missing=reading.missing,
+        overwrite=overwrite,
+        dtype=dtype,
+        advance=advance,
+    )
