@@ -164,7 +164,7 @@ def test_rows_are_set_aside_and_the_certificate_covers_them(intercept):
     problem = problem_of(X, np.where(y == 1, 1.0, -1.0), gamma=0.05, C=20.0, intercept=intercept, cache_size=1.0)
     solver = Decomposition(block=64, working_set=256)
     state = solver.step(problem, solver.init(problem, 0), Budget(rows=100_000, relative_gap=1e-5))
-    assert state.active == state.at_work.size == state.cache.source.count < 1000
+    assert state.active == state.at_work.size == state.rows.source.count < 1000
     result = solved(problem, 1e-6, block=64, working_set=256)
     reference = solved(problem, 1e-6, shrinking=False)
     assert abs(result.certificate.primal - reference.certificate.primal) <= bound_on_difference(result, reference)
@@ -200,12 +200,13 @@ def test_steps_on_the_rows_that_count_never_lower_the_dual(intercept):
 
 
 def test_rows_set_aside_wrongly_come_back(data):
-    problem = problem_of(*data)
+    X, y = (np.tile(part.T, 2).T for part in data)
+    problem = problem_of(X + np.linspace(0.0, 0.1, 600)[:, None], y, cache_size=1.0)
     solver = Decomposition()
     state = solver.init(problem, 0)
     aside = np.arange(100)
     state.at_work = np.setdiff1d(problem.members, aside)
-    state.cache.restrict(state.at_work)
+    state.rows.restrict(state.at_work)
     state = solver.step(problem, state, Budget(rows=10_000, relative_gap=1e-9))
     assert not state.beta[aside].any()
     evaluation = evaluate_kernel(problem, solver.solution(problem, state))

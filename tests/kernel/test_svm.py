@@ -254,7 +254,8 @@ def test_a_limit_ends_a_fit_with_a_true_bound(name):
     options = {"nu": 0.3} if "Nu" in name or "One" in name else {"C": 50.0}
     make = getattr(ours, name)
     with pytest.warns(NotCertifiedWarning):
-        early = make(**options, max_iter=0.05, tol=1e-9, solver=Decomposition(working_set=512)).fit(X, y)
+        solver = Decomposition(working_set=512)
+        early = make(**options, max_iter=0.05, tol=1e-9, cache_size=1.0, solver=solver).fit(X, y)
     assert early.outcome_ is Outcome.EPOCH_LIMIT
     assert early.fit_status_ == 1
     best = make(**options, tol=1e-6).fit(X, y)

@@ -8,13 +8,13 @@ makes it a matter of pairs: one coefficient rises as another falls.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from saddlesvm.kernel.kernel_certificate import alpha_of, nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
-from saddlesvm.kernel.row_blocks import GivenRows, RowCache, RowSource, row_source, signed_rows
+from saddlesvm.kernel.row_blocks import RowCache, row_source, signed_rows
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import loss_sums
@@ -36,13 +36,13 @@ class KernelState(State):
         ``K beta`` of the rows at work; of the others, what it was when they were set aside.
     at_work : ndarray
         Numbers of the rows that are not set aside, ascending: the points of the cache.
-    source : RowSource
-        Kernel rows over all points.
+    cache : RowCache, optional
+        Kernel rows over the rows at work; None if the problem holds a table of them.
     random : ndarray of shape (1,)
         The run's own generator, or the seed of one.
     offsets : ndarray of shape (groups,)
     held : int
-        Kernel values in the matrix that is held whole.
+        Kernel values in the problem's table.
     violation : float
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
@@ -58,8 +58,7 @@ class KernelState(State):
     ridge: np.ndarray = field(kw_only=True)
     at_work: np.ndarray = field(kw_only=True)
     random: np.ndarray = field(kw_only=True)
-    source: RowSource = field(kw_only=True)
-    cache: RowCache = field(kw_only=True)
+    cache: RowCache | None = field(kw_only=True)
     offsets: np.ndarray = field(kw_only=True)
     steepest: np.ndarray = field(kw_only=True)
     violation: float = np.inf
@@ -90,10 +89,13 @@ class KernelState(State):
     @property
     def kernel_evaluations(self) -> int:
         """Kernel values computed so far; those of the certificates are not counted."""
-        return self.cache.evaluations + self.held
+        return self.held + (0 if self.cache is None else self.cache.evaluations)
 
-
-AnyKernelState = TypeVar("AnyKernelState", bound=KernelState)
+    @property
+    def rows(self) -> RowCache:
+        """The cache of a problem without a table."""
+        assert self.cache is not None
+        return self.cache
 
 
 def first_sums(problem: KernelProblem) -> np.ndarray:
@@ -124,14 +126,6 @@ def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, An
     low, high = problem.box()
     beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
     table = problem.table
-    dtype = np.float32 if table is None else np.float64
-    source = (
-        row_source(problem.kernel, problem.X, dtype)
-        if table is None or not table.is_whole
-        else GivenRows(table.whole(), np.arange(problem.X.shape[0]))
-    )
-    if problem.views is not None:
-        source = signed_rows(source, problem.views.points, problem.views.signs)
     return {
         "w": np.empty(0),
         "active": problem.n,
@@ -141,12 +135,19 @@ def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, An
         "high": high,
         "ridge": problem.ridge(),
         "at_work": problem.members,
-        "source": source,
-        "cache": RowCache(source, problem.cache_size, problem.offset, dtype),
+        "cache": empty_cache(problem) if table is None else None,
         "offsets": np.zeros(len(problem.sides)),
         "held": 0 if table is None else table.evaluations,
         "steepest": np.zeros((len(problem.sides), 2)),
     }
+
+
+def empty_cache(problem: KernelProblem) -> RowCache:
+    """A cache of float32 kernel rows over all rows of a problem, none of them computed."""
+    source = row_source(problem.kernel, problem.X)
+    if problem.views is not None:
+        source = signed_rows(source, problem.views.points, problem.views.signs)
+    return RowCache(source, problem.cache_size, problem.offset)
 
 
 def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None:
@@ -159,13 +160,6 @@ def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None
     if any(side.intercept.total for side in problem.sides):
         sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
         state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
-
-
-def measured(problem: KernelProblem, state: AnyKernelState) -> AnyKernelState:
-    """The state with the margins of its coefficients, and what they imply."""
-    state.f = problem.margins(state.beta)
-    measure(problem, state)
-    return state
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:

@@ -30,22 +30,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.kernel import kernel_rescaling  # noqa: F401 (it registers the multiples of models)
 from saddlesvm.kernel.ascent_state import (
     PAIR,
     KernelState,
     beginning,
     contenders,
+    empty_cache,
     measure,
     movable,
     rebuilt,
     violates,
     wishes,
 )
-from saddlesvm.kernel.kernel_problem import FEW, KernelProblem
+from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.linear_finish import can_finish, linear_dual, solved_within, work_of
 from saddlesvm.kernel.pair_ascent import Small, add_kernel_rows, ascend_pairs, ascend_singly, plain, submatrix
-from saddlesvm.kernel.row_blocks import RowCache
 from saddlesvm.kernel.row_table import ABSENT, NEEDED, RowTable
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.runtime.clock import clock
@@ -74,6 +73,7 @@ class Decomposition(SolverBase):
         kernel rows are cheap.
     working_set : int, default=2048
         Largest number of rows that a step changes, including rows whose kernel rows are in the cache.
+        Up to 4,096 rows whose kernel matrix fits into the cache are one working set.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, until the certificate is computed.
     """
@@ -92,21 +92,16 @@ class Decomposition(SolverBase):
     def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
         """The state at `start`, made feasible, or at zero."""
         state = KernelState(**beginning(problem, start), random=np.array([seed], dtype=np.int64))
-        if not self.is_whole(problem, state):
+        if problem.table is None:
             measure(problem, state)
         return state
-
-    def is_whole(self, problem: KernelProblem, state: KernelState) -> bool:
-        """Whether all rows make one working set, on a table of their kernel matrix."""
-        few = problem.X.shape[0] <= max(FEW, self.working_set) and state.at_work.size == problem.n
-        return few and problem.table is not None
 
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
         """Working sets until about ``budget.rows`` rows were visited, or the gap seems small enough."""
         last = state.rows_touched + budget.rows
         end = clock() + budget.seconds
         while True:
-            if self.is_whole(problem, state):
+            if problem.table is not None:
                 if state.finishes == 0 and state.inner_steps > work_of(problem) and can_finish(problem):
                     self.finish(problem, state, budget.relative_gap)
                 else:
@@ -225,8 +220,8 @@ class Decomposition(SolverBase):
         chosen = self.choose(problem, state)
         if problem.groups:
             chosen = chosen[np.argsort(problem.side_of[state.at_work[chosen]], kind="stable")]
-        slots = state.cache.fetch(chosen)
-        rows, table = state.at_work[chosen], state.cache.table
+        slots = state.rows.fetch(chosen)
+        rows, table = state.at_work[chosen], state.rows.table
         beta = self.solve_set(problem, state, rows, table, slots, chosen)
         delta = beta - state.beta[rows]
         moved = np.flatnonzero(delta)
@@ -240,7 +235,7 @@ class Decomposition(SolverBase):
 
     def choose(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """Positions (in `at_work`) of the rows to change: at most `block` that are not in the cache."""
-        most = min(self.working_set, state.cache.capacity)
+        most = min(self.working_set, state.rows.capacity)
         cheap = problem.values_per_row <= FEW_VALUES
         block = max(2, min(MORE_ROWS * self.block if cheap else self.block, most // 2))
         if not (state.beta.any() or problem.is_regression):
@@ -250,7 +245,7 @@ class Decomposition(SolverBase):
         if most < 2 * PAIR * len(parts):
             part = parts[int(np.argmax(np.ptp(state.steepest, axis=1)))]
             return np.unique([part[rise[part].argmax()], part[fall[part].argmax()]])
-        held = state.cache.slot >= 0
+        held = state.rows.slot >= 0
         new, old = [], []
         for part in parts:
             new.append(best_of_both(rise, fall, part[~held[part]], block // len(parts)))
@@ -270,7 +265,7 @@ class Decomposition(SolverBase):
     def certified(self, problem: Any, state: Any, evaluation: Any) -> Any:
         """Take the rebuilt float64 f over; if a row set aside now violates the margin, put all rows to work again."""
         rebuilt(problem, state, evaluation)
-        if self.is_whole(problem, state):
+        if problem.table is not None:
             return state
         measure(problem, state)
         aside = np.ones(problem.n, dtype=bool)
@@ -278,8 +273,8 @@ class Decomposition(SolverBase):
         if (violates(problem, state) & aside).any():
             state.at_work = problem.members
             state.active = problem.n
-            done = state.cache.evaluations
-            state.cache = RowCache(state.source, problem.cache_size, problem.offset, state.cache.buffer.dtype.type)
+            done = state.rows.evaluations
+            state.cache = empty_cache(problem)
             state.cache.evaluations = done
             measure(problem, state)
         return state
@@ -360,6 +355,6 @@ def set_aside(problem: KernelProblem, state: KernelState) -> None:
     at_work = state.at_work
     keep = np.flatnonzero((state.beta[at_work] != 0.0) | contenders(problem, state))
     if keep.size <= SHRINK_BELOW * at_work.size:
-        state.cache.restrict(keep)
+        state.rows.restrict(keep)
         state.at_work = at_work[keep]
         state.active = keep.size

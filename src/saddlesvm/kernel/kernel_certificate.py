@@ -8,6 +8,7 @@ be off is bounded in :mod:`saddlesvm.kernel.kernel_errors`, the rest in :mod:`sa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
 from saddlesvm.problem.loss import Shape, has_array_methods, methods_of, traits_of
 from saddlesvm.problem.problem import Strength, is_classification
 from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
+from saddlesvm.problem.rescaling import ANY, Candidate, candidates, multiple
 from saddlesvm.problem.responses import move_of
 from saddlesvm.problem.rounding import STILL, UNIT, Bounded, RowSizes, gamma, loss_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
@@ -258,6 +260,30 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 
 
 evaluate.register(KernelProblem, evaluate_kernel)
+
+
+@candidates.register(KernelProblem)
+def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
+    """Multiples that stay inside the bounds of the dual; none where its sums are given, which only the model has."""
+    if any(side.intercept.total for side in problem.sides):
+        return
+    nothing, terms, kind = np.zeros(problem.n), problem.terms, problem.intercept
+    alone = kind.best(terms, problem.members, nothing, 0.0)
+    yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
+    half = 0.0 if model is None else half_norm(model.coef, model.margins)
+    if half > 0.0:  # where a kernel is indefinite, a ray may have no lowest point
+        offset, within = model.intercept if kind.constrained else 0.0, factors(problem, model.coef)
+        factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset, within)
+        yield value, KernelPoint(factor * model.coef, nothing)
+
+
+def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
+    """The factors that keep a model's coefficients in the box of the dual; any where they are not in it."""
+    low, high = problem.box()
+    if ((beta < low) | (beta > high)).any():
+        return ANY
+    end = np.where(beta > 0.0, high, low)
+    return 0.0, float(np.divide(end, beta, out=np.full(beta.size, np.inf), where=beta != 0.0).min())
 
 
 def certificate_of_expansion(

@@ -17,7 +17,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.kernel import kernel_rescaling  # noqa: F401 (it registers the multiples of models)
 from saddlesvm.kernel.kernel_certificate import nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.row_blocks import RowCache, row_source

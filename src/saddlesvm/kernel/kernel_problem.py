@@ -37,7 +37,7 @@ from saddlesvm.problem.problem import Strength, Weighted, resolve_C
 from saddlesvm.problem.terms import Pointwise, box_of
 
 FEW = 512  # points whose kernel matrix is held whole, in float64
-MIDDLE = 4096  # points of whose kernel matrix the rows that are needed are held in float64, where the cache has room
+MIDDLE = 4096  # rows of a problem that holds the kernel rows that are needed, in float64, if the cache has room
 PRODUCTS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine")  # kernels that a matrix product computes
 
 
@@ -97,11 +97,6 @@ def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | N
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Whether :func:`shared_facts` gives any."""
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
-
-
-def has_table(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
-    """Whether a problem over so many points holds those rows of its kernel matrix that are needed."""
-    return X.shape[0] <= MIDDLE and 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and has_rows(kernel)
 
 
 def has_kernel_solver(loss: Any) -> bool:
@@ -271,7 +266,8 @@ class KernelProblem(Weighted):
             return RowTable.of(self.facts.gram)
         if points <= FEW:
             return RowTable.of(gram(self.kernel, self.X))
-        return RowTable(self.kernel, self.X) if has_table(self.kernel, self.X, self.cache_size) else None
+        fits = self.n <= MIDDLE and 8.0 * points**2 <= self.cache_size * 2**20
+        return RowTable(self.kernel, self.X) if fits and has_rows(self.kernel) else None
 
     @property
     def gram(self) -> np.ndarray | None:
