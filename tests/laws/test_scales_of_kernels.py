@@ -15,7 +15,7 @@ from scipy import sparse
 from saddlesvm import SVC, SVR, NotCertifiedWarning, NuSVC, OneClassSVM
 from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.mercer import Kernel, expand
-from saddlesvm.problem.rounding import UNIT
+from saddlesvm.problem.bounds import UNIT
 
 N, D = 16, 3
 RANDOM = np.random.default_rng(0)

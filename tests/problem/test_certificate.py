@@ -12,11 +12,11 @@ from scipy.optimize import minimize, minimize_scalar
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
+from saddlesvm.problem.bounds import Sums
 from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.intercepts import INTERCEPTS, balance, best_offset
 from saddlesvm.problem.losses import Hinge, Logistic, Loss
 from saddlesvm.problem.problem import Problem, Strength, make_problem
-from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows

@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 from test_intercepts import with_total
 
 from saddlesvm.problem import certificate, responses
+from saddlesvm.problem.bounds import SLACK, STILL, Sums, margin_errors, point_sizes, to_the_sum
 from saddlesvm.problem.certificate import (
     Certificate,
     Evaluation,
@@ -28,9 +29,7 @@ from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import Sums
 from saddlesvm.problem.responses import best_scale, move_of
-from saddlesvm.problem.rounding import SLACK, STILL, margin_errors, point_sizes, to_the_sum
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from support import features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight

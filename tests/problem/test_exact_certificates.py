@@ -13,10 +13,10 @@ from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 from test_intercepts import with_total
 
+from saddlesvm.problem.bounds import Sums
 from saddlesvm.problem.certificate import ASSEMBLING, Certificate, Point, evaluate, relative
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import Strength
-from saddlesvm.problem.proven_sums import Sums
 from support import named
 
 UNIT = 2.0**-53

@@ -10,12 +10,12 @@ import pytest
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
+from saddlesvm.problem.bounds import dual_of
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.problem.loss import Loss, is_smooth, loss_name
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import as_rows

@@ -10,9 +10,9 @@ import pytest
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.losses import Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget

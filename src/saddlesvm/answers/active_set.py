@@ -32,9 +32,9 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from saddlesvm.answers.gradient import close_margins, margin_slips
 from saddlesvm.answers.neighbourhood import Neighbourhood, plain_curvature
+from saddlesvm.problem.bounds import SLACK, UNIT, gamma, radii
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
 from saddlesvm.problem.short_sums import expanded
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.solvers.second_order.linear_algebra import gram_block

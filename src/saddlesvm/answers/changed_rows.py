@@ -36,10 +36,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
+from saddlesvm.problem.bounds import SLACK, UNIT, gamma, norm_of, radii
 from saddlesvm.problem.loss import Loss, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import SLACK, UNIT, gamma, radii
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.rows.small_types import widened

@@ -17,11 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from saddlesvm.problem.bounds import SLACK, UNDERFLOW, UNIT, gamma, loss_units, norm_of, radii
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.sums import margins
 from saddlesvm.runtime.clock import time_is_up
 

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.arithmetic import soft_threshold
+from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, norm_of, radii
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.rows.layouts import add_rows

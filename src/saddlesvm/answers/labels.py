@@ -62,11 +62,10 @@ from saddlesvm.answers.neighbourhood import (
     radius_by_steepening,
 )
 from saddlesvm.multiclass.sub_problems import vote
+from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, norm_of, radii
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.multinomial import SOFTMAX_UNITS, MultinomialProblem
 from saddlesvm.problem.penalties import modulus
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms

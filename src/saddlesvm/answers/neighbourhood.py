@@ -49,11 +49,10 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
+from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, norm_of, radii
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, radii
 from saddlesvm.problem.sums import dual_of_margins, margins
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms

@@ -48,13 +48,12 @@ from saddlesvm.answers.neighbourhood import (
 )
 from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near
 from saddlesvm.multiclass.splits import each_class
+from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, norm_of, radii
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, radii
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows, as_rows

@@ -13,10 +13,10 @@ import numpy as np
 
 from saddlesvm.answers.gradient import Slope, gradient_of, slope_of
 from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of, plain_curvature
+from saddlesvm.problem.bounds import radii
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import radii
 from saddlesvm.problem.sums import margins
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.kernels import Line, search, smoothed_terms

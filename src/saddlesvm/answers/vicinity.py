@@ -20,9 +20,9 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.gradient import Gradient, gradient_at, on_one_piece
 from saddlesvm.answers.neighbourhood import TRUSTED
+from saddlesvm.problem.bounds import SLACK, gamma, loss_units, radii
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import SLACK, gamma, loss_units, radii
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix, inverse_of, quadratic_forms
 from saddlesvm.solvers.second_order.linear_algebra import cholesky

@@ -25,9 +25,8 @@ from saddlesvm.cluster.part import LARGEST, SIZES, Part
 from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import ANY_TIME, Answer, Until, bytes_of, combined, measured, working_until
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.bounds import Sums, add_sizes
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.proven_sums import Sums
-from saddlesvm.problem.rounding import add_sizes
 from saddlesvm.solvers.second_order.active_set import ActiveSet
 from saddlesvm.solvers.second_order.corners import share_of
 from saddlesvm.solvers.second_order.driver import OverPasses, PassSums, Setting

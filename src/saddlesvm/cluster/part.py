@@ -22,10 +22,10 @@ from saddlesvm.data.door import check_targets
 from saddlesvm.data.inputs import naming_columns
 from saddlesvm.multiclass.splits import has_factors, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
+from saddlesvm.problem.bounds import PointSizes, RowSizes, add_sizes, largest_among
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import PointSizes, RowSizes, add_sizes, largest_among
 from saddlesvm.problem.sums import SUMS, conjugate_sum, sums_of_margins
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import canonical

@@ -22,15 +22,14 @@ from saddlesvm.cluster.part import Order, Report, RoundSums
 from saddlesvm.cluster.tasks import Answer, Until, whole
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
+from saddlesvm.problem.bounds import Facts, PointSizes, RowSizes, Sums, loss_sizes, summed
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength
-from saddlesvm.problem.proven_sums import Facts, Sums, summed
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes, RowSizes, loss_sizes
 from saddlesvm.solvers.threaded.aggregation import follow, measure_rho, new_scaling, safe_share
 
 ROW_SIZES = len(RowSizes._fields)

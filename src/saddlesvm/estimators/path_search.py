@@ -26,9 +26,9 @@ from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import FormerFit
+from saddlesvm.problem.bounds import gamma, radii
 from saddlesvm.problem.path_bounds import Knot
 from saddlesvm.problem.problem import resolve_C
-from saddlesvm.problem.rounding import gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit

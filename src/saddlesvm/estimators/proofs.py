@@ -19,13 +19,13 @@ from saddlesvm.data.door import check_design, checked_data, has_columns
 from saddlesvm.estimators.fitted import duals_for, problems_over
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.bounds import UNIT
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss, bounds, is_smooth, loss_name
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import best_scale
-from saddlesvm.problem.rounding import UNIT
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.scores import dense_weights
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from saddlesvm.problem.bounds import dual_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_of_margins, dual_weights, margins
 

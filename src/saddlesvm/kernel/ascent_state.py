@@ -15,8 +15,8 @@ import numpy as np
 from saddlesvm.kernel.kernel_certificate import alpha_of, nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.row_blocks import RowCache, row_source, signed_rows
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate, KernelPoint
-from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.solvers.base import State
 from saddlesvm.solvers.second_order.first_point import NOTHING

@@ -2,7 +2,7 @@
 
 Primal and dual are those of :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in float64 from the
 support vectors, and each group of rows gets the offset that is best for it. How far kernel values and sums of them can
-be off is bounded in :mod:`saddlesvm.kernel.kernel_errors`, the rest in :mod:`saddlesvm.problem.rounding`.
+be off is bounded in :mod:`saddlesvm.kernel.kernel_errors`, the rest in :mod:`saddlesvm.problem.bounds`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,23 @@ from scipy import sparse
 from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.mercer import Matrix, expand
+from saddlesvm.problem.bounds import (
+    STILL,
+    UNIT,
+    Bounded,
+    RowSizes,
+    ValueSums,
+    gamma,
+    loss_sizes,
+    point_sizes,
+    sums_of_values,
+)
 from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, evaluate
 from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
 from saddlesvm.problem.loss import Shape, has_array_methods, methods_of, traits_of
 from saddlesvm.problem.problem import Strength, is_classification
-from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
 from saddlesvm.problem.rescaling import ANY, Candidate, candidates, multiple
 from saddlesvm.problem.responses import move_of
-from saddlesvm.problem.rounding import STILL, UNIT, Bounded, RowSizes, gamma, loss_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise
 

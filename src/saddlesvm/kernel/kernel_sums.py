@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.kernel.row_table import Table
+from saddlesvm.problem.bounds import LEAF, UNIT
 from saddlesvm.problem.loss import Shape, traits_of
-from saddlesvm.problem.rounding import LEAF, UNIT
 from saddlesvm.problem.terms import weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
 
@@ -294,8 +294,8 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
             first = begin + programs.starts[k, programs.groups[group]]
             end = begin + programs.starts[k, programs.groups[group + 1]]
             own[0], own[1] = offset, end - first
-            for start in range(first, end, LEAF):  # leaf by leaf: see rounding.loss_sizes
-                paid = conjugates = charged = 0.0
+            for start in range(first, end, LEAF):  # leaf by leaf: see bounds.loss_sizes
+                paid = conjugates = charged = positive = negative = 0.0
                 for i in range(start, min(start + LEAF, end)):
                     b, f, a, y = point[0][i], point[1][i], point[2][i], programs.y[i]
                     s, size, length = weight_of(programs.weights, i), abs(b), programs.lengths[i]
@@ -313,8 +313,12 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
                     sums[5], sums[6], sums[7] = sums[5] + s * e, sums[6] + s * e * e, max(sums[7], e)
                     sums[8], sums[9] = sums[8] + size * off, sums[9] + size * abs(f)
                     sums[10], sums[11] = sums[10] + abs(b - programs.C * a) * length, sums[11] + size * length
-                    own[2], own[3], own[4] = own[2] + max(a, 0.0), own[3] + max(-a, 0.0), own[4] + abs(a) * length
+                    positive += max(a, 0.0)
+                    negative += max(-a, 0.0)
+                    own[4] += abs(a) * length
                     if upwards:
                         own[5], own[6] = own[5] + (top - a), own[6] + (top - a) * length
                         own[7] += abs(conjugate_at(loss, top, y, s))
                 sums[0], sums[1], sums[2] = sums[0] + paid, sums[1] + conjugates, sums[2] + charged
+                own[2] += positive
+                own[3] += negative

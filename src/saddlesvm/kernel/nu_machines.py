@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from saddlesvm.kernel.kernel_problem import KernelProblem, Views
+from saddlesvm.problem.bounds import UNIT
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Pinball
-from saddlesvm.problem.rounding import UNIT
 
 NO_MARGIN = 1e-14  # rho, relative to what it could be, that counts as zero where no certificate proves a margin
 DIVIDING = 8.0 * UNIT  # of the offsets: what a quotient by rho, which is a difference of these, can be off

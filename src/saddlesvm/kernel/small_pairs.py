@@ -39,10 +39,21 @@ from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, Model, ModelFac
 from saddlesvm.kernel.pair_ascent import Small, pair_steps
 from saddlesvm.kernel.row_table import HELD, RowTable, whole_table
 from saddlesvm.multiclass.fits import TogetherFirst
+from saddlesvm.problem.bounds import (
+    UNIT,
+    Bounded,
+    Move,
+    PointSizes,
+    Room,
+    RowSizes,
+    ValueSums,
+    gamma,
+    loss_sizes,
+    sums_of_values,
+    to_the_sum,
+)
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
-from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
-from saddlesvm.problem.rounding import UNIT, Bounded, Move, PointSizes, Room, RowSizes, gamma, loss_sizes, to_the_sum
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
 from saddlesvm.solvers.second_order.first_point import NOTHING

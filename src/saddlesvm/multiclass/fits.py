@@ -21,11 +21,10 @@ from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
+from saddlesvm.problem.bounds import Sums, gamma, primal_of
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, subgradient, value
 from saddlesvm.problem.problem import Strength, resolve_C
-from saddlesvm.problem.proven_sums import Sums, primal_of
-from saddlesvm.problem.rounding import gamma
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.threads import Schedule, interruptible, results_of
 

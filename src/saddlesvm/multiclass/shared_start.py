@@ -28,10 +28,10 @@ from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Record, Trace
 from saddlesvm.multiclass.class_descent import READY, ClassDescent, ClassRun, stops
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Certificate, Point, certificates_of
 from saddlesvm.problem.loss import has_array_methods, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import clock

@@ -15,12 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import UNIT, Sums, dual_of, moved, norm_of, point_sizes, primal_of, row_sizes, summed
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength
-from saddlesvm.problem.proven_sums import Sums, dual_of, norm_of, primal_of, summed
 from saddlesvm.problem.responses import Responses, RowSums, responses_of
-from saddlesvm.problem.rounding import UNIT, moved, point_sizes, row_sizes
 from saddlesvm.problem.short_sums import expanded, pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights
 

@@ -25,11 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
-from saddlesvm.problem.loss import loss_name
-from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.responses import RowSums, responses_of
-from saddlesvm.problem.rounding import (
+from saddlesvm.problem.bounds import (
     MARGIN_UNITS,
     SLACK,
     UNIT,
@@ -41,6 +37,10 @@ from saddlesvm.problem.rounding import (
     gamma,
     radii,
 )
+from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
+from saddlesvm.problem.loss import loss_name
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weights_at
 from saddlesvm.rows import layouts as rows

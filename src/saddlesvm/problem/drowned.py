@@ -4,7 +4,7 @@ A dual point a proves at most ``C sum_i s_i (-phi*(-a_i / s_i))``. For every t, 
 phi(t) + a t`` at a margin t of a label, and ``-phi*(-a) <= a y`` for a target y. So a point that
 proves half of an objective P has a sum of multipliers ``C sum_i |a_i|`` of at least ``(P / 2 - C
 sum_i s_i phi(t)) / t``, or ``P / (2 max |y|)``. Its pull is a sum of rows times multipliers, whose
-rounding counts against the bound by its square at least (:func:`~.proven_sums.summed`). Where this is
+rounding counts against the bound by its square at least (:func:`~.bounds.summed`). Where this is
 more than P itself, the rows are so long that no computed bound says anything, whatever a solver does.
 """
 
@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
+from saddlesvm.problem.bounds import gamma
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.rounding import gamma
 
 SUM_UNITS = 8.0  # roundings of a term of the pull besides one for each row, as certificates count them
 MARGINS = (1.0, 4.0, 16.0, 64.0)  # at which the losses of labels bound their conjugates

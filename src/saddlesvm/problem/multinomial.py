@@ -27,15 +27,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.bounds import SLACK, UNIT, Facts, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.problem.certificate import Evaluation, Point, certified
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
 from saddlesvm.problem.multinomial_kernels import SUMS, bend, pulls_of, soften
 from saddlesvm.problem.problem import in_memory_cached
-from saddlesvm.problem.proven_sums import Facts
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.responses import RowSums, responses_of
-from saddlesvm.problem.rounding import SLACK, UNIT, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import ClassBlock, block_rows
 

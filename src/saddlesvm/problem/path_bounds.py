@@ -26,8 +26,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from saddlesvm.problem.bounds import gamma
 from saddlesvm.problem.certificate import relative
-from saddlesvm.problem.rounding import gamma
 
 SAFETY = 1e-12  # relative gap by which the place of the largest one may be missed
 BOUND_UNITS = 64.0  # roundings of a bound beside those of its squared norms

@@ -14,13 +14,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
-from saddlesvm.problem.loss import Loss, has_array_methods, loss_name, traits_of
-from saddlesvm.problem.penalties import L2, Penalty
-from saddlesvm.problem.proven_sums import Facts
-from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import (
+from saddlesvm.problem.bounds import (
     UNIT,
+    Facts,
     LossSizes,
     MarginErrors,
     PointSizes,
@@ -30,6 +26,10 @@ from saddlesvm.problem.rounding import (
     point_sizes,
     row_sizes,
 )
+from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
+from saddlesvm.problem.loss import Loss, has_array_methods, loss_name, traits_of
+from saddlesvm.problem.penalties import L2, Penalty
+from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import RowBlock

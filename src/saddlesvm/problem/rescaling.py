@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, score_sums
 from saddlesvm.problem.joint_losses import leads
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.scores import scores_of_rows

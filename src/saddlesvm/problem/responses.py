@@ -16,22 +16,24 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from saddlesvm.problem.intercepts import Group
-from saddlesvm.problem.loss import traits_of
-from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import Facts, dual_of, norm_of
-from saddlesvm.problem.rounding import (
+from saddlesvm.problem.bounds import (
     STILL,
     Around,
+    Facts,
     MarginErrors,
     Move,
     PointSizes,
     Room,
+    dual_of,
     margin_errors,
+    norm_of,
     point_sizes,
     radii,
     to_the_sum,
 )
+from saddlesvm.problem.intercepts import Group
+from saddlesvm.problem.loss import traits_of
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
@@ -48,7 +50,7 @@ PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps bel
 
 class RowSums(NamedTuple):
     """The sums over the rows of weights and a dual point, see :func:`~saddlesvm.problem.sums.loss_sums`, and what the
-    bounds on their rounding depend on; see :func:`~saddlesvm.problem.proven_sums.summed`."""
+    bounds on their rounding depend on; see :func:`~saddlesvm.problem.bounds.summed`."""
 
     sums: tuple[float, ...]
     facts: Facts

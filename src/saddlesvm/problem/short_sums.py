@@ -15,9 +15,8 @@ import math
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.problem.bounds import SLACK, UNDERFLOW, UNIT, NearPull, gamma, norm_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import NearPull, norm_of
-from saddlesvm.problem.rounding import SLACK, UNDERFLOW, UNIT, gamma
 from saddlesvm.rows.small_types import widened
 
 FAN = 8  # terms of a sum

@@ -1,7 +1,7 @@
 """Sums over the rows that certificates are made of, always in float64, and the maps between w and dual variables.
 
 All of it is array code over blocks of rows, for every size and layout of the rows. NumPy adds the terms of a block in
-pairs, so that a term meets fewer additions than the account of rounding allows for (:func:`~.rounding.loss_sizes`).
+pairs, so that a term meets fewer additions than the account of rounding allows for (:func:`~.bounds.loss_sizes`).
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, relative
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, stacked_rows
 from saddlesvm.rows.layouts import add_rows

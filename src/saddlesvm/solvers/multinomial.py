@@ -24,9 +24,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluation_at
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for

@@ -28,11 +28,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import dual_of
 from saddlesvm.problem.certificate import Point, certified, relative
 from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth, methods_of
 from saddlesvm.problem.multinomial import ClassSums, Response, evaluation_at
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import dual_of
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.class_rows import block_rows

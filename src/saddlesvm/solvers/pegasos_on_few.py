@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.bounds import gamma
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rounding import gamma
 from saddlesvm.rows.layouts import CSR, Rows
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState

@@ -17,12 +17,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import PointSizes, summed
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import summed
-from saddlesvm.problem.rounding import CHUNK, PointSizes
 from saddlesvm.problem.sums import dual_weights, loss_sums
-from saddlesvm.problem.terms import Pointwise, weights_at
+from saddlesvm.problem.terms import BLOCK, Pointwise, weights_at
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, add_rows
 from saddlesvm.rows.passes import FromFiles, Part
@@ -62,8 +61,8 @@ def certificate_of_sweep(
 def sums_without_rows(problem: Problem, alpha: np.ndarray) -> tuple[float, float, float]:
     """Sums for which no row is read: the losses at zero margins, the conjugates of a dual point, and their sizes."""
     paid = conjugates = charged = 0.0
-    for start in range(0, problem.members.size, CHUNK):
-        chosen = problem.members[start : start + CHUNK]
+    for start in range(0, problem.members.size, BLOCK):
+        chosen = problem.members[start : start + BLOCK]
         terms = Pointwise(problem.loss, problem.y[chosen].astype(np.float64), weights_at(problem.weights, chosen))
         found = loss_sums(terms, np.arange(chosen.size), np.zeros(chosen.size), 0.0, alpha[chosen])
         paid, conjugates, charged = paid + found[0], conjugates + found[1], charged + found[3]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.problem.proven_sums import dual_of, primal_of
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 

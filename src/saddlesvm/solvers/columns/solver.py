@@ -30,11 +30,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Shape, is_smooth, traits_of
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing

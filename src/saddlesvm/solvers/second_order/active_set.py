@@ -32,11 +32,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.bounds import Facts, PointSizes, Sums, add_sizes, dual_of, point_sizes, primal_of, summed
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Facts, Sums, dual_of, primal_of, summed
-from saddlesvm.problem.rounding import PointSizes, add_sizes, point_sizes
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing

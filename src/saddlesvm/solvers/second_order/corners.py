@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import Absent
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows.files import stacked_rows

@@ -30,12 +30,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.bounds import Facts, PointSizes, Sums, add_sizes, largest_among, primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS, Intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Facts, Sums, primal_of
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes, add_sizes, largest_among
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Best, nothing

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.rounding import add_sizes, point_sizes
+from saddlesvm.problem.bounds import add_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms
 from saddlesvm.solvers.second_order.corners import Taken, rows_taken

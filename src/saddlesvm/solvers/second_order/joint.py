@@ -32,9 +32,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
-from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.threads import blas_for

@@ -30,11 +30,10 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotri
 
+from saddlesvm.problem.bounds import SLACK, gamma, norm_of, radii
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import norm_of
-from saddlesvm.problem.rounding import SLACK, gamma, radii
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import CSR, Rows, U

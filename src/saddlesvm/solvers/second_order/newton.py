@@ -37,10 +37,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.passes import Part

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import Sums, dual_of, summed
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import Sums, dual_of, summed
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import Part
 from saddlesvm.solvers.base import nothing, start_alpha

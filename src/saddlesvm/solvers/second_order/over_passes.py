@@ -31,12 +31,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from saddlesvm.problem.bounds import Facts, PointSizes, Sums, dual_of, primal_of, summed
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.proven_sums import Facts, Sums, dual_of, primal_of, summed
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.rounding import PointSizes
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.corners import Model, Near, Step

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.bounds import add_sizes, point_sizes
 from saddlesvm.problem.intercepts import shorten, signed_sums
 from saddlesvm.problem.loss import Loss, is_cornerless, traits_of
-from saddlesvm.problem.rounding import add_sizes, point_sizes
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.layouts import Rows, dot_rows
@@ -164,7 +164,7 @@ class RowStatistics(PassSums):
     product : ndarray of shape (d + 1,) or (0,)
         That of the matrix and the direction that was asked about.
     sizes : ndarray of shape (SIZES,)
-        What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.rounding.PointSizes`.
+        What bounds on rounding need of the multipliers, see :class:`~saddlesvm.problem.bounds.PointSizes`.
     counts : ndarray of shape (2,)
         The rows near a corner that were taken along, and how many there were to choose from.
     pieces : list of Taken

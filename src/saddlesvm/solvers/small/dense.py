@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.loss import ArrayMethods, has_bounded_slopes, is_smooth, methods_of, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import dual_of, primal_of
 from saddlesvm.runtime.clock import clock, time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing

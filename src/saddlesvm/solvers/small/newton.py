@@ -17,10 +17,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.proven_sums import primal_of
 from saddlesvm.solvers.second_order.driver import Bracket
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, fits, products
 from saddlesvm.solvers.small.equations import inner, solved

@@ -15,24 +15,25 @@ from attack.public import Claim
 from saddlesvm import LinearSVR
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
-from saddlesvm.problem.certificate import Certificate, Point, evaluate
-from saddlesvm.problem.intercepts import INTERCEPTS
-from saddlesvm.problem.loss import Loss, is_smooth, loss_name
-from saddlesvm.problem.losses import Hinge, Logistic
-from saddlesvm.problem.problem import Problem, is_classification, make_problem
-from saddlesvm.problem.proven_sums import ValueSums, sums_of_values
-from saddlesvm.problem.rounding import (
+from saddlesvm.problem.bounds import (
     UNIT,
     Bounded,
     LossSizes,
     MarginErrors,
     PointSizes,
     RowSizes,
+    ValueSums,
     gamma,
     loss_sizes,
     paid_rounding,
+    sums_of_values,
     unbalance,
 )
+from saddlesvm.problem.certificate import Certificate, Point, evaluate
+from saddlesvm.problem.intercepts import INTERCEPTS
+from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.problem.losses import Hinge, Logistic
+from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import PACKAGED, csr, matrix, named, small_problem
