@@ -25,7 +25,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
-from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check, check_options
 from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, seeded
@@ -222,8 +222,7 @@ class Estimator(BaseEstimator):
         ValueError
             The message names the option, what was given and what is allowed.
         """
-        for name, kind in self._allowed.items():
-            check(name, getattr(self, name), kind)
+        check_options(self, self._allowed)
         self._strength()
 
     def _limits(self, solver: SolverBase) -> Limits:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from saddlesvm.problem.certificate import Certificate, Evaluation
-from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check
+from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check_options
 from saddlesvm.runtime.extras import needed
 from saddlesvm.runtime.option_names import Keep
 
@@ -90,6 +90,16 @@ ADVICE = {
 }
 
 
+ALLOWED = {
+    "max_epochs": LIMIT,
+    "max_time": LIMIT,
+    "certify_every": LIMIT,
+    "tol": RELATIVE_GAP,
+    "gap": NOT_NEGATIVE,
+    "keep": KEEP,
+}
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop, and which point to return.
@@ -126,11 +136,7 @@ class Limits:
     gap: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("max_epochs", "max_time", "certify_every"):
-            check(name, getattr(self, name), LIMIT)
-        check("tol", self.tol, RELATIVE_GAP)
-        check("gap", self.gap, NOT_NEGATIVE)
-        check("keep", self.keep, KEEP)
+        check_options(self, ALLOWED)
 
     def prove(self, certificate: Certificate) -> bool:
         """Whether a certificate proves a gap asked for; False where none is."""

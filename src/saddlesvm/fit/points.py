@@ -33,6 +33,9 @@ class Points:
         The exact point with the highest dual objective.
     improved : Evaluation or None
         The best multiple of a model.
+    aim : float
+        The relative gap to reach, 0 if the fit asks for none: the larger of `tol` and, once a
+        certificate says what the objective is, of `gap`.
     """
 
     def __init__(self, problem: Problem, limits: Limits) -> None:
@@ -41,6 +44,7 @@ class Points:
         self.best: Evaluation | None = None
         self.bound: Evaluation | None = None
         self.improved: Evaluation | None = None
+        self.aim = limits.tol
 
     @property
     def chosen(self) -> tuple[Evaluation, Evaluation]:
@@ -76,16 +80,6 @@ class Points:
         exact = [one for one in points if one.exact]
         return model, max(exact, key=lambda one: one.certificate.dual)
 
-    @property
-    def aim(self) -> float:
-        """The relative gap to reach, 0 where the fit asks for none: the larger of `tol` and, once a certificate says
-        what the objective is, of `gap`."""
-        if not self.limits.gap or self.best is None:
-            return self.limits.tol
-        certificate = self.best.certificate
-        size = max(abs(certificate.primal), abs(certificate.dual))
-        return max(self.limits.tol, self.limits.gap / size) if 0.0 < size < np.inf else self.limits.tol
-
     def evaluated(self, point: Any, exact: bool = True) -> Evaluation:
         """The certificate of a point; the last one of a primal solver has its own free intercept, not the best one."""
         if self.keeps_last and isinstance(point, Point) and point.w is not None and not point.tracks:
@@ -111,6 +105,9 @@ class Points:
         self.last = evaluation
         if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
+            size = max(abs(own.primal), abs(own.dual))
+            if 0.0 < size < np.inf:
+                self.aim = max(self.limits.tol, self.limits.gap / size)
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
 

@@ -38,7 +38,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.penalties import holds_square, is_block
-from saddlesvm.problem.regularizer import Regularizer, square
+from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.terms import in_blocks
 from saddlesvm.rows.layouts import Rows
 
@@ -73,7 +73,8 @@ def radii(norms: np.ndarray) -> np.ndarray:
 
 def norm_of(w: np.ndarray) -> float:
     """``||w||``, no smaller than it is."""
-    return SLACK * math.sqrt(square(w))
+    flat = w.ravel()
+    return SLACK * math.sqrt(float(np.einsum("i,i", flat, flat)))  # not BLAS: see regularizer.square
 
 
 def moved(norm: float, distance: float) -> float:

@@ -37,13 +37,17 @@ def loss_sums(
     alpha : ndarray of shape (n,)
         Dual variables of all rows.
     """
-    loss, methods = terms.loss, methods_of(terms.loss)
+    loss = terms.loss
+    methods = methods_of(loss)
+    weighted = terms.weights.size > 0
     totals = np.zeros(SUMS)
     for places, rows in in_blocks(members, terms.y.size):
         y = terms.y[rows]
-        s = weights_or_one(terms.weights, rows)
+        s = terms.weights[rows] if weighted else 1.0
         a = alpha[rows]
-        paid = weigh(methods.value(loss, z[places] + offset, y), terms.weights, rows)
+        paid = methods.value(loss, z[places] + offset, y)
+        if weighted:
+            paid = s * paid
         conjugates = methods.conjugate(loss, a, y, s)
         pairs = a * z[places]
         totals += (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,14 +61,14 @@ def weight_of(weights: np.ndarray, i: int) -> float:
 silent = np.errstate(all="ignore")  # both sides of every conditional are computed
 
 
-def in_blocks(members: np.ndarray, count: int) -> Iterator[tuple[slice, Any]]:
-    """Yield places among the members, some at a time, and what picks these members from arrays of `count` rows.
+def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, Any]]:
+    """Places among the members, some at a time, and what picks these members from arrays of `count` rows.
 
     That is a slice if all rows are members, so that nothing is copied.
     """
-    for start in range(0, members.size, BLOCK):
-        places = slice(start, min(start + BLOCK, members.size))
-        yield places, places if members.size == count else members[places]
+    ends = range(0, members.size, BLOCK)
+    places = [slice(start, min(start + BLOCK, members.size)) for start in ends]
+    return [(some, some if members.size == count else members[some]) for some in places]
 
 
 def weights_or_one(weights: np.ndarray, rows: Any) -> Any:

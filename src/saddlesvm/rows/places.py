@@ -63,7 +63,8 @@ class Memory:
         """Some rows in the place's precision: a slice, or an array of numbers."""
         chosen = rows if self.whole else self.members[rows]
         if isinstance(self.X, Dense):
-            return widened(self.X.values[chosen], self.kind)
+            values = self.X.values[chosen]
+            return values if values.dtype == self.kind else widened(values, self.kind)
         if self.matrix is None:
             self.matrix = self.X.matrix.astype(self.kind, copy=False)
         every = self.whole and rows == slice(0, self.n)

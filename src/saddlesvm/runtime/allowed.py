@@ -5,7 +5,7 @@ that are given as text.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,14 @@ def check(name: str, given: Any, allowed: Allowed) -> None:
     """Raise ValueError for a value that is not allowed; the message names the option and what it may be."""
     if not allowed.holds(given):
         raise ValueError(f"{name} must be {allowed.words}; got {_written(given)}")
+
+
+def check_options(owner: Any, kinds: Mapping[str, Allowed]) -> None:
+    """Raise ValueError for the first attribute of `owner` that is not of its kind."""
+    for name, allowed in kinds.items():
+        given = getattr(owner, name)
+        if not allowed.holds(given):
+            raise ValueError(f"{name} must be {allowed.words}; got {_written(given)}")
 
 
 def one_of(option: str, given: Any, values: tuple[Any, ...]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point, relative
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import conjugate, value
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
@@ -55,8 +55,11 @@ class Best:
 
     @property
     def relative_gap(self) -> float:
-        """The relative gap between the two points."""
-        return relative(self.primal - self.dual, self.primal, self.dual)
+        """The relative gap between the two points, see :func:`~saddlesvm.problem.certificate.relative`."""
+        size = max(abs(self.primal), abs(self.dual))
+        if size == 0.0:
+            return 0.0
+        return np.inf if size == np.inf else (self.primal - self.dual) / size
 
 
 @dataclass

@@ -38,7 +38,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.rows.matrix import in_arrays
 from saddlesvm.rows.places import IN_CACHE, Memory
-from saddlesvm.runtime.clock import clock, time_is_up
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.equations import Equations
@@ -308,7 +308,6 @@ class BlockNewton(SolverBase):
 
     def step(self, problem: Problem, state: BlockState, budget: Budget) -> BlockState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
-        began = clock()
         n = problem.members.size
         until = state.rows_touched + max(1, budget.rows)
         task = self._task(problem, state)
@@ -316,7 +315,7 @@ class BlockNewton(SolverBase):
             while True:
                 advance(task, state, budget.relative_gap)
                 state.rows_touched += n
-                is_late = clock() - began > budget.seconds or time_is_up()
+                is_late = time_is_up()
                 is_done = state.stuck or state.estimate <= budget.relative_gap
                 if is_done or is_late or state.rows_touched >= until:
                     break
