@@ -9,7 +9,8 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.answers.active_set import WORTH, has_margin, verified
-from saddlesvm.estimators.proven import closer, training_data
+from saddlesvm.estimators.fitted import fitted_value
+from saddlesvm.estimators.proven import go_closer, training_data
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
@@ -108,7 +109,8 @@ def test_scores_of_a_hinge_are_known_to_rounding():
     X = random.normal(size=(300, 20))
     y = np.where(X[:, 0] + random.normal(size=300) > 0.0, "b", "a")
     model = LinearSVC(loss="hinge", C=10.0, random_state=0).fit(X, y)
-    low, high = closer(model, training_data(model)).proof.score_bounds(X)
+    fitted = fitted_value(model)
+    low, high = go_closer(fitted, training_data(fitted)).proof.score_bounds(X)
     assert (high - low).max() < 1e-9
     low, high = model.decision_bounds(X)
     assert (high - low).max() < 4.0 * WORTH

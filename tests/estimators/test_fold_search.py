@@ -22,16 +22,16 @@ def heart():
 
 
 def fits_of(X, y, cv, **options):
-    """The models of all rows and of each fold, as a search makes them."""
+    """The fits of all rows and of each fold, as a search makes them."""
     template = LinearSVC(random_state=0, **options)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     whole = PartFits(template, X, y, weights)
     parts = [whole.part(np.isin(np.arange(len(y)), train), weights) for train, _ in cv.split(np.zeros(len(y)), y)]
     for part in (whole, *parts):
-        model = None
+        fitted = None
         for C in CS:
-            model = part.fit(C, model)
-            yield C, weights, part, model
+            fitted = part.fit(C, fitted)
+            yield C, weights, part, fitted
 
 
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
@@ -40,14 +40,14 @@ def fits_of(X, y, cv, **options):
 def test_every_model_is_as_near_to_the_optimum_as_it_says(heart, loss, intercept, multi):
     X, y = heart[0], heart[1] if multi == "two" else np.digitize(heart[0][:, 4], [4.0, 5.0])
     way = {} if multi == "two" else {"multi_class": multi}
-    for C, weights, part, model in fits_of(X, y, StratifiedKFold(3), loss=loss, intercept=intercept, **way):
+    for C, weights, part, fitted in fits_of(X, y, StratifiedKFold(3), loss=loss, intercept=intercept, **way):
         chosen = np.ones(len(y), dtype=bool) if part.chosen is None else part.chosen
         alone = LinearSVC(C=C, loss=loss, intercept=intercept, random_state=0, tol=1e-6, **way)
         best = alone.fit(X[chosen], y[chosen], sample_weight=weights[chosen]).certificate_
-        assert model.certificate_.relative_gap <= 1e-4
-        assert model.certificate_.dual <= best.primal * (1 + 1e-9)
-        assert best.dual <= model.certificate_.primal * (1 + 1e-9)
-        assert abs(model.dual_coef_[:, np.flatnonzero(~chosen)]).sum() == 0.0
+        assert fitted.certificate.relative_gap <= 1e-4
+        assert fitted.certificate.dual <= best.primal * (1 + 1e-9)
+        assert best.dual <= fitted.certificate.primal * (1 + 1e-9)
+        assert abs(fitted.duals[:, np.flatnonzero(~chosen)]).sum() == 0.0
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

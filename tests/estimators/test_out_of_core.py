@@ -13,6 +13,7 @@ import pytest
 from saddlesvm import LinearSVC, LinearSVR, Store, certify
 from saddlesvm.cli import main
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
@@ -89,7 +90,7 @@ def test_crammer_and_singers_machine_from_a_store_is_refused(large: Store) -> No
 def test_multinomial_regression_from_a_store(large: Store, tmp_path: Path) -> None:
     options: dict[str, Any] = {"multi_class": "multinomial", "C": 1e-3, "tol": 1e-4, "random_state": 0}
     model = LinearSVC(memory="16M", warm_start=True, checkpoint=tmp_path / "run", **options).fit(large)
-    assert model._reads_blocks
+    assert fitted_value(model).reads_blocks
     assert model.outcome_ is Outcome.CERTIFIED
     inside = LinearSVC(**options).fit(np.array(large.X), large.y, large.sample_weight)
     distance = np.linalg.norm(np.c_[model.coef_ - inside.coef_, model.intercept_ - inside.intercept_])

@@ -43,7 +43,7 @@ def test_threads_prove_the_same_gaps_about_the_same_models(rows, loss, solver):
 def test_the_models_have_the_options_that_were_asked_for(rows):
     made = path(rows, 2, random_state=np.random.RandomState(3)).models
     for model, C in zip(made, CS, strict=True):
-        assert (model.C, model.n_jobs, model.warm_start, model._watch) == (C, 2, False, None)
+        assert (model.C, model.n_jobs, model.warm_start) == (C, 2, False)
         assert isinstance(model.random_state, np.random.RandomState)
         assert model.classes_.tolist() == ["no", "yes"]
         assert model.score(*rows) > 0.5
@@ -105,13 +105,13 @@ def test_a_time_limit_ends_the_path_with_what_there_is(rows):
 
 
 def test_an_error_in_one_fit_is_that_of_the_path(rows, monkeypatch):
-    fit = LinearSVC.fit
+    fit = paths.fit_copy
 
-    def failing(self, X, y, sample_weight=None):
-        if float(self.C) == 0.1:
+    def failing(template, *data, **given):
+        if float(template.C) == 0.1:
             raise RuntimeError("the second fit fails")
-        return fit(self, X, y, sample_weight=sample_weight)
+        return fit(template, *data, **given)
 
-    monkeypatch.setattr(LinearSVC, "fit", failing)
+    monkeypatch.setattr(paths, "fit_copy", failing)
     with pytest.raises(RuntimeError, match="the second fit fails"):
         path(rows, 2)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_iris
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, load, save
 from saddlesvm.answers.labels import largest_by_differences, largest_of, most_votes_of, signs_of
 from saddlesvm.estimators import certified_path, proven
+from saddlesvm.estimators.certify import certify_model
 from saddlesvm.multiclass.sub_problems import vote
 
 WAYS = ["ovr", "ovo", "crammer_singer", "multinomial"]
@@ -135,18 +136,29 @@ def test_a_model_without_its_data_asks_for_them(tmp_path):
         LinearSVC(probability=True, random_state=0).fit(X, y).is_proven(X)
 
 
-def test_another_fit_and_other_parameters_have_another_proof():
+def test_parameters_that_are_changed_count_from_the_next_fit_on():
     X, y = cloud()
     model = LinearSVC(random_state=0).fit(X, y)
     first = model.decision_bounds(X)
-    model.set_params(C=0.01)
-    second = model.decision_bounds(X)
-    np.testing.assert_allclose(second, LinearSVC(C=0.01, random_state=0).fit(X, y).decision_bounds(X), atol=1e-6)
-    assert (first[0] > second[1]).any()
+    labels = model.predict(X)
+    model.set_params(C=0.01, multi_class="ovo")
+    np.testing.assert_array_equal(model.decision_bounds(X), first)
+    np.testing.assert_array_equal(model.predict(X), labels)
     model.fit(X[:40], y[:40])
-    np.testing.assert_allclose(
-        model.decision_bounds(X), LinearSVC(C=0.01, random_state=0).fit(X[:40], y[:40]).decision_bounds(X), atol=1e-6
-    )
+    alone = LinearSVC(C=0.01, random_state=0).fit(X[:40], y[:40])
+    np.testing.assert_allclose(model.decision_bounds(X), alone.decision_bounds(X), atol=1e-6)
+    assert (first[0] > model.decision_bounds(X)[1]).any()
+
+
+def test_weights_that_are_assigned_count_for_certificates_and_bounds():
+    X, y = cloud()
+    model = LinearSVC(random_state=0).fit(X, y)
+    exact = model.decision_bounds(X)
+    model.coef_ = 0.5 * model.coef_
+    [certificate] = certify_model(model, X, y)
+    assert certificate.gap > model.certificate_.gap
+    low, high = model.decision_bounds(X)
+    assert (low <= exact[1]).all() and (exact[0] <= high).all()
 
 
 def test_any_scores_between_the_bounds_have_the_proven_label():

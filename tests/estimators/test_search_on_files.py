@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from sklearn.model_selection import KFold
 
 from saddlesvm import LinearSVC, LinearSVCCV, Store
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.fitted import fit_together
+from saddlesvm.estimators.fitted import make_model
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
+from saddlesvm.estimators.solve import fit_together
 from saddlesvm.fit.outcome import Outcome
 from support import distance_bound
 from support.mapped import large_store
@@ -50,13 +50,11 @@ def test_a_fold_over_shared_readings_is_a_fit_of_its_rows(loss: str, large: Stor
     whole = PartFits(template, design, y, weights)
     trains = [train for train, _ in KFold(3, shuffle=True, random_state=0).split(y)]
     parts = [whole, *(whole.part(*rows_of_fold(whole, train)) for train in trains)]
-    models = [part.model for part in parts]
+    fits: list[Any] = []
     for C in (1e-2, 1e-1):
-        models = [copy.copy(model) for model in models]
-        for model in models:
-            model.C = C
-        fit_together(design, models, [part.posed for part in parts])
-    for model, train in zip(models[1:], trains, strict=True):
+        fits = fit_together(whole.options_at(C), design, [part.posed for part in parts], fits)
+    for fitted, train in zip(fits[1:], trains, strict=True):
+        model = make_model(fitted)
         assert model.certificate_.relative_gap <= TOL
         alone = LinearSVC(loss=loss, C=C, class_weight="balanced", **OPTIONS).fit(X[train], y[train], weights[train])
         assert near(model, alone, 0)

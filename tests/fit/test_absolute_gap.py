@@ -12,6 +12,7 @@ import pytest
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, OneClassSVM, Store
 from saddlesvm.cli import main
 from saddlesvm.data import load_bundled
+from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
@@ -62,7 +63,7 @@ def test_over_files(solver: str, tmp_path: Path) -> None:
     store = Store.create(tmp_path / "rows", X, np.where(X[:, 0] > X[:, 1], 1, -1))
     model = LinearSVC(solver=solver, memory="16M", tol=0.0, gap=50.0, random_state=0).fit(store)
     assert model.outcome_ is Outcome.CERTIFIED
-    assert model._reads_blocks
+    assert fitted_value(model).reads_blocks
     assert 0.0 <= model.certificate_.gap <= 50.0
 
 

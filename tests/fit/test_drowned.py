@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.data.door import check_design
+from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.drowned import every_bound_drowns
@@ -95,7 +96,7 @@ def test_iris_at_any_scale_is_certified_or_ends_soon() -> None:
 
 def problem_of(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
     """The problem of a fitted model of two classes."""
-    posed = model._pose(y, None, len(y))
+    posed = fitted_value(model).pose(y, None, len(y))
     rows = rows_of(check_design(X), "regularized", 1.0, 1, None)
     return rows.problem(posed.problems[0], posed.loss, {"C": model.C, "intercept": "regularized"})
 

@@ -12,6 +12,7 @@ import pytest
 import support.own_solver  # noqa: F401 (registers a solver)
 from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
@@ -89,7 +90,7 @@ def test_one_text_of_a_solver_over_passes_serves_every_place(place: str, classes
     rows: Any = {"sparse": csr, "own": own_rows, "files": lambda X: mapped(X, tmp_path)}.get(place, np.asarray)(X)
     memory = "16M" if place == "files" else None
     made = LinearSVC(solver=TwoPointDescent(), memory=memory, **given).fit(rows, y)
-    assert made._reads_blocks is (place == "files")
+    assert fitted_value(made).reads_blocks is (place == "files")
     assert made.outcome_ is Outcome.CERTIFIED
     for k, (one, other) in enumerate(zip(made.certificates_, known.certificates_, strict=True)):
         assert np.linalg.norm(made.coef_[k] - known.coef_[k]) <= distance_bound(one.gap, other.gap)

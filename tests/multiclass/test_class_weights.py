@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC as Liblinear
 from saddlesvm import SVC, LinearSVC, LinearSVCCV, certify, certify_kernel, leave_one_out
 from saddlesvm.data import Store
 from saddlesvm.estimators.certify import certify_model
+from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.estimators.part_fits import PartFits
 from saddlesvm.multiclass import shared_start
 from saddlesvm.multiclass.fits import sides_of
@@ -141,7 +142,7 @@ def test_rows_in_files(loss: str, tmp_path: Any) -> None:
     for solver in ("auto", "blocks"):
         options = {"loss": loss, "class_weight": FACTORS, "C": 0.01, "random_state": 0}
         model = LinearSVC(**options, solver=solver, memory="16M", tol=1e-3).fit(Store(tmp_path / "rows.store"))
-        assert model._reads_blocks
+        assert fitted_value(model).reads_blocks
         assert_near(model, alone)
 
 
@@ -164,8 +165,8 @@ def test_a_fold_is_a_fit_of_its_rows() -> None:
     model = part.fit(0.1, part.fit(0.01))
     alone = LinearSVC(class_weight="balanced", C=0.1, tol=TOL).fit(X[chosen], y[chosen], weights[chosen])
     for k in range(3):
-        gaps = model.certificates_[k].gap, alone.certificates_[k].gap
-        assert np.linalg.norm(model.coef_[k] - alone.coef_[k]) <= distance_bound(*gaps)
+        gaps = model.certificates[k].gap, alone.certificates_[k].gap
+        assert np.linalg.norm(model.coef[k] - alone.coef_[k]) <= distance_bound(*gaps)
 
 
 def test_searches_and_paths_and_the_choice_of_C() -> None:

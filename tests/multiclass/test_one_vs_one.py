@@ -9,6 +9,7 @@ import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from saddlesvm import LinearSVC
+from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.multiclass.sub_problems import Pairs, vote
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
@@ -31,7 +32,7 @@ def test_each_pair_is_the_two_class_problem_of_its_rows(strength):
     for k, (first, second) in enumerate(combinations(model.classes_, 2)):
         mine = np.isin(names, [first, second])
         alone = LinearSVC(tol=1e-7, **strength).fit(X[mine], names[mine], weights[mine])
-        unit = 1.0 if "C" in strength else mine.sum() * alone._fitted_C
+        unit = 1.0 if "C" in strength else mine.sum() * fitted_value(alone).C
         gaps = [unit * one.gap for one in (model.certificates_[k], alone.certificate_)]
         assert np.linalg.norm(model.coef_[k] - alone.coef_[0]) <= distance_bound(*gaps)
     assert model.certificate_.primal == pytest.approx(sum(one.primal for one in model.certificates_))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, Outcome, leave_one_out
-from saddlesvm.estimators import linear_model
+from saddlesvm.estimators import solve
 from support import distance_bound
 from support.classes import blobs
 
@@ -16,7 +16,7 @@ def test_a_model_without_dual_variables_is_the_same_and_goes_on_from_its_weights
     X, y = blobs(300, 5, 4)
     options = {"loss": "logistic", "multi_class": multi_class, "tol": 1e-6, "random_state": 0}
     whole = LinearSVC(**options).fit(X, y)
-    monkeypatch.setattr(linear_model, "MOST_DUALS", 1000)
+    monkeypatch.setattr(solve, "MOST_DUALS", 1000)
     model = LinearSVC(**options, warm_start=True).fit(X, y)
     assert hasattr(whole, "dual_coef_") and not hasattr(model, "dual_coef_")
     np.testing.assert_array_equal(model.coef_, whole.coef_)
@@ -31,7 +31,7 @@ def test_a_model_without_dual_variables_is_the_same_and_goes_on_from_its_weights
 
 def test_a_leave_one_out_estimate_says_what_a_model_without_dual_variables_lacks(monkeypatch):
     X, y = blobs(60, 3, 3)
-    monkeypatch.setattr(linear_model, "MOST_DUALS", 100)
+    monkeypatch.setattr(solve, "MOST_DUALS", 100)
     model = LinearSVC(loss="logistic", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="needs dual_coef_, which the model does not have"):
         leave_one_out(model, X, y)

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from saddlesvm import register_estimator
-from saddlesvm.data.door import check_design, check_labels, check_weights
-from saddlesvm.estimators.base import Training, all_or_nothing
+from saddlesvm.data.door import check_labels, check_weights
+from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.losses import Squared
@@ -52,27 +52,23 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
         self.upper_cost = upper_cost
 
     def _check_options(self) -> Squared:
-        """The loss; every option that does not depend on the data is checked."""
-        super()._check_options()
+        """Check every option that does not depend on the data, and return the loss."""
+        loss: Squared = super()._check_options()
         if not self.upper_cost > 0.0:
             raise ValueError(f"upper_cost must be positive; got {self.upper_cost!r}")
+        return loss
+
+    def _made_loss(self) -> Squared:
         return Squared()
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresSVC:
-        """Train to the relative gap `tol`."""
-        self._check_options()
-        design = check_design(X, self, reset=True)
-        self.classes_ = np.unique(check_labels(y, design.shape[0]))
-        self._solve(design, self._pose(y, sample_weight, design.shape[0]))
-        return self
-
-    def _pose(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The regression on the signs of the labels, and the weights of the rows."""
-        upper = check_labels(y, n) == self.classes_[1]
+    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+        """Return the regression on the signs of the labels, and the weights of the rows."""
+        classes = np.unique(check_labels(y, n)) if labels is None else labels.classes
+        upper = check_labels(y, n) == classes[1]
         weights = check_weights(sample_weight, n)
         weights = np.where(upper, self.upper_cost, 1.0) * (1.0 if weights is None else weights)
-        return Training([SubProblem(0, "", np.where(upper, 1.0, -1.0))], self._check_options(), weights)
+        problem = SubProblem(0, "", np.where(upper, 1.0, -1.0))
+        return Training([problem], self._made_loss(), weights, Labels(classes))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (n,)."""

@@ -24,7 +24,7 @@ from saddlesvm.data import DataError, Store
 from saddlesvm.data.readers import stores_of
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import register
-from saddlesvm.estimators.linear import LinearEstimator
+from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.on_cluster import checked
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.runtime.extras import how_to_install
@@ -49,7 +49,7 @@ def check_dask(
             raise DataError(f"--solver {solver} is for a fit on a cluster: give --dask, too")
         return
     read_address(where)
-    if not issubclass(entry.kind, LinearEstimator):
+    if not issubclass(entry.kind, (LinearSVC, LinearSVR)):
         raise DataError(f"--dask is for LinearSVC and LinearSVR; {entry.name} is fitted without")
     for name, instead in REFUSED.items():
         if name in asked:

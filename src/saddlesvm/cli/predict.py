@@ -62,7 +62,7 @@ def command(
     from scipy import sparse
 
     from saddlesvm.cli.rows import load_model
-    from saddlesvm.estimators.linear_classifier import LinearClassifier
+    from saddlesvm.estimators.linear import LinearSVC
     from saddlesvm.estimators.preparation import labels_of
 
     model, preparation = load_model(model_path)
@@ -71,7 +71,7 @@ def command(
             f"{model_path}: the model has no probabilities: train it with --probability, or with "
             "--loss logistic"
         )
-    if proven is not None and not isinstance(model, LinearClassifier):
+    if proven is not None and not isinstance(model, LinearSVC):
         raise DataError(
             f"{model_path}: is a {type(model).__name__}; --proven is for linear classifiers: "
             "leave it out"

@@ -73,10 +73,10 @@ def command(
 
 def check_provable(model: Any, preparation: Preparation, path: str) -> None:
     """Raise DataError for a model that is not linear in the numbers of the data as they are."""
-    from saddlesvm.estimators.linear import LinearEstimator
+    from saddlesvm.estimators.linear_model import LinearModel
 
     needed = "a proof is about a linear model on the numbers of the data as they are"
-    if not isinstance(model, LinearEstimator):
+    if not isinstance(model, LinearModel):
         raise DataError(f"{path}: is a {type(model).__name__}; {needed}")
     if preparation.columns is not None:
         raise DataError(

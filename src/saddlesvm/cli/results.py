@@ -15,7 +15,7 @@ from saddlesvm.cli.facts import describe_quality, describe_worth
 from saddlesvm.cli.rows import Rows
 from saddlesvm.cli.show import Facts, show, write_name, write_value
 from saddlesvm.data import Table
-from saddlesvm.estimators.linear_classifier import LinearClassifier
+from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.scale_hint import scale_hint
@@ -34,7 +34,7 @@ def check_until_proven(
     entry: Entry, test: str | None, until_proven: str, others: dict[str, Any]
 ) -> None:
     """Raise ValueError for options that do not work with ``--until-proven``."""
-    if not issubclass(entry.kind, LinearClassifier):
+    if not issubclass(entry.kind, LinearSVC):
         raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
     for name in ("cv", "dask", "probability"):
         if others.get(name):
@@ -185,7 +185,7 @@ def write_report(
 def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
     """Return the number of proven labels of the test or training rows, if that is quick."""
     is_quick = getattr(model, "seconds_solving_", np.inf) <= QUICK_FIT
-    if not isinstance(model, LinearClassifier) or not is_quick:
+    if not isinstance(model, LinearSVC) or not is_quick:
         return {}
     name = "train"
     table = rows.train

@@ -3,7 +3,7 @@ that they prefer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from saddlesvm.data.door import check_design, check_indicator, check_labels, che
 from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.fitted import begin_at, former_fit
+from saddlesvm.estimators.fitted import Fitted, former_fit
 from saddlesvm.estimators.leave_one_out import LeaveOneOut, bounds_of_error, estimated, rows_of_groups
-from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.path_search import PathSearch, certified_path
 from saddlesvm.estimators.register import ENDS, GAP
+from saddlesvm.estimators.training import fit_copy
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, options_in
 from saddlesvm.runtime.clock import clock, end_of_fit, within_share
 from saddlesvm.runtime.threads import part_of_a_search
@@ -156,9 +156,7 @@ def made_automatic(C: Any) -> AutomaticC | None:
     return AutomaticC(**options_in(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
 
 
-def choose_C(
-    model: LinearModel, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
-) -> Choice:
+def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Choice:
     """The C that leave-one-out prefers for these rows; with groups, the one that leaving whole groups out prefers.
 
     Parameters
@@ -188,11 +186,11 @@ def choose_C(
     grid = np.geomspace(how.low, how.high, how.size)
     seen: dict[int, LeaveOneOut] = {}
 
-    def next_C(models: dict[float, LinearModel]) -> float | None:
+    def next_C(fits: dict[float, Fitted]) -> float | None:
         """Estimate the newest fit, and say where the next one is to be made."""
-        for k in np.flatnonzero(np.isin(grid, list(models))).tolist():
+        for k in np.flatnonzero(np.isin(grid, list(fits))).tolist():
             if k not in seen:
-                seen[k] = estimated(models[grid[k]], design, y, sample_weight)
+                seen[k] = estimated(fits[grid[k]], design, y, sample_weight)
         if seen and clock() >= end_of_fit():
             return None
         place = next_place(how, seen)
@@ -218,7 +216,7 @@ def choose_C(
     bounds = -np.inf, np.inf
     if not by_folds and clock() < end_of_fit():
         with within_share(TIME_OF_PROOF):
-            bounds = bounds_of_error(path.model(Cs[place]), design, y, sample_weight)
+            bounds = bounds_of_error(path.fit_at(Cs[place]), design, y, sample_weight)
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
 
 
@@ -268,7 +266,7 @@ def _errors_of(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarray]:
     return errors, np.array([one.standard_error for one in estimates])
 
 
-def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
+def _group_folds(model: Any, groups: Any, n: int) -> Folds:
     """The folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named))
@@ -281,7 +279,7 @@ def _group_folds(model: LinearModel, groups: Any, n: int) -> Folds:
 
 
 def _errors_of_folds(
-    template: LinearModel, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any, folds: Folds | None
+    template: Any, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any, folds: Folds | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The error at each C of models of the other folds (of five where none are given), and its standard error."""
     design = check_design(X).X
@@ -318,20 +316,17 @@ def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.nda
 
 
 def fit_automatically(
-    model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
-) -> Any:
-    """Choose C, fit there from the path's model, and set the attributes of that fit and the choice on `model`.
+    template: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> Fitted:
+    """Choose C, and fit there from the path's model.
 
     A checkpoint is the path's: the last fit has next to nothing left to do.
     """
-    if not is_classifier(model):
+    if not is_classifier(template):
         refuse_columns(y, "C='auto'")
     with part_of_a_search():
-        choice = choose_C(model, how, X, y, sample_weight, groups)
-    fitted = clone(model).set_params(C=choice.C, warm_start=True, checkpoint=None)
-    begin_at(fitted, former_fit(choice.path.model(choice.C)))
-    fitted.fit(X, y, sample_weight=sample_weight)
-    learned = {name: value for name, value in vars(fitted).items() if name not in fitted.get_params(deep=False)}
-    vars(model).update(learned)
-    model.C_, model.choice_, model.path_ = choice.C, choice, choice.path
-    return model
+        choice = choose_C(template, how, X, y, sample_weight, groups)
+    options = clone(template).set_params(C=choice.C, warm_start=True, checkpoint=None)
+    start = former_fit(choice.path.fit_at(choice.C))
+    fitted = fit_copy(options, X, y, sample_weight, start=start)
+    return replace(fitted, choice=choice, chosen_C=choice.C)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from itertools import chain
 from operator import attrgetter
-from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -48,6 +49,9 @@ def seed_of(random_state: Any) -> int:
         return int(draw(seeded(int(random_state)), SEEDS))
     return int(check_random_state(random_state).randint(SEEDS))
 
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.fitted import Fitted
 
 STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"
 PROVEN, OPEN = "#2e8b57", "#c77700"  # colours of the edge, legible on light and dark
@@ -102,6 +106,16 @@ def in_use(estimator: Any) -> bool:
     return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
 
 
+@contextmanager
+def under_limits(options: Any) -> Iterator[None]:
+    """Let a fit end by the `max_time` of its options, and report compilation if they are verbose."""
+    # The fit itself refuses a limit that is none.
+    seconds = getattr(options, "max_time", None)
+    limit = beginning(seconds if LIMIT.holds(seconds) else None)
+    with limit, reporting_compilation(bool(getattr(options, "verbose", False))):
+        yield
+
+
 def all_or_nothing(
     fit: Callable[Concatenate[Itself, Given], Model],
 ) -> Callable[Concatenate[Itself, Given], Model]:
@@ -112,12 +126,8 @@ def all_or_nothing(
     def whole(estimator: Itself, *arguments: Given.args, **options: Given.kwargs) -> Model:
         before = dict(vars(estimator))
         compiling = seconds_compiling()
-        seconds = getattr(estimator, "max_time", None)
         try:
-            with (
-                beginning(seconds if LIMIT.holds(seconds) else None),  # the fit itself refuses what is none
-                reporting_compilation(bool(getattr(estimator, "verbose", False))),
-            ):
+            with under_limits(estimator):
                 run = torn_down(fit) if in_use(estimator) else fit
                 fitted = run(estimator, *arguments, **options)
         except BaseException:
@@ -130,12 +140,38 @@ def all_or_nothing(
     return whole
 
 
+class Labels(NamedTuple):
+    """What a classifier knows of its labels.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Ascending; of an indicator matrix the numbers of its columns.
+    indicator : {"", "dense", "sparse"}
+        The kind of the indicator matrix; empty for labels of one column.
+    """
+
+    classes: np.ndarray
+    indicator: str = ""
+
+
 class Training(NamedTuple):
-    """The training problem of a model: its sub-problems, their loss, and the weights of the rows."""
+    """The training problem of a model.
+
+    Attributes
+    ----------
+    problems : sequence of SubProblem
+    loss : Loss
+    weights : ndarray of shape (n,) or None
+        Of the rows.
+    labels : Labels or None
+        Of a classifier.
+    """
 
     problems: Sequence[SubProblem]
     loss: Loss
     weights: np.ndarray | None
+    labels: Labels | None = None
 
 
 def epochs_between_calls(callbacks: Sequence[Any] | None) -> float | None:
@@ -176,6 +212,13 @@ class Estimator(BaseEstimator):
     seconds_certifying_: float
     seconds_compiling_: float
     trace_: Trace
+    coef_: Any
+    intercept_: Any
+    dual_coef_: Any
+    multi_class: Any
+    class_weight: Any
+    probability: Any
+    _fitted: Fitted | None = None  # what the last fit of a linear model left behind
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -225,11 +268,14 @@ class Estimator(BaseEstimator):
         check_options(self, self._allowed)
         self._strength()
 
-    def _limits(self, solver: SolverBase) -> Limits:
-        """When a fit stops; ValueError where it never would."""
+    def _limits(self, solver: SolverBase, is_watched: bool = False) -> Limits:
+        """Return when a fit stops; ValueError if it never would.
+
+        Scikit-learn's callbacks watch it, and may stop it, if `is_watched`.
+        """
         most = None if self.max_iter == -1 else self.max_iter  # as scikit-learn's kernel machines say it
         limited = most is not None or self.max_time is not None or solver.ends_itself
-        if self.tol == self.gap == 0 and not (limited or self.callbacks or in_use(self)):
+        if self.tol == self.gap == 0 and not (limited or self.callbacks or is_watched or in_use(self)):
             raise ValueError("tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it")
         every = epochs_between_calls(self.callbacks)
         return Limits(self.tol, most, self.max_time, every, keep=self.keep, gap=self.gap)
@@ -243,12 +289,12 @@ class Estimator(BaseEstimator):
         check(name, given, STRENGTH)
         return {name: given}
 
-    def _shown(self, fits: Fits) -> list[FitResult]:
-        """The results of fits, under one progress bar if requested."""
+    def _shown(self, fits: Fits, reads_blocks: bool = False) -> list[FitResult]:
+        """Return the results of fits, under one progress bar if requested."""
         if not self.verbose:
             return fits.solve()
         with ProgressBar(self.tol, len(fits.problems), fits.limits.max_epochs, self.max_time) as fits.bar:
-            if vars(self).get("_reads_blocks"):
+            if reads_blocks:
                 fits.bar.work = "reading and solving"
             return fits.solve()
 
@@ -257,12 +303,6 @@ class Estimator(BaseEstimator):
         # skops reads an outcome as plain text.
         if "outcome_" in vars(self):
             self.outcome_ = Outcome(self.outcome_)
-
-    def _forget(self) -> None:
-        """Drop what earlier fits left behind."""
-        for name in list(vars(self)):
-            if name.endswith("_") or name in ("_phases", "_fitted_C", "_data_mark"):
-                delattr(self, name)
 
     def _set_outcome(self, results: list[FitResult]) -> None:
         """Set the attributes that say how the sub-problems were solved."""

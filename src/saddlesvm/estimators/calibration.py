@@ -14,6 +14,7 @@ Lin and Weng (2004), "Probability estimates for multi-class classification by pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -23,9 +24,13 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from saddlesvm.data.door import check_design, check_indicator, check_labels, check_weights
+from saddlesvm.estimators.base import under_limits
+from saddlesvm.estimators.fitted import Fitted, score_rows
 from saddlesvm.estimators.leave_one_out import estimated
+from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.problem.problem import resolve_C
 from saddlesvm.runtime.allowed import among
 from saddlesvm.runtime.clock import within_share
 from saddlesvm.runtime.threads import part_of_a_search
@@ -181,49 +186,59 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
     return np.array([found.x[0] / size, found.x[1]])
 
 
-def calibrated(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
-    """Return the sigmoids from scores to probabilities of a fitted classifier, see :func:`fitted_sigmoids`.
+def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
+    """Return a fit with the sigmoids from scores to probabilities; see :func:`fitted_sigmoids`.
 
-    They are fitted to leave-one-out estimates of its rows' scores. Where there are none, or they cannot be trusted, to
-    the scores of models that were trained on the other folds of five. Rows count with the weights of their classes.
+    They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they cannot
+    be trusted, to the scores of models that were trained on the other folds of five. Rows count with
+    the weights of their classes.
     """
-    posed = model._pose(y, sample_weight, check_design(X).shape[0])
+    posed = fitted.pose(y, sample_weight, check_design(X).shape[0])
     margins = None
-    if model.multi_class == "ovr" and model._penalty().penalty.identity():
-        found = estimated(model, X, y, sample_weight)
+    if fitted.way == "ovr" and fitted.template._penalty().penalty.identity():
+        found = estimated(fitted, X, y, sample_weight)
         margins = found.margins if found.trusted else None
     if margins is None:
-        margins = _scores_of_folds(model, X, y, sample_weight)
+        margins = _scores_of_folds(fitted, X, y, sample_weight)
     margins = margins.reshape(len(margins), -1)
     problems = posed.problems
-    if model.multi_class in JOINT and not model.multilabel_:
-        codes = np.searchsorted(model.classes_, check_labels(y, len(margins)))
-        problems = one_vs_rest(codes, model.classes_)
-    return fitted_sigmoids(columns_of(problems, margins, posed.weights))
+    # A joint machine has no problem of each class, but scores of each: against the rest.
+    if fitted.way in JOINT and fitted.labels is not None and not fitted.several_labels:
+        classes = fitted.labels.classes
+        codes = np.searchsorted(classes, check_labels(y, len(margins)))
+        problems = one_vs_rest(codes, classes)
+    sigmoids = fitted_sigmoids(columns_of(problems, margins, posed.weights))
+    return replace(fitted, calibration=sigmoids)
 
 
-def _scores_of_folds(model: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
-    """Scores of each row by a model that was trained on the other folds."""
+def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
+    """Return scores of each row by a model that was trained on the other folds."""
     design = check_design(X).X
     n = design.shape[0]
     weights = check_weights(sample_weight, n)
-    if model.multilabel_:
-        labels, codes = check_indicator(y, n).toarray(), np.zeros(n, dtype=np.intp)
+    assert fitted.labels is not None
+    if fitted.several_labels:
+        labels = check_indicator(y, n).toarray()
+        codes = np.zeros(n, dtype=np.intp)
     else:
         labels = check_labels(y, n)
-        codes = np.searchsorted(model.classes_, labels)
+        codes = np.searchsorted(fitted.labels.classes, labels)
 
+    # The folds have the C of all rows, also if lambda was given.
+    own = fitted.template
+    C = own.C if own.lam is None else resolve_C(None, own.lam, n)[0]
+    alone = {"probability": False, "checkpoint": None, "warm_start": False}
     begun = 0
 
     def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
         nonlocal begun
         share = 1.0 / max(FOLDS - begun, 1)
         begun += 1
-        other = clone(model).set_params(
-            C=model._fitted_C, lam=None, probability=False, checkpoint=None, warm_start=False
-        )
-        with part_of_a_search(), within_share(share):
-            other.fit(design[train], labels[train], sample_weight=None if weights is None else weights[train])
-        return np.asarray(other._scores(design[test]))
+        template = clone(own).set_params(C=C, lam=None, **alone)
+        own_weights = None if weights is None else weights[train]
+        with part_of_a_search(), within_share(share), under_limits(template):
+            other = fit_rows(template, design[train], labels[train], own_weights)
+        return score_rows(other, design[test])
 
-    return held_out_scores(folds_of(codes, weights, 0), lambda rows: model._scores(design[rows]), of_others)
+    folds = folds_of(codes, weights, 0)
+    return held_out_scores(folds, lambda rows: score_rows(fitted, design[rows]), of_others)

@@ -12,23 +12,30 @@ import math
 import threading
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
 from saddlesvm.answers.labels import labels_between
 from saddlesvm.answers.proof import Stretch, stretch_to
 from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.fitted import checked_rows, decide, label_rule, posed_C
-from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.proven import closer, training_data
+from saddlesvm.estimators.fitted import (
+    Fitted,
+    checked_rows,
+    copy_options,
+    decide,
+    fitted_value,
+    label_rule,
+    make_model,
+    posed_C,
+)
+from saddlesvm.estimators.proven import go_closer, training_data
 from saddlesvm.fit.checkpoint import CheckpointFile
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.splits import JOINT, FormerFit
@@ -148,17 +155,26 @@ class CertifiedPath:
 
     def model(self, C: float) -> Any:
         """A fitted estimator for C: the best mixture of its neighbours, with its certificate."""
+        return make_model(self.fit_at(C))
+
+    def fit_at(self, C: float) -> Fitted:
+        """The fit for C, as a value: the best mixture of its neighbours, with its certificate."""
         k, _ = self._place(C)
-        parent = self.models[k]
+        parent = fitted_value(self.models[k])
         strength = {"C": 1.0, "lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}
-        made = clone(parent).set_params(**strength)
-        kept = ("classes_", "indicator_", "n_features_in_", "feature_names_in_", "outcome_", "n_iter_", "trace_")
-        vars(made).update({name: vars(parent)[name] for name in kept if name in vars(parent)})
-        made.coef_, made.intercept_, made.dual_coef_ = self.coef(C), self.intercept(C), self.dual_coef(C)
-        made._fitted_C, made._phases = posed_C(made, self.n), parent._phases
-        made.certificate_, made.certificates_ = self.certificate(C), self.certificates(C)
-        made.outcome_ = Outcome.CERTIFIED if made.certificate_.relative_gap <= self.gap else self.outcome
-        return made
+        template = copy_options(parent.template, **strength)
+        is_certified = self.certificate(C).relative_gap <= self.gap
+        return replace(
+            parent,
+            template=template,
+            coef=np.atleast_2d(self.coef(C)),
+            intercept=self.intercept(C),
+            duals=self.dual_coef(C),
+            C=posed_C(template, self.n),
+            certificates=self.certificates(C),
+            outcome=Outcome.CERTIFIED if is_certified else self.outcome,
+            proof=None,
+        )
 
     def dual_coef(self, C: float) -> Any:
         """Dual variables in the C form that prove the bound at C, of the shape of the estimator's ``dual_coef_``."""
@@ -192,7 +208,9 @@ class CertifiedPath:
         measure = accuracy_score if hasattr(self.models[0], "classes_") else r2_score
         design = check_design(X).X
         scores = [linear_scores(design, knot.coef, knot.intercept) for knot in self.knots]
-        return np.array([float(measure(y, decide(self.models[0], self._between(scores, C)))) for C in grid])
+        first = fitted_value(self.models[0])
+        found = (decide(self._between(scores, C), first.labels, first.way) for C in grid)
+        return np.array([float(measure(y, one)) for one in found])
 
     def best(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> float:
         """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""
@@ -251,10 +269,10 @@ class CertifiedPath:
         >>> bool(path.is_constant(notes.X).mean() > 0.9)
         True
         """
-        first = self.models[0]
-        if not hasattr(first, "classes_"):
+        first = fitted_value(self.models[0])
+        if first.labels is None:
             raise ValueError("a regression has no labels: use decision_bounds(X)")
-        given = first.classes_.size, label_rule(first)
+        given = first.labels.classes.size, label_rule(first)
         found = [labels_between(low, high, *given) for low, high in self.decision_bands(X)]
         labels, proven = np.array([one for one, _ in found]), np.array([one for _, one in found])
         return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
@@ -266,7 +284,7 @@ class CertifiedPath:
         ----------
         X : array-like or sparse matrix of shape (m, d)
         """
-        design = checked_rows(self.models[0], X)
+        design = checked_rows(fitted_value(self.models[0]), X)
         found = []
         for stretches in self._stretches:
             low, high = zip(*(one.score_bounds(design) for one in stretches), strict=True)
@@ -282,14 +300,16 @@ class CertifiedPath:
     def _stretches(self) -> list[list[Stretch]]:
         """For each stretch of C, where the optima of all sub-problems lie."""
         Cs, found = self.Cs, []
-        multi_class, penalty = getattr(self.models[0], "multi_class", "ovr"), self.models[0].penalty
+        first = fitted_value(self.models[0])
+        multi_class, penalty = first.way, first.template.penalty
         if multi_class in JOINT or penalty != "l2":
             raise ValueError(
                 "bounds for every C need penalty='l2', and multi_class='ovr' or 'ovo'; got "
                 f"penalty={penalty!r} and multi_class={multi_class!r}"
             )
         for k, model in enumerate(self.models):
-            near = closer(model, training_data(model))
+            fitted = fitted_value(model)
+            near = go_closer(fitted, training_data(fitted))
             ends = [math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])]
             parts = list(zip(near.problems, near.proof.parts, strict=True))
             found += [[stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends]
@@ -324,19 +344,23 @@ class CertifiedPath:
         return (1.0 - u) * values[k] + u * values[k + 1]
 
 
-def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray) -> Knot:
-    """The knot of a fitted model.
+def knot_of(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) -> Knot:
+    """Return the knot of a fit.
 
-    `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far it may be off, shape
-    (k,).
+    `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far it
+    may be off, shape (k,).
     """
-    coef, intercept = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
-    seen, seen_pulled, charged = coef, pulled[:, :-1], None
-    sees_intercept = model.fit_intercept and model.intercept == "regularized"
+    template = fitted.template
+    coef = dense_weights(fitted.coef)
+    intercept = fitted.intercept
+    seen = coef
+    seen_pulled = pulled[:, :-1]
+    charged = None
+    sees_intercept = template.fit_intercept and template.intercept == "regularized"
     if sees_intercept:
-        seen = np.hstack([coef, intercept[:, None] / float(model.intercept_scaling)])
+        seen = np.hstack([coef, intercept[:, None] / float(template.intercept_scaling)])
         seen_pulled = pulled
-    scaled = model._penalty()
+    scaled = template._penalty()
     if not scaled.penalty.identity():
         regularizer = Regularizer(scaled.penalty, Regularized() if sees_intercept else Absent())
         all_seen = seen if sees_intercept else np.hstack([coef, np.zeros_like(coef[:, :1])])
@@ -344,9 +368,9 @@ def knot_of(model: LinearModel, C: float, pulled: np.ndarray, missed: np.ndarray
         root = math.sqrt(scaled.share * modulus(scaled.penalty))
         led_to = np.stack([regularizer.weights(v) for v in pulled])
         seen, seen_pulled, missed = root * seen, root * led_to[:, : seen.shape[1]], root * missed
-    primal = np.array([one.primal for one in model.certificates_])
-    dual = np.array([one.dual for one in model.certificates_])
-    rounding = np.array([one.primal_rounding for one in model.certificates_])
+    primal = np.array([one.primal for one in fitted.certificates])
+    dual = np.array([one.dual for one in fitted.certificates])
+    rounding = np.array([one.primal_rounding for one in fitted.certificates])
     return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual, rounding, missed, charged)
 
 
@@ -355,7 +379,7 @@ CSR_PARTS = ("data", "indices", "indptr")
 OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_class", "class_weight", "epsilon")
 
 
-def marks(template: LinearModel, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
+def marks(template: Any, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
     """The marks that must be equal for a path to resume: the data, and the options that define the objective."""
     labels = np.asarray(y)
     known, codes = np.unique(labels, return_inverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Training
-from saddlesvm.estimators.fitted import duals_for, problems_over
+from saddlesvm.estimators.fitted import duals_for, fitted_value, problems_over
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -136,15 +136,15 @@ def certify(
     if is_classification(made):
         model = LinearSVC(**options, multi_class=multi_class, class_weight=class_weight)
     model._check_options()
-    posed = model._learnt(y, sample_weight, n)
-    model.coef_, model.intercept_ = np.asarray(dense_weights(coef), dtype=np.float64), offsets
+    posed = model._pose(y, sample_weight, n)
+    W = np.asarray(dense_weights(coef), dtype=np.float64)
     if dual is not None:
         dual = np.asarray(dense_weights(dual), dtype=np.float64)
-        if dual.shape != (len(model.coef_), n):
-            raise ValueError(f"dual has shape {dual.shape}; these weights and rows need {(len(model.coef_), n)}")
+        if dual.shape != (len(W), n):
+            raise ValueError(f"dual has shape {dual.shape}; these weights and rows need {(len(W), n)}")
         if not np.isfinite(dual).all():
             raise ValueError("dual must hold finite numbers")
-    return Certificate.total(_certificates(model, posed, design, None, dual, refine))
+    return Certificate.total(_certificates(model, posed, design, (W, offsets), None, dual, refine))
 
 
 def certify_model(
@@ -175,8 +175,12 @@ def certify_model(
     check("refine", refine, COUNT)
     design = Design(X) if isinstance(X, Passes) else check_design(X)
     own, n = C is None and lam is None, design.shape[0]
-    posed, duals = model._pose(y, sample_weight, n), duals_for(model, n) if own else None
-    return _certificates(model, posed, design, None if own else {"C": C, "lam": lam}, duals, refine)
+    fitted = fitted_value(model)
+    posed = fitted.pose(y, sample_weight, n)
+    duals = duals_for(fitted, n) if own else None
+    strength = None if own else {"C": C, "lam": lam}
+    weights = dense_weights(fitted.coef), fitted.intercept
+    return _certificates(fitted.template, posed, design, weights, strength, duals, refine)
 
 
 def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
@@ -185,9 +189,15 @@ def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
     Empty if no difference is found, and if the model does not know (models of other packages, and
     fits to streams or clusters).
     """
-    mark = getattr(model, "_data_mark", None)
+    mark = find_mark(model)
     design = check_design(X)
-    return "" if mark is None or design.placed else describe_difference(mark, design.X, y)
+    return "" if not mark or design.placed else describe_difference(mark, design.X, y)
+
+
+def find_mark(model: Any) -> str:
+    """Return the mark of the data of a model's fit; empty if it has none."""
+    fitted = getattr(model, "_fitted", None)
+    return "" if fitted is None else str(fitted.mark)
 
 
 def describe_finding(model: Any, difference: str, certificate: Certificate) -> dict[str, str]:
@@ -205,22 +215,29 @@ def describe_finding(model: Any, difference: str, certificate: Certificate) -> d
     if difference:
         other = f"{above} of these data: this says nothing about the fit: give the rows of the fit"
         return {"data": difference, "result": other}
-    known = {"data": "the rows of the fit"} if getattr(model, "_data_mark", None) else {}
+    known = {"data": "the rows of the fit"} if find_mark(model) else {}
     return known | {"result": f"{above} of these data"}
 
 
 def _certificates(
-    model: LinearModel, posed: Training, design: Design, strength: dict[str, Any] | None, duals: Any, refine: int
+    template: Any,
+    posed: Training,
+    design: Design,
+    weights: tuple[np.ndarray, np.ndarray],
+    strength: dict[str, Any] | None,
+    duals: Any,
+    refine: int,
 ) -> list[Certificate]:
-    """The certificates of a model's weights, one for each of the problems."""
-    W, offsets = dense_weights(model.coef_), np.atleast_1d(model.intercept_)
+    """Return the certificates of coefficients and intercepts, one for each of the problems."""
+    W = np.atleast_2d(weights[0])
+    offsets = np.atleast_1d(weights[1])
     needed = sum(sub.n_vectors for sub in posed.problems)
     allowed = {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}  # a joint machine of two classes
     if len(W) not in allowed or W.shape[1] != design.shape[1]:
         raise ValueError(f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}")
     if offsets.shape not in ((1,), W.shape[:1]) or not (np.isfinite(W).all() and np.isfinite(offsets).all()):
         raise ValueError("coef and intercept must be finite numbers, with an intercept for each vector of weights")
-    problems = problems_over(model, design, posed, strength)
+    problems = problems_over(template, design, posed, (W, offsets), strength)
     return [_judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems]
 
 

@@ -12,7 +12,6 @@ scores the rows that the folds held out.
 from __future__ import annotations
 
 import contextlib
-import copy
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +30,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_labels, check_weights, checked_data
 from saddlesvm.estimators.automatic_C import RULES
-from saddlesvm.estimators.fitted import begin_at, decide, fit_together, former_fit
+from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
-from saddlesvm.estimators.on_cluster import is_distributed, score_on_cluster, search_on_cluster
+from saddlesvm.estimators.on_cluster import is_distributed, score_anywhere, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.estimators.path import check_Cs, check_model
+from saddlesvm.estimators.solve import fit_together
+from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES
@@ -72,23 +73,24 @@ class Table:
 
 
 class Fold:
-    """One fold: its fits, the rows that judge them, and the model with the C before."""
+    """One fold: its fits, the rows that judge them, and the fit with the C before."""
 
     def __init__(self, fits: PartFits, test: np.ndarray) -> None:
         self.fits = fits
         self.test = test
         self.X = fits.X[test]
         self.y = fits.y[test]
-        self.model: Any = None
+        self.fitted: Fitted | None = None
 
     @classmethod
     def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
         """The fold of these row numbers (or masks); a row that is drawn twice has twice the weight."""
         return cls(whole.part(*rows_of_fold(whole, train)), np.arange(whole.y.size)[test])
 
-    def right(self, model: Any) -> np.ndarray:
+    def right(self, fitted: Fitted) -> np.ndarray:
         """The held-out rows that a model labels correctly."""
-        return np.asarray(decide(model, linear_scores(self.X, model.coef_, model.intercept_)) == self.y)
+        scores = linear_scores(self.X, fitted.coef, fitted.intercept)
+        return np.asarray(decide(scores, fitted.labels, fitted.way) == self.y)
 
 
 class FoldSearch:
@@ -110,8 +112,8 @@ class FoldSearch:
 
     Attributes
     ----------
-    models : dict
-        The first fold's model with each C, by the number of the C.
+    fits : dict of int to Fitted
+        The first fold's fit with each C, by the number of the C.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class FoldSearch:
         self.drop = drop
         self.stop = stop
         self.bar = bar
-        self.models: dict[int, Any] = {}
+        self.fits: dict[int, Fitted] = {}
         self.table = Table.empty(Cs.size, len(folds))
         self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
 
@@ -181,20 +183,21 @@ class FoldSearch:
         if self.stop.is_set():
             return
         fold = self.folds[number]
-        model = fold.fits.fit(float(self.Cs[k]), fold.model)
-        if model.outcome_ is Outcome.INTERRUPTED:
+        fitted = fold.fits.fit(float(self.Cs[k]), fold.fitted)
+        if fitted.outcome is Outcome.INTERRUPTED:
             self.stop.set()
             return
-        fold.model = model
+        fold.fitted = fitted
         if number == 0:
-            self.models[k] = model
+            self.fits[k] = fitted
         if self.scorer is None:
-            self.right[k][number] = right = fold.right(model)
+            self.right[k][number] = right = fold.right(fitted)
             score = float(right.mean())
         else:
-            score = float(self.scorer(fold.fits.with_probabilities(model), fold.X, fold.y))
+            model = make_model(fold.fits.calibrate(fitted))
+            score = float(self.scorer(model, fold.X, fold.y))
         self.table.scores[k, number] = score
-        self.table.gaps[k, number] = model.certificate_.relative_gap
+        self.table.gaps[k, number] = fitted.certificate.relative_gap
         self.table.done[k, number] = True
         if self.bar is not None:
             self.bar.show(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
@@ -225,23 +228,22 @@ class FoldSearchOnFiles:
         self.folds = [whole.part(*rows_of_fold(whole, train)) for train, _ in splits]
         self.tests = [np.sort(np.arange(n)[test]) for _, test in splits]
         self.whole, self.Cs, self.stop, self.bar = whole, Cs, stop, bar
-        self.models: list[Any] = []
+        self.fits: list[Fitted] = []
         self.table = Table.empty(Cs.size, len(splits))
 
     def run(self) -> Table:
         """Do all the work."""
-        parts, running = [self.whole, *self.folds], [copy.copy(one.model) for one in (self.whole, *self.folds)]
+        parts = [self.whole, *self.folds]
+        running: list[Fitted] = []
         for k, C in enumerate(self.Cs):
-            running = [copy.copy(model) for model in running]
-            for model in running:
-                model.C = float(C)
-            fit_together(self.whole.X, running, [part.posed for part in parts])
-            if self.stop.is_set() or any(model.outcome_ is Outcome.INTERRUPTED for model in running):
+            options = self.whole.options_at(float(C))
+            running = fit_together(options, self.whole.X, [part.posed for part in parts], running)
+            if self.stop.is_set() or any(one.outcome is Outcome.INTERRUPTED for one in running):
                 self.stop.set()
                 break
-            self.models.append(running[0])
+            self.fits.append(running[0])
             self.table.scores[k] = self._scores(running[1:])
-            self.table.gaps[k] = [model.certificate_.relative_gap for model in running[1:]]
+            self.table.gaps[k] = [one.certificate.relative_gap for one in running[1:]]
             self.table.done[k] = True
             if self.bar is not None:
                 self.bar.show(f"C = {C:.3g}")
@@ -249,15 +251,17 @@ class FoldSearchOnFiles:
                     self.bar.advance()
         return self.table
 
-    def _scores(self, models: list[Any]) -> list[float]:
+    def _scores(self, fits: list[Fitted]) -> list[float]:
         """The share of right labels of each fold's model among the rows held out, all by one reading."""
-        right, y = np.zeros(len(models)), self.whole.y
+        right = np.zeros(len(fits))
+        y = self.whole.y
         for first, last in self._ranges():
             X = self.whole.X[first:last]
-            for k, (model, test) in enumerate(zip(models, self.tests, strict=True)):
+            for k, (fitted, test) in enumerate(zip(fits, self.tests, strict=True)):
                 held = test[slice(*np.searchsorted(test, [first, last]))]
                 if held.size:
-                    found = decide(model, linear_scores(X[held - first], model.coef_, model.intercept_))
+                    scores = linear_scores(X[held - first], fitted.coef, fitted.intercept)
+                    found = decide(scores, fitted.labels, fitted.way)
                     right[k] += np.count_nonzero(found == y[held])
         return [float(some / max(test.size, 1)) for some, test in zip(right, self.tests, strict=True)]
 
@@ -370,6 +374,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     drop: float | None = None
     verbose: int = 0
 
+    score = score_anywhere(ClassifierMixin.score)
+
     def _template(self) -> LinearSVC:
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator
@@ -405,9 +411,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         template = clone(self._template())
         check_model(template)
         if is_distributed(X):
-            models = search_on_cluster(self, template, X, y, sample_weight, Cs)
-            self.best_estimator_ = models[self._choose_by_scores()]
-            return self
+            return self._fit_on_cluster(template, X, y, sample_weight, Cs)
         checked, y, sample_weight = checked_data(X, y, sample_weight)
         design = checked.X
         y = check_labels(y, design.shape[0])
@@ -438,9 +442,24 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 table = search.run(max(1, effective_n_jobs(self.n_jobs)))
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
         place = self._choose_by_scores()
-        self.best_estimator_ = template.set_params(C=self.C_, warm_start=True)
-        begin_at(template, former_fit(search.models[place]))
-        template.fit(X, y, sample_weight=weights).set_params(warm_start=self._template().warm_start)
+        options = clone(template).set_params(C=self.C_, warm_start=True)
+        fitted = fit_copy(options, X, y, weights, start=former_fit(search.fits[place]))
+        self.best_estimator_ = make_model(fitted, warm_start=template.warm_start)
+        return self
+
+    def _fit_on_cluster(self, template: LinearSVC, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray) -> LinearSVCCV:
+        """Choose C and fit it to all rows, which are on a cluster."""
+        if self.scoring not in (None, "accuracy"):
+            raise ValueError(f"on a cluster folds are scored by accuracy: leave scoring out; got {self.scoring!r}")
+        if self.drop is not None:
+            raise ValueError("drop is for one machine: on a cluster all folds of a C share the rounds; leave it out")
+        template.verbose = self.verbose or template.verbose
+        found = search_on_cluster(template, self.cv, X, y, sample_weight, Cs)
+        self.Cs_ = Cs[: len(found.fits)]  # those that there was time for
+        self.scores_ = found.scores
+        self.relative_gaps_ = found.gaps
+        self.rounds_ = np.array([max(1, int(np.ceil(one.epochs or 0.0))) for one in found.fits])
+        self.best_estimator_ = make_model(found.fits[self._choose_by_scores()])
         return self
 
     def _choose_by_scores(self) -> int:
@@ -480,19 +499,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
-        y : array-like or Dask array of shape (n,)
-        sample_weight : like y, optional
-        """
-        if is_distributed(X):
-            return score_on_cluster(self, X, y, sample_weight)
-        return super().score(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """As :meth:`LinearSVC.decision_function`."""

@@ -1,41 +1,265 @@
-"""What proofs, paths, folds and calibration ask of a linear model: its rows, its problems, its points and further fits.
+"""A fitted linear model as a value, and functions of it: scores, labels, problems, starts.
 
-They are functions of a model rather than methods, so that a model offers its users nothing but what they need.
+A fit returns a :class:`Fitted`. An estimator holds one, and copies its public attributes from it.
+Whatever follows from a fit (bounds, proofs, leave-one-out, paths, calibration, folds, files,
+predictions on a cluster) takes the value and returns values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from saddlesvm.answers.labels import Rule
 from saddlesvm.data.door import Design, check_design
-from saddlesvm.estimators.base import Training
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.estimators.base import Labels, Training
+from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.linear_fit import FitRows, rows_of
-from saddlesvm.multiclass.splits import FormerFit, GivenWeights
-from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, workers
+from saddlesvm.multiclass.splits import FormerFit
+from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.rows.device import brought
 from saddlesvm.rows.scores import dense_weights
 
+if TYPE_CHECKING:
+    from saddlesvm.answers.proof import Proof
+    from saddlesvm.estimators.automatic_C import Choice
+    from saddlesvm.estimators.stream import PegasosStream
 
-def checked_rows(model: Any, X: Any) -> Any:
-    """Return rows that a fitted model is asked about, as an array or a CSR matrix; ValueError for bad ones."""
-    return check_design(X, model, finite=True).X
+FEATURES = ("n_features_in_", "feature_names_in_")  # what a template knows of the features
+LEFT_OUT = {"data": None, "proof": None}  # of pickles: they grow with the rows
 
 
-def label_rule(model: Any) -> Rule:
+class Data(NamedTuple):
+    """The data of a fit: references, no copies."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted:
+    """What a fit of a linear model leaves behind.
+
+    Attributes
+    ----------
+    template : LinearModel
+        An estimator that is not fitted: it has the parameters of the fit, with the C that was
+        chosen, and knows the features.
+    coef : ndarray or CSR array of shape (vectors, d)
+    intercept : ndarray of shape (vectors,)
+    duals : ndarray or CSR array of shape (vectors, n), or None
+        In the C form.
+    C : float or None
+        Of the problems; None if nobody knows it, as of a model that another program trained.
+    certificates : list of Certificate
+        One for each sub-problem.
+    outcome : Outcome or None
+    trace : Trace
+    phases : list of dict
+        For each sub-problem, seconds by solver or phase.
+    epochs : float
+    seconds_solving, seconds_certifying : float
+    seconds_compiling : float or None
+    labels : Labels or None
+        Of a classifier.
+    single_target : bool
+        Whether it is a regression of one target, whose public weights are a vector.
+    reads_blocks : bool
+        Whether its rows were read block by block.
+    data : Data or None
+        The training data; None if they are in files or elsewhere, and after loading.
+    mark : str
+        Of the training data, see :func:`~saddlesvm.data.data_mark.mark_data`; empty without one.
+    proof : Proof or None
+        What is proven of the exact optimum, once somebody asked.
+    calibration : ndarray of shape (k, 2) or None
+        Slope and offset of each sub-problem's sigmoid.
+    choice : Choice or None
+        How ``C="auto"`` chose C.
+    chosen_C : float or None
+        The C that was chosen.
+    columns : tuple
+        On a cluster, the columns of files that hold labels and weights.
+    rounds : list of dict or None
+        On a cluster, one entry a round.
+    stream : PegasosStream or None
+        The running state of ``partial_fit``.
+    """
+
+    template: Any
+    coef: Any
+    intercept: np.ndarray
+    duals: Any = None
+    C: float | None = None
+    certificates: Sequence[Certificate] = ()
+    outcome: Outcome | None = None
+    trace: Trace | None = None
+    phases: Sequence[dict[str, float]] = ()
+    epochs: float | None = None
+    seconds_solving: float = 0.0
+    seconds_certifying: float = 0.0
+    seconds_compiling: float | None = None
+    labels: Labels | None = None
+    single_target: bool = False
+    reads_blocks: bool = False
+    data: Data | None = None
+    mark: str = ""
+    proof: Proof | None = None
+    calibration: np.ndarray | None = None
+    choice: Choice | None = None
+    chosen_C: float | None = None
+    columns: tuple[Any, Any] = (None, None)
+    rounds: list[dict[str, Any]] | None = None
+    stream: PegasosStream | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | LEFT_OUT
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # skops reads an outcome as plain text.
+        if self.outcome is not None:
+            vars(self)["outcome"] = Outcome(self.outcome)
+
+    @property
+    def way(self) -> str:
+        """How several classes are trained: the `multi_class` of the fit."""
+        return str(self.template.multi_class)
+
+    @property
+    def several_labels(self) -> bool:
+        """Whether a row may have several labels."""
+        return self.labels is not None and self.labels.indicator != ""
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of all sub-problems together."""
+        return Certificate.total(list(self.certificates))
+
+    def pose(self, y: Any, sample_weight: Any, n: int) -> Training:
+        """Return the sub-problems of this model on n rows with these labels.
+
+        Raises
+        ------
+        ValueError
+            The labels are not those of the model.
+        """
+        posed: Training = self.template._pose(y, sample_weight, n, self.labels)
+        return posed
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the public attributes of an estimator that holds this fit."""
+        found = known_attributes(self.template, self.labels)
+        is_vector = self.single_target and not sparse.issparse(self.coef)
+        found["coef_"] = self.coef[0] if is_vector else self.coef
+        found["intercept_"] = self.intercept
+        if self.certificates:
+            found["certificates_"] = list(self.certificates)
+            found["certificate_"] = self.certificate
+        if self.trace is not None:
+            found["trace_"] = self.trace
+            found["phases_"] = add_phases(self.phases)
+            found["seconds_solving_"] = self.seconds_solving
+            found["seconds_certifying_"] = self.seconds_certifying
+        if self.epochs is not None:
+            found["n_iter_"] = max(1, int(np.ceil(self.epochs)))
+        if self.choice is not None:
+            found["choice_"] = self.choice
+            found["path_"] = self.choice.path
+        optional = {
+            "dual_coef_": self.duals,
+            "seconds_compiling_": self.seconds_compiling,
+            "outcome_": self.outcome,
+            "calibration_": self.calibration,
+            "C_": self.chosen_C,
+            "rounds_": self.rounds,
+        }
+        return found | {name: value for name, value in optional.items() if value is not None}
+
+
+def known_attributes(template: Any, labels: Labels | None) -> dict[str, Any]:
+    """Return the public attributes that are known before the weights: features and labels."""
+    found = {name: vars(template)[name] for name in FEATURES if name in vars(template)}
+    if labels is not None:
+        found["classes_"] = labels.classes
+        found["multilabel_"] = labels.indicator != ""
+        if labels.indicator:
+            found["indicator_"] = labels.indicator
+    return found
+
+
+def add_phases(phases: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the seconds of each phase, all sub-problems together."""
+    total: dict[str, float] = {}
+    for one in phases:
+        for name, seconds in one.items():
+            total[name] = total.get(name, 0.0) + seconds
+    return total
+
+
+def fitted_value(model: Any) -> Fitted:
+    """Return the value that an estimator holds; weights that were assigned by hand count.
+
+    Raises
+    ------
+    NotFittedError
+        It holds none.
+    """
+    held: Fitted | None = getattr(model, "_fitted", None)
+    if held is None:
+        name = type(model).__name__
+        raise NotFittedError(f"This {name} instance is not fitted yet: call 'fit' with training data first")
+    coef = np.atleast_2d(dense_weights(brought_weights(model.coef_)))
+    intercept = np.atleast_1d(brought_weights(model.intercept_))
+    if np.array_equal(coef, dense_weights(held.coef)) and np.array_equal(intercept, held.intercept):
+        return held
+    return replace(held, coef=coef, intercept=intercept, proof=None)
+
+
+def brought_weights(weights: Any) -> Any:
+    """Return weights in the memory of this machine."""
+    return weights if sparse.issparse(weights) else brought(weights)
+
+
+def copy_options(model: Any, **params: Any) -> Any:
+    """Return an estimator that is not fitted: parameters and features of another, some changed."""
+    made = clone(model).set_params(**params)
+    vars(made).update({name: vars(model)[name] for name in FEATURES if name in vars(model)})
+    return made
+
+
+def make_model(fitted: Fitted, **params: Any) -> Any:
+    """Return an estimator that holds a fit; parameters that are given take the place of the fit's."""
+    template = copy_options(fitted.template, **params)
+    return clone(template)._hold(replace(fitted, template=template))
+
+
+def checked_rows(fitted: Fitted, X: Any) -> Any:
+    """Return rows that a model is asked about, as an array or CSR matrix; ValueError for bad ones."""
+    return check_design(X, fitted.template, finite=True).X
+
+
+def score_rows(fitted: Fitted, X: Any) -> np.ndarray:
+    """Return the score of each row in each sub-problem, shape (n, k)."""
+    return check_design(X, fitted.template, repeats=True).scores(fitted.coef, fitted.intercept)
+
+
+def label_rule(fitted: Fitted) -> Rule:
     """Return the rule by which the labels of a classifier follow from its scores."""
-    if model.multilabel_:
+    if fitted.several_labels:
         return "each"
-    return "votes" if model.multi_class == "ovo" else "largest"
+    return "votes" if fitted.way == "ovo" else "largest"
 
 
 def indicate(scores: np.ndarray, kind: str) -> Any:
@@ -44,140 +268,74 @@ def indicate(scores: np.ndarray, kind: str) -> Any:
     return sparse.csr_array(found) if kind == "sparse" else found
 
 
-def decide(model: Any, scores: np.ndarray) -> np.ndarray:
-    """Return the labels, the indicator matrix or the targets that follow from scores of shape (n, problems)."""
-    if not hasattr(model, "classes_"):
+def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
+    """Return labels, an indicator matrix or targets from scores of shape (n, problems)."""
+    if labels is None:
         return scores[:, 0] if scores.shape[1] == 1 else scores
-    if model.multilabel_:
-        return indicate(scores, model.indicator_)
-    return model.classes_[likely_classes(scores, model.classes_.size, model.multi_class == "ovo")]
+    if labels.indicator:
+        return indicate(scores, labels.indicator)
+    return labels.classes[likely_classes(scores, labels.classes.size, way == "ovo")]
 
 
-def weights_of(model: Any, value: float) -> np.ndarray:
-    """Return the weights, shape (k, d + 1): an intercept is divided by the virtual feature's value."""
-    coef = dense_weights(model.coef_)
-    intercept = np.ravel(model.intercept_) / (value or 1.0)
-    return np.column_stack([coef, np.broadcast_to(intercept, len(coef))])
+def weights_of(coef: Any, intercept: Any, value: float) -> np.ndarray:
+    """Return weights of shape (k, d + 1): an intercept is divided by the virtual feature's value."""
+    dense = dense_weights(coef)
+    own = np.ravel(intercept) / (value or 1.0)
+    return np.column_stack([dense, np.broadcast_to(own, len(dense))])
 
 
-def dual_row(model: Any, k: int) -> np.ndarray:
-    """Return row k of ``dual_coef_`` as an array of shape (n,)."""
-    duals = model.dual_coef_
+def dual_row(duals: Any, k: int) -> np.ndarray:
+    """Return row k of dual variables as an array of shape (n,)."""
     return np.ravel(duals[[k]].toarray() if sparse.issparse(duals) else duals[k])
 
 
-def duals_for(model: Any, n: int) -> Any:
-    """Return ``dual_coef_`` if the model has that of n rows, else None."""
-    duals = getattr(model, "dual_coef_", None)
-    return None if duals is None or duals.shape[1] != n else duals
+def duals_for(fitted: Fitted, n: int) -> Any:
+    """Return the dual variables of a model of n rows; None if it has none, or those of others."""
+    return None if fitted.duals is None or fitted.duals.shape[1] != n else fitted.duals
 
 
-def posed_C(model: Any, n: int) -> float:
-    """Return the C of the problems that a fit to n rows solves: larger than its own if an l1 norm takes a share."""
-    posed = model._posed()
+def posed_C(template: Any, n: int) -> float:
+    """Return the C of the problems that a fit to n rows solves.
+
+    It is larger than the estimator's own if an l1 norm takes a share.
+    """
+    posed = template._problem_options()
     return resolve_C(posed.get("C"), posed.get("lam"), n)[0]
 
 
-def former_fit(model: Any) -> FormerFit | None:
-    """Return the fit that another one may go on from, as a warm start does; None without one."""
-    if not hasattr(model, "_fitted_C"):
+def former_fit(fitted: Fitted | None) -> FormerFit | None:
+    """Return where a fit ended, for another fit to go on from; None if nobody knows its C."""
+    if fitted is None or fitted.C is None:
         return None
     return FormerFit(
-        getattr(model, "dual_coef_", None),
-        dense_weights(model.coef_),
-        np.ravel(model.intercept_),
-        model._fitted_C,
-        model.certificate_.form == "lambda",
-        getattr(model, "_phases", []),
+        fitted.duals,
+        dense_weights(fitted.coef),
+        np.ravel(fitted.intercept),
+        fitted.C,
+        fitted.certificates[0].form == "lambda",
+        list(fitted.phases),
     )
 
 
-def begin_at(model: Any, former: FormerFit | None) -> None:
-    """Let the next fit go on from another one, if there is one, as if it had been a fit of this model."""
-    model._begin_at = former
-
-
-def rows_for_parts(model: Any, X: Any, problems: int) -> FitRows | None:
-    """Return the rows of X, ready for fits to parts of them; None if they are read block by block."""
-    design = Design(X)
-    if model._goes_by_blocks(design):
-        return None
-    jobs = workers(problems, model.n_jobs)
-    return rows_of(design, model._intercept_kind(), float(model.intercept_scaling), jobs, model.n_jobs)
-
-
-def part_problem(model: Any, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
-    """Return the problem behind one of the sub-problems `posed`, over rows of :func:`rows_for_parts`."""
-    options = {"weights": posed.weights, "intercept": model._intercept_kind(), **model._posed()}
-    return ready.problem(sub, posed.loss, options)
-
-
 def problems_over(
-    model: Any, design: Design, posed: Training, strength: dict[str, Any] | None = None
+    template: Any,
+    design: Design,
+    posed: Training,
+    weights: tuple[Any, Any],
+    strength: dict[str, Any] | None = None,
 ) -> Iterator[tuple[SubProblem, Problem, np.ndarray]]:
-    """Yield each of the sub-problems `posed` of a fitted model, its problem over the rows, and the weights of it.
+    """Yield each of the sub-problems `posed`, its problem over the rows, and the weights of it.
 
-    The virtual feature has the value that the user asked for; `strength` takes the place of the model's own, and of its
-    penalty.
+    `weights` are coefficients and intercepts. The virtual feature has the value that the user asked
+    for; `strength` takes the place of the template's own, and of its penalty.
     """
-    kind = model._intercept_kind()
-    value = float(model.intercept_scaling) if intercept_kind(kind).present else 0.0
+    kind = template._intercept_kind()
+    value = float(template.intercept_scaling) if intercept_kind(kind).present else 0.0
     X = design.with_feature(value)
     norms = design.norms() + value * value
-    options = {"weights": posed.weights, "intercept": kind, "norms": norms, **(strength or model._posed())}
-    W = weights_of(model, value)
+    options = {"weights": posed.weights, "intercept": kind, "norms": norms}
+    options |= strength or template._problem_options()
+    W = weights_of(*weights, value)
     for sub in posed.problems:
         problem = sub.problem(X, posed.loss, **options)
         yield sub, problem, splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index]
-
-
-def fit_part(model: Any, X: Any, posed: Training, ready: FitRows | None) -> list[FitResult]:
-    """Fit the sub-problems `posed` over rows that are checked already, and keep the results; no warnings.
-
-    Parameters
-    ----------
-    model : LinearModel
-    X : ndarray or CSR matrix of shape (n, d)
-    posed : Training
-        Its sub-problems may have some of the rows as members.
-    ready : FitRows or None
-        Of :func:`rows_for_parts`.
-    """
-    fits = model._fits(Design(X), posed, ready)
-    if model.callbacks:
-        fits.callbacks_of = lambda sub: model.callbacks or ()
-    results: list[FitResult] = fits.solve()
-    model._fitted_C = posed_C(model, X.shape[0])
-    model._keep(results)
-    return results
-
-
-def fit_together(X: Any, models: Sequence[Any], posed: Sequence[Training]) -> None:
-    """Fit several parts of the rows of files, whose readings serve all; no warnings, and no dual variables.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Rows in files.
-    models : sequence of LinearModel
-        One a part, all with the same options. If each has weights already, it begins there.
-    posed : sequence of Training
-        Of each part. Their sub-problems have members and weights of their own.
-    """
-    subs = [replace(sub, weights=one.weights) for one in posed for sub in one.problems]
-    subs = [replace(sub, index=k) for k, sub in enumerate(subs)]
-    start = None
-    if all(hasattr(model, "coef_") for model in models):
-        coefs = [model.coef_ for model in models]
-        intercepts = [model.intercept_ for model in models]
-        start = GivenWeights(np.vstack(coefs), np.hstack(intercepts))
-    first = models[0]
-    fits = first._fits(Design(X), Training(subs, posed[0].loss, None), start=start)
-    fits.callbacks_of = lambda sub: first.callbacks or ()
-    fits.keeps_duals = False
-    results = fits.solve()
-    done = 0
-    for model, one in zip(models, posed, strict=True):
-        model._fitted_C = posed_C(first, X.shape[0])
-        model._keep(results[done : done + len(one.problems)])
-        done += len(one.problems)

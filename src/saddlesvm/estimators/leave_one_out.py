@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, groups_left_out, rows_left_out
 from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data.door import check_labels, checked_data, refuse_columns
-from saddlesvm.estimators.fitted import decide, dual_row
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.linear_model import LinearModel
 
 PURPOSE = "a leave-one-out estimate"
 QUICK_VALUES = (
@@ -31,14 +32,14 @@ QUICK_VALUES = (
 
 
 class OwnRows:
-    """A fitted model and its own rows, which are checked.
+    """A fit and its own rows, which are checked.
 
     Parameters
     ----------
-    model : LinearModel
+    fitted : Fitted
         With ``multi_class="ovr"`` and ``penalty="l2"``.
     X, y, sample_weight
-        The data that it was fitted to.
+        The data of the fit.
 
     Attributes
     ----------
@@ -57,19 +58,20 @@ class OwnRows:
         The model is of another kind, or the rows are not its own.
     """
 
-    def __init__(self, model: LinearModel, X: Any, y: Any, sample_weight: Any) -> None:
-        check_is_fitted(model)
+    def __init__(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> None:
         design, y, sample_weight = checked_data(X, y, sample_weight)
-        self.several = model.multilabel_
+        self.several = fitted.several_labels
         if not self.several:
             refuse_columns(y, PURPOSE)
-        self.model, self.design = model, design.X
+        self.fitted = fitted
+        self.design = design.X
         n = design.shape[0]
-        if model.multi_class != "ovr":
-            raise ValueError(f"{PURPOSE} needs multi_class='ovr'; this model has {model.multi_class!r}")
-        if not model._penalty().penalty.identity():
-            raise ValueError(f"{PURPOSE} needs penalty='l2'; this model has {model.penalty!r}")
-        duals = getattr(model, "dual_coef_", None)
+        template = fitted.template
+        if fitted.way != "ovr":
+            raise ValueError(f"{PURPOSE} needs multi_class='ovr'; this model has {fitted.way!r}")
+        if not template._penalty().penalty.identity():
+            raise ValueError(f"{PURPOSE} needs penalty='l2'; this model has {template.penalty!r}")
+        duals = fitted.duals
         if duals is None:
             raise ValueError(
                 f"{PURPOSE} needs dual_coef_, which the model does not have: it was fitted block by block, or the dual"
@@ -80,13 +82,13 @@ class OwnRows:
                 f"the model has dual variables for {duals.shape[1]:,} rows; X has {n:,} rows: give the rows that it was"
                 " fitted to"
             )
-        self.posed = model._pose(y, sample_weight, n)
-        self.kind = model._intercept_kind()
-        self.rows = rows_of(design, self.kind, float(model.intercept_scaling), 1, None)
+        self.posed = fitted.pose(y, sample_weight, n)
+        self.kind = template._intercept_kind()
+        self.rows = rows_of(design, self.kind, float(template.intercept_scaling), 1, None)
         self.y = None if self.several else check_labels(y, n)
         self.codes: np.ndarray | None = None
-        if hasattr(model, "classes_") and self.y is not None:
-            self.codes = np.searchsorted(model.classes_, self.y)
+        if fitted.labels is not None and self.y is not None:
+            self.codes = np.searchsorted(fitted.labels.classes, self.y)
 
     @property
     def count(self) -> int:
@@ -95,11 +97,12 @@ class OwnRows:
 
     def problem(self, k: int) -> tuple[Problem, np.ndarray]:
         """Sub-problem k with all rows as members, those of weight zero too, and the model's weights of it."""
-        model = self.model
-        options = {"C": model._fitted_C, "weights": self.posed.weights, "intercept": self.kind}
+        fitted = self.fitted
+        options = {"C": fitted.C, "weights": self.posed.weights, "intercept": self.kind}
         problem = self.rows.problem(self.posed.problems[k], self.posed.loss, options)
         problem = replace(problem, threads=1, members=np.arange(self.design.shape[0]))
-        return problem, np.append(dense_weights(model.coef_)[k], np.ravel(model.intercept_)[k] / (problem.scale or 1.0))
+        own = fitted.intercept[k] / (problem.scale or 1.0)
+        return problem, np.append(dense_weights(fitted.coef)[k], own)
 
     @cached_property
     def vicinities(self) -> list[Vicinity | None]:
@@ -216,17 +219,17 @@ def leave_one_out(
     ... )  # proven: every label is decided
     (True, True)
     """
-    return Estimation(OwnRows(model, X, y, sample_weight)).run(groups)
+    return Estimation(OwnRows(fitted_value(model), X, y, sample_weight)).run(groups)
 
 
-def estimated(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
+def estimated(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
     """:func:`leave_one_out` for its estimates: bounds are left out, and are infinite."""
-    return Estimation(OwnRows(model, X, y, sample_weight)).run(proofs=False)
+    return Estimation(OwnRows(fitted, X, y, sample_weight)).run(proofs=False)
 
 
-def bounds_of_error(model: LinearModel, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
+def bounds_of_error(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
     """Return proven bounds of the leave-one-out error; only few rows, or rows of few data, are solved for."""
-    found = Estimation(OwnRows(model, X, y, sample_weight)).run(values=QUICK_VALUES)
+    found = Estimation(OwnRows(fitted, X, y, sample_weight)).run(values=QUICK_VALUES)
     return found.error_low, found.error_high
 
 
@@ -242,7 +245,9 @@ class Estimation:
     """The estimates of one model over its rows."""
 
     def __init__(self, own: OwnRows) -> None:
-        self.own, self.model, self.posed = own, own.model, own.posed
+        self.own = own
+        self.fitted = own.fitted
+        self.posed = own.posed
 
     def run(self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them; without proofs there are no bounds; with them,
@@ -285,7 +290,7 @@ class Estimation:
         if not infinite.size:
             return rows
         problem, w = self.own.problem(k)
-        dual = dual_row(self.model, k) / problem.C
+        dual = dual_row(self.fitted.duals, k) / problem.C
         least, most = bounds_of_free_intercept(problem, w, dual, infinite, self.own.count)
         low, high = rows.low.copy(), rows.high.copy()
         low[infinite], high[infinite] = np.maximum(low[infinite], least), np.minimum(high[infinite], most)
@@ -294,7 +299,7 @@ class Estimation:
     def _of(self, k: int, proofs: bool) -> LeftOut:
         """The estimates of sub-problem k."""
         problem, w = self.own.problem(k)
-        beta = dual_row(self.model, k)
+        beta = dual_row(self.fitted.duals, k)
         if not proofs:
             return LeftOut(row_estimates(problem, w, beta, bounded=False), None)
         return rows_left_out(problem, w, beta, self.own.vicinities[k])
@@ -343,7 +348,8 @@ class Estimation:
             wrong = (margins[:, 0] - self.own.y) ** 2
             log_loss = np.nan
         else:
-            wrong = (decide(self.model, margins) != self.own.y).astype(np.float64)
+            found = decide(margins, self.fitted.labels, self.fitted.way)
+            wrong = (found != self.own.y).astype(np.float64)
             positive = np.clip(expit(margins), 1e-15, 1.0 - 1e-15)
             if margins.shape[1] == 1:
                 right = np.where(self.own.codes == 1, positive[:, 0], 1.0 - positive[:, 0])
@@ -362,7 +368,7 @@ class Estimation:
             )
         if spread > LARGEST_SPREAD:
             reasons.append(f"the leverages of sampled rows differ by {100 * spread:.0f} % from their size")
-        gap = self.model.certificate_.relative_gap
-        if gap > LARGEST_GAP or self.model.outcome_ is Outcome.FAILED:
+        gap = self.fitted.certificate.relative_gap
+        if gap > LARGEST_GAP or self.fitted.outcome is Outcome.FAILED:
             reasons.append(f"the model itself is certified to a relative gap of {gap:.2g} only")
         return reasons

@@ -1,304 +1,79 @@
-"""LinearSVC and LinearSVR, and the fit that they share: from rows and labels as a user gives them to a certified model.
-
-LinearSVC is a drop-in replacement for scikit-learn's, with a proven bound on its distance from the optimum.
-"""
+"""LinearSVC and LinearSVR: scikit-learn's linear machines, with a proven bound on their distance from the optimum."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
-from saddlesvm.data.data_mark import mark_data
 from saddlesvm.data.door import (
-    Design,
+    check_indicator,
     check_labels,
     check_target_columns,
     check_targets,
     check_weights,
-    checked_data,
     encoded,
     has_columns,
 )
-from saddlesvm.estimators.automatic_C import AutomaticC, Choice, fit_automatically, made_automatic
-from saddlesvm.estimators.base import COMMON, Training, all_or_nothing, in_use
-from saddlesvm.estimators.calibration import PROBABILITY, calibrated
-from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators import proven
+from saddlesvm.estimators.automatic_C import AutomaticC
+from saddlesvm.estimators.base import Labels, Training, all_or_nothing
+from saddlesvm.estimators.calibration import PROBABILITY, class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
-from saddlesvm.estimators.fitted import decide
-from saddlesvm.estimators.linear_classifier import LinearClassifier
+from saddlesvm.estimators.fitted import checked_rows, decide, fitted_value, indicate
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed, over_blocks, score_on_cluster
-from saddlesvm.estimators.path import RegularizationPath
-from saddlesvm.estimators.path_search import path_of
-from saddlesvm.estimators.proofs import prove
-from saddlesvm.estimators.proven import Data
-from saddlesvm.estimators.register import GRID, LinearOptions, register_estimator
-from saddlesvm.estimators.scikit_learn import FitTasks, RegressorMixin
-from saddlesvm.fit.outcome import FitResult
+from saddlesvm.estimators.on_cluster import over_blocks, score_anywhere
+from saddlesvm.estimators.register import register_estimator
+from saddlesvm.estimators.scikit_learn import ClassifierMixin, RegressorMixin
+from saddlesvm.estimators.stream import learn_batch
 from saddlesvm.multiclass import splits
-from saddlesvm.multiclass.splits import given_start
-from saddlesvm.multiclass.sub_problems import SubProblem, each_target
+from saddlesvm.multiclass.sub_problems import SubProblem, each_label, each_target, vote
 from saddlesvm.problem.intercepts import intercept_kind
+from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.rows.device import Device, sent
-from saddlesvm.runtime.allowed import NUMBER, Allowed, among
-from saddlesvm.runtime.clock import within_share
+from saddlesvm.runtime.allowed import Allowed
+from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.option_names import MultiClass, PenaltyName
-
-TIME_BEFORE_CALIBRATION = 0.75  # share of max_time for a fit that probabilities follow; guessed
-DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
-
-Ends = tuple[float, float]
-Grid = int | Sequence[float] | np.ndarray
+from saddlesvm.solvers.pegasos import Pegasos
+from saddlesvm.solvers.register import make_solver
 
 
-class LinearEstimator(LinearModel):
-    """The base class of LinearSVC and LinearSVR."""
-
-    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
-    dual_coef_: Any
-    C_: float
-    choice_: Choice
-    path_: CertifiedPath
-
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        coef_init: Any = None,
-        intercept_init: Any = None,
-        dual_coef_init: Any = None,
-    ) -> Self:
-        """Train to the relative gap `tol`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
-            The workers of a cluster read a list of files or stores. Without a cluster, the rows of a list of stores
-            follow one another.
-        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix of shape (n, k)
-            Labels, at least two different ones; of a regression the targets. By default those of the store. Each column
-            of an indicator matrix of 0 and 1 is one label, and each column of targets one target: k problems over the
-            same rows, with a certificate each. For a list of files, the name of the column, or None.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever predicted; a free
-            intercept and joint machines need a positive weight in each class. A weight of 2 equals the row twice.
-            Without `y`, the default is the weights of the store. For a list of files, the name of a column, or a list
-            of one array per file.
-        groups : array-like of shape (n,), optional
-            For ``C="auto"`` with rows that belong together (several images of one patient): the choice of C leaves out
-            whole groups, each alone or in ten folds.
-        coef_init : array-like of the shape of ``coef_``, optional
-            Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos begins at the weights as
-            published: its first iteration computes margins with them, and multiplies them by zero, unless its steps
-            begin later (see :class:`~saddlesvm.Pegasos`).
-        intercept_init : array-like of the shape of ``intercept_``, optional
-            Initial intercepts; zero by default.
-        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
-            Initial dual variables in the C form, within their bounds, instead of weights. Dual solvers begin exactly
-            there.
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options. The message names what was found and what is allowed.
-        ClusterLostError
-            The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
-
-        Warns
-        -----
-        NotCertifiedWarning
-            A limit was reached before the requested gap was proven.
-        """
-        starts = {"coef_init": coef_init, "intercept_init": intercept_init, "dual_coef_init": dual_coef_init}
-        if not isinstance(X, np.ndarray) and is_distributed(X):
-            fit_on_cluster(self, X, y, sample_weight, {"groups": groups} | starts)
-            return self
-        start = None if coef_init is intercept_init is dual_coef_init is None else given_start(*starts.values())
-        if not isinstance(self.C, NUMBER) and (how := made_automatic(self.C)) is not None:
-            if start is not None:
-                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
-            return fit_automatically(self, how, X, y, sample_weight, groups)
-        if groups is not None:
-            raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
-        self._check_options()
-        design, y, sample_weight = checked_data(X, y, sample_weight, self, reset=True)
-        posed = self._learnt(y, sample_weight, design.shape[0])
-        tasks = FitTasks(self, design.X, y, sample_weight, len(posed.problems)) if in_use(self) else None
-        # The calibration after the fit has to end with max_time, too.
-        with within_share(TIME_BEFORE_CALIBRATION if getattr(self, "probability", False) else 1.0):
-            self._solve(design, posed, tasks, start)
-        self._data = None if self._reads_blocks or design.placed else Data(design.X, y, sample_weight)
-        if not design.placed:
-            self._data_mark = mark_data(design.X, y)
-        self._complete(design, y, sample_weight)
-        if isinstance(design.X, Device):
-            self.coef_ = sent(self.coef_, design.X.array)
-            self.intercept_ = sent(self.intercept_, design.X.array)
-        if tasks is not None:
-            tasks.end()
-        return self
-
-    def proof(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, read: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
-
-        It contains the problem, the weights, the multipliers that the weights do not determine, a hash of the data, and
-        two claims: an upper bound on the objective of the model, and a lower bound on the objective of every model.
-        :mod:`saddlesvm.checker` computes the claims in fractions. Its file needs only Python: ``python checker.py
-        proof.json DATA``.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
-            The training rows.
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-        read : dict, optional
-            How the checker reads the data file, instead of guessing: `label` (number of the column, from 0), `drop`
-            (numbers of other columns), `header` (whether there is one), `zero_based` (whether indices count from 0).
-
-        Returns
-        -------
-        dict
-
-        Raises
-        ------
-        ValueError
-            The data do not fit the model, or there are no proofs for its loss or ``multi_class``. Proofs exist for
-            every loss of the package, with "ovr", "ovo" and "multinomial".
-
-        Examples
-        --------
-        >>> from saddlesvm import LinearSVC
-        >>> from saddlesvm.data import load_bundled
-        >>> notes = load_bundled("banknote")
-        >>> model = LinearSVC(loss="hinge", random_state=0).fit(notes.X, notes.y)
-        >>> proof = model.proof(notes.X, notes.y)
-        >>> high, low, gap = map(float.fromhex, proof["claim"])
-        >>> gap <= model.certificate_.gap
-        True
-        """
-        return prove(self, X, y, sample_weight, read)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
-        y : array-like or Dask array of shape (n,)
-        sample_weight : like y, optional
-        """
-        if is_distributed(X):
-            return score_on_cluster(self, X, y, sample_weight)
-        return super().score(X, y, sample_weight)  # type: ignore[misc]
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: Any = None,
-        **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: Any = None,
-        **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: Any = None,
-        **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
-
-    @overload
-    @classmethod
-    def path(
-        cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
-        sample_weight: Any = None, **options: Any,
-    ) -> RegularizationPath: ...  # fmt: skip
-
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Any = GRID,
-        C: tuple[float, float] | None = None,
-        lam: tuple[float, float] | None = None,
-        gap: float | None = None,
-        sample_weight: Any = None,
-        **options: Any,
-    ) -> RegularizationPath | CertifiedPath:
-        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Store of shape (n, d)
-        y : array-like of shape (n,)
-        Cs : int or sequence of float, default=13
-            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its neighbour.
-        C : tuple of two floats, optional
-            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with an l1 norm in the
-            penalty, the C where the first weight appears, and a thousand times this C.
-        lam : tuple of two floats, optional
-            The same in lambda; certificates are then in the lambda form.
-        gap : float, optional
-            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
-        sample_weight : array-like of shape (n,), optional
-        **options
-            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel, and so do the fits of
-            a grid for two classes or a regression. The models of a grid are the same for any number of threads beyond
-            one. The `checkpoint` of a certified path contains its fits so far, and the same call continues from it. A
-            grid takes no checkpoint.
-
-        Returns
-        -------
-        RegularizationPath or CertifiedPath
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options, ends both in C and in lambda, or a grid together with options of a certified path.
-        """
-        return path_of(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
-
-    def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The sub-problems of labels, or of targets; the model learns which classes there are."""
-        return self._pose(y, sample_weight, n)
-
-    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
-        """Set the attributes of a model beside those of its fits."""
-
-    def _check_options(self) -> Loss:
-        """The loss; every option that does not depend on the data is checked."""
-        super()._check_options()
-        self._penalty()
-        made: Loss = self._made_loss()
-        return made
+def _gives_probabilities(estimator: Any) -> bool:
+    if estimator.probability or estimator.multi_class == "multinomial":
+        return True
+    if estimator.multi_class != "ovr":
+        raise AttributeError(
+            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this model has "
+            f"{estimator.multi_class!r}"
+        )
+    if not hasattr(estimator._made_loss(), "probability"):
+        raise AttributeError(
+            "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
+            f"this model has loss={estimator.loss!r}"
+        )
+    return True
 
 
-@register_estimator(
-    task="classification",
-)
+def _is_pegasos(estimator: Any) -> bool:
+    if estimator.multi_class != "ovr":
+        raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
+    if estimator.penalty == "l1":
+        raise AttributeError("partial_fit needs penalty='l2' or 'elasticnet'; got 'l1'")
+    if not isinstance(make_solver(estimator.solver), Pegasos):
+        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
+    return True
+
+
+@register_estimator(task="classification")
 @dataclass(eq=False, repr=False)
-class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
+class LinearSVC(ClassifierMixin, LinearModel):
     r"""Linear support vector classification, trained to a certified relative duality gap.
 
     Minimises
@@ -463,7 +238,7 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     True
     """
 
-    _allowed: ClassVar[dict[str, Allowed]] = LinearEstimator._allowed | {
+    _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {
         "probability": PROBABILITY,
     }
     penalty: PenaltyName | Penalty | BlockPenalty = "l2"
@@ -474,86 +249,269 @@ class LinearSVC(LinearEstimator, LinearClassifier, LinearOptions):
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     probability: bool = False
 
-    def _learnt(self, y: Any, sample_weight: Any, n: int) -> Training:
-        for name in ("indicator_", "_stream"):  # partial_fit begins anew
-            self.__dict__.pop(name, None)
-        if has_columns(y):
-            posed = self._labels_posed(y, sample_weight, n)
-            self._learn_labels(y)
-            return posed
-        self.classes_, codes = encode_labels(y, n)
-        return self._classes_posed(codes, sample_weight)
+    _takes_clusters: ClassVar[bool] = True
+    score = score_anywhere(ClassifierMixin.score)
+
+    @available_if(_is_pegasos)
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a batch of rows by one pass of Pegasos.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like, optional
+            All labels of the stream, at least two. The first call needs them. A call after :meth:`fit` counts as a
+            first call.
+        sample_weight : array-like of shape (n,), optional
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options, ``class_weight="balanced"``, or other classes than in the first call.
+
+        Notes
+        -----
+        The first call fixes lambda: `lam`, or ``1 / (C n)`` with the n of this call. ``certificate_`` is for the rows
+        of the last call only.
+        """
+        former = self._fitted
+        self._hold(learn_batch(self._options(), former, X, y, classes, sample_weight))
+        return self
+
+    @over_blocks
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
+
+        With ``multi_class="ovo"`` they are the votes of the pairs for each class, ties broken by sums of scores.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return vote(scores, self.classes_.size) if self._way() == "ovo" else scores
+
+    @over_blocks
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind.
+
+        With `probability` the class with the largest probability, or the labels with a probability above a half.
+        """
+        if not (self.probability and hasattr(self, "calibration_")):
+            scores = self._scores(X)
+            return decide(scores, self._labels(), self._way())
+        found = self.predict_proba(X)
+        labels = self._labels()
+        if labels.indicator:
+            return indicate(found - 0.5, labels.indicator)
+        return labels.classes[found.argmax(axis=1)]
+
+    def is_proven(self, X: Any) -> np.ndarray:
+        """Whether the predicted label of each row is proven to be the label of the exact optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (m,), or (m, n_labels) of a model of several labels a row
+            False where the optimum gives another label, or where the proof does not decide, such as for a row on the
+            boundary.
+
+        Raises
+        ------
+        ValueError
+            Invalid rows, a model without its training data (see :meth:`prove`), or a model with ``probability=True``,
+            whose labels depend on calibrated curves.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
+        >>> float(model.is_proven(notes.X).mean())
+        1.0
+        """
+        fitted = self._prove()
+        return proven.prove_labels(fitted, checked_rows(fitted, X), self.predict(X))
+
+    def settle(self, X: Any) -> np.ndarray:
+        """Continue the fit until the labels of these rows are proven, so that no smaller tolerance can change them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows whose labels matter.
+
+        Returns
+        -------
+        ndarray of bool, of the shape of :meth:`is_proven`
+            Whether each label is proven to be the label of the exact optimum. The other rows are ties, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`is_proven`.
+
+        Notes
+        -----
+        The model keeps the weights that were reached, with their certificates.
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(tol=0.1, random_state=0).fit(notes.X, notes.y)
+        >>> bool(model.settle(notes.X).all())
+        True
+        """
+        proven.training_data(fitted_value(self))
+        rows = checked_rows(fitted_value(self), X)
+        for tol in proven.TOWARDS:
+            self._hold(proven.settle(fitted_value(self), tol))
+            found = proven.prove_labels(fitted_value(self), rows, self.predict(X))
+            if found.all():
+                break
+        return found
+
+    @available_if(_gives_probabilities)
+    @over_blocks
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (n, n_classes); for the logistic loss, or with `probability`.
+
+        With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two classes the
+        one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and those of pairs are coupled (Wu,
+        Lin and Weng, 2004). Probabilities of the labels of an indicator matrix are not scaled, because a row may have
+        several labels.
+        """
+        scores = self._scores(X).astype(np.float64)
+        if self.probability:
+            if not hasattr(self, "calibration_"):
+                raise NotFittedError("predict_proba needs a model that was fitted with probability=True: fit again")
+            if self._labels().indicator:
+                return probabilities(self.calibration_, scores)
+            return class_probabilities(self.calibration_, scores, self._way() == "ovo")
+        if self._way() == "multinomial":
+            return softmax(splits.each_class(scores.T).T)
+        positive = self._made_loss().probability(scores)
+        return positive if self._labels().indicator else of_classes(positive)
+
+    @available_if(_gives_probabilities)
+    @over_blocks
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _way(self) -> str:
+        """How several classes are trained: as in the fit, whatever `multi_class` is now."""
+        return self.multi_class if self._fitted is None else self._fitted.way
+
+    def _labels(self) -> Labels:
+        """Return what the model knows of its labels."""
+        return Labels(self.classes_, vars(self).get("indicator_", ""))
+
+    def _check_options(self) -> Loss:
+        loss = super()._check_options()
+        kind = self.intercept if self.fit_intercept else "none"
+        splits.check_split(self.multi_class, kind)
+        return loss
 
     def _made_loss(self) -> Any:
         return make_loss(self.loss, task="classification")
 
-    def _classes_posed(self, codes: np.ndarray, sample_weight: Any) -> Training:
-        """The sub-problems of rows with these class numbers."""
-        needs = ""
-        if self.multi_class not in ("ovr", "ovo"):
-            needs = f"with multi_class={self.multi_class!r} every class needs one"
-        elif intercept_kind(self._intercept_kind()).constrained:
-            needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
-        weights, factors = weigh_rows(self.class_weight, self.classes_, codes, sample_weight, self.multi_class, needs)
-        problems = splits.sub_problems_of(self.multi_class, codes, self.classes_, factors)
-        return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights)
+    def _made_solver(self) -> Any:
+        return splits.solver_for(self.multi_class, self.solver)
 
-    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
-        self.__dict__.pop("calibration_", None)
-        if self.probability:
-            self.calibration_ = calibrated(self, design, y, sample_weight)
-
-    def _pose(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The sub-problems that this fitted model solves on such labels, their loss, and the weights of the rows.
+    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+        """Return the sub-problems of n rows with these labels.
 
         Parameters
         ----------
         y : array-like of shape (n,), or indicator matrix of shape (n, k)
-            Labels: all classes of the model, and no others.
         sample_weight : array-like of shape (n,) or None
         n : int
-            Rows.
+        labels : Labels, optional
+            Of a fitted model: all its classes occur, and no others.
 
         Raises
         ------
         ValueError
             The labels are not those of the model.
         """
-        if self.multilabel_:
-            posed = self._labels_posed(y, sample_weight, n)
-            if len(posed.problems) != self.classes_.size:
-                raise ValueError(f"y has {len(posed.problems)} columns; the model knows {self.classes_.size} labels")
+        if labels is None and has_columns(y):
+            count = y.shape[1] if hasattr(y, "shape") else len(y[0])
+            kind = "sparse" if sparse.issparse(y) else "dense"
+            return self._pose_labels(y, sample_weight, n, Labels(np.arange(count), kind))
+        if labels is None:
+            classes, codes = encode_labels(y, n)
+            return self._pose_classes(codes, sample_weight, Labels(classes))
+        if labels.indicator:
+            posed = self._pose_labels(y, sample_weight, n, labels)
+            count, known_count = len(posed.problems), labels.classes.size
+            if count != known_count:
+                raise ValueError(f"y has {count} columns; the model knows {known_count} labels")
             return posed
         found, codes = encoded(check_labels(y, n))
-        known = self.classes_.tolist()
+        known = labels.classes.tolist()
         for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
             if unlike.size:
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
-        return self._classes_posed(codes, sample_weight)
+        return self._pose_classes(codes, sample_weight, labels)
 
-    def _keep(self, results: list[FitResult]) -> None:
-        super()._keep(results)
-        if self.multi_class in splits.JOINT and len(self.coef_) == self.classes_.size == 2:
-            splits.use_two_class_form(self)
+    def _pose_labels(self, y: Any, sample_weight: Any, n: int, labels: Labels) -> Training:
+        """Return the sub-problems of an indicator matrix.
 
-    def _made_solver(self) -> Any:
-        return splits.solver_for(self.multi_class, self.solver)
+        Raises
+        ------
+        ValueError
+            No indicator matrix, options that need labels of one column, or a label without an optimum.
+        """
+        if self.multi_class != "ovr":
+            raise ValueError(f"an indicator matrix y needs multi_class='ovr'; got {self.multi_class!r}")
+        if (given := self.class_weight) is not None:
+            raise ValueError(
+                f"class_weight={given!r} needs a y of shape (n,); for an indicator matrix use "
+                f"sklearn.multiclass.OneVsRestClassifier(LinearSVC(class_weight={given!r}))"
+            )
+        indicator = check_indicator(y, n)
+        weights = check_weights(sample_weight, n)
+        if intercept_kind(self._intercept_kind()).constrained:
+            counted = np.ones(n) if weights is None else (weights > 0).astype(np.float64)
+            present = counted @ indicator
+            alike = np.flatnonzero((present == 0) | (present == counted.sum()))
+            if alike.size:
+                value = int(present[alike[0]] > 0)
+                raise ValueError(
+                    f"column {alike[0]} of y is {value} everywhere, and a free intercept then has no unique optimum: "
+                    "leave the column out, or use intercept='regularized'"
+                )
+        return Training(each_label(indicator), self._made_loss(), weights, labels)
 
-    def _check_options(self) -> Loss:
-        """The loss; every option that does not depend on the data is checked."""
-        loss = super()._check_options()
-        kind = self.intercept if self.fit_intercept else "none"
-        splits.check_split(self.multi_class, kind)
-        return loss
+    def _pose_classes(self, codes: np.ndarray, sample_weight: Any, labels: Labels) -> Training:
+        """Return the sub-problems of rows with these class numbers."""
+        needs = ""
+        if self.multi_class not in ("ovr", "ovo"):
+            needs = f"with multi_class={self.multi_class!r} every class needs one"
+        elif intercept_kind(self._intercept_kind()).constrained:
+            needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
+        classes = labels.classes
+        weights, factors = weigh_rows(self.class_weight, classes, codes, sample_weight, self.multi_class, needs)
+        problems = splits.sub_problems_of(self.multi_class, codes, classes, factors)
+        return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights, labels)
 
-
-class LinearRegressor(RegressorMixin, LinearModel):
-    """The base class of LinearSVR: its score comes after that of rows on a cluster."""
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.multi_class == "ovr"
+        return tags
 
 
 @register_estimator(task="regression")
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearSVR(LinearEstimator, LinearRegressor, LinearOptions):
+class LinearSVR(RegressorMixin, LinearModel):
     """Linear support vector regression, trained to a certified relative duality gap.
 
     Minimises
@@ -599,15 +557,14 @@ keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, mem
     C: float | Literal["auto"] | AutomaticC = 1.0
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 
-    def _complete(self, design: Design, y: Any, sample_weight: Any) -> None:
-        if not has_columns(y):
-            self.coef_, self.intercept_ = self.coef_[0], np.ravel(self.intercept_)[:1]
+    _takes_clusters: ClassVar[bool] = True
+    score = score_anywhere(RegressorMixin.score)
 
     def _made_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
-    def _pose(self, y: Any, sample_weight: Any, n: int) -> Training:
-        """The problems, one a column, that this model solves on targets; see :meth:`LinearSVC._pose`."""
+    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+        """Return the problems on targets, one a column."""
         weights = check_weights(sample_weight, n)
         if has_columns(y):
             return Training(each_target(check_target_columns(y, n)), self._made_loss(), weights)
@@ -617,7 +574,7 @@ keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, mem
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
-        return decide(self, self._scores(X))
+        return decide(self._scores(X), None, self.multi_class)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,46 +1,63 @@
-"""The base of the linear estimators: it trains their sub-problems and keeps the results."""
+"""The base of the linear estimators: their options, and a face of scikit-learn over a fit.
+
+The estimator holds what its fit left behind (:class:`~saddlesvm.estimators.fitted.Fitted`), shows it
+in public attributes, and forwards to functions of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from operator import attrgetter
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.answers.proof import Proof
-from saddlesvm.data.door import Design, check_design
-from saddlesvm.estimators.base import Estimator, Training, seed_of
-from saddlesvm.estimators.fitted import checked_rows, former_fit
-from saddlesvm.estimators.proven import KEPT_HERE, Data, checked_data, proof_of_data, training_data
-from saddlesvm.estimators.register import LinearOptions
-from saddlesvm.estimators.scale_hint import scale_hint
-from saddlesvm.estimators.scikit_learn import FitTasks, installed, set_callbacks
-from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.run import Fit
-from saddlesvm.multiclass import splits, sub_problems as multiclass
-from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
-from saddlesvm.multiclass.splits import GivenStart
+from saddlesvm.data.door import check_design
+from saddlesvm.estimators import proven
+from saddlesvm.estimators.automatic_C import fit_automatically, made_automatic
+from saddlesvm.estimators.base import COMMON, Estimator, Labels, Training, all_or_nothing
+from saddlesvm.estimators.certified_path import CertifiedPath
+from saddlesvm.estimators.fitted import Fitted, brought_weights, fitted_value, former_fit
+from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
+from saddlesvm.estimators.path import RegularizationPath
+from saddlesvm.estimators.path_search import path_of
+from saddlesvm.estimators.proofs import write_proof
+from saddlesvm.estimators.register import GRID
+from saddlesvm.estimators.scikit_learn import installed, set_callbacks
+from saddlesvm.estimators.training import fit_model
+from saddlesvm.multiclass.splits import given_start
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
-from saddlesvm.problem.loss import is_cornerless, is_smooth
-from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, holds_square, is_penalty
-from saddlesvm.problem.problem import resolve_C
-from saddlesvm.rows.device import brought
-from saddlesvm.rows.files import is_mapped
-from saddlesvm.rows.memory_plan import available_memory, demand_room_for_weights, does_not_fit, memory_bytes
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
+from saddlesvm.rows.device import Device, sent
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.second_order.newton import Newton
-from saddlesvm.solvers.sweeps import OverFiles
+from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 
+if TYPE_CHECKING:
+    from saddlesvm.problem.penalties import BlockPenalty, Penalty
+    from saddlesvm.runtime.option_names import (
+        ClusterSolver,
+        DualOption,
+        Intercept,
+        Keep,
+        PenaltyName,
+        SolverName,
+    )
+    from saddlesvm.solvers.base import SolverBase
+
+NO_WEIGHTS: Any = None
+DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
+
+Ends = tuple[float, float]
+Grid = int | Sequence[float] | np.ndarray
 Top = dict[Any, list[tuple[Any, ...]]]
 
 
-def strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> Top:
+def find_strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> Top:
     """The `n` features that speak most for each class; see :meth:`saddlesvm.LinearSVC.top_features`."""
     W = dense_weights(model.coef_)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
@@ -70,36 +87,112 @@ def strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> To
     return {label: largest(w, values) for label, w, values in zip(classes, W, columns, strict=True)}
 
 
-DUAL_BYTES = 12  # of a dual variable in a CSR array
-MOST_DUALS = 2**28  # bytes that the dual variables of a smooth loss may take in a fitted model of several problems
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearModel(Estimator):
+    """The base class of the linear estimators; :class:`~saddlesvm.LinearSVC` describes the options."""
 
+    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
+    l1_ratio: float = 0.15
+    dual: DualOption = "auto"
+    tol: float = 1e-4
+    lam: float | None = None
+    fit_intercept: bool = True
+    intercept: Intercept = "regularized"
+    intercept_scaling: float = 1.0
+    solver: SolverName | ClusterSolver | SolverBase = "auto"
+    max_iter: int | None = None
+    max_time: float | None = None
+    keep: Keep = "best"
+    gap: float = 0.0
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callbacks: Sequence[Any] | None = None
+    checkpoint: Any = None
+    memory: int | str | None = None
 
-def outweighs(posed: Training, n: int) -> bool:
-    """Whether a model of n rows goes without dual variables: none is zero, and the weights determine them."""
-    count = len(posed.problems)
-    if count == 1 or not is_cornerless(posed.loss):
-        return False
-    return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
+    # What a model has whose estimator offers no such option.
+    multi_class = "ovr"
+    class_weight = NO_WEIGHTS
+    probability = False
 
-
-class LinearModel(Estimator, LinearOptions):
-    """The base class of the linear estimators: options, the fit of one problem, and its results."""
-
-    _pose: Callable[[Any, Any, int], Training]
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
     _takes_places: ClassVar[bool] = True  # rows may be in a place of their own
-    # what a model has whose estimator offers no such option
-    multi_class: str = "ovr"
-    class_weight: Any = None
-    probability: Any = False
-    multilabel_: Any = False
-    coef_: Any
-    intercept_: Any
-    _data: Data | None
-    _proof: Proof
-    _proven_with: dict[str, Any]
-    _phases: list[dict[str, float]]
-    _reads_blocks: bool = False  # whether the last fit read its rows block by block
-    _watch: Callable[[Fit], None] | None = None  # told of every step of each sub-problem's fit
+    _takes_clusters: ClassVar[bool] = False  # rows may be on a cluster, which poses the problems itself
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+        dual_coef_init: Any = None,
+    ) -> Self:
+        """Train to the relative gap `tol`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
+            The workers of a cluster read a list of files or stores. Without a cluster, the rows of a list of stores
+            follow one another.
+        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix of shape (n, k)
+            Labels, at least two different ones; of a regression the targets. By default those of the store. Each column
+            of an indicator matrix of 0 and 1 is one label, and each column of targets one target: k problems over the
+            same rows, with a certificate each. For a list of files, the name of the column, or None.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever predicted; a free
+            intercept and joint machines need a positive weight in each class. A weight of 2 equals the row twice.
+            Without `y`, the default is the weights of the store. For a list of files, the name of a column, or a list
+            of one array per file.
+        groups : array-like of shape (n,), optional
+            For ``C="auto"`` with rows that belong together (several images of one patient): the choice of C leaves out
+            whole groups, each alone or in ten folds.
+        coef_init : array-like of the shape of ``coef_``, optional
+            Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos begins at the weights as
+            published: its first iteration computes margins with them, and multiplies them by zero, unless its steps
+            begin later (see :class:`~saddlesvm.Pegasos`).
+        intercept_init : array-like of the shape of ``intercept_``, optional
+            Initial intercepts; zero by default.
+        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
+            Initial dual variables in the C form, within their bounds, instead of weights. Dual solvers begin exactly
+            there.
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options. The message names what was found and what is allowed.
+        ClusterLostError
+            The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
+
+        Warns
+        -----
+        NotCertifiedWarning
+            A limit was reached before the requested gap was proven.
+        """
+        starts = {"coef_init": coef_init, "intercept_init": intercept_init, "dual_coef_init": dual_coef_init}
+        if not isinstance(X, np.ndarray) and is_distributed(X):
+            return self._hold(fit_on_cluster(self._options(), X, y, sample_weight, {"groups": groups} | starts))
+        start: Any = None
+        if any(given is not None for given in starts.values()):
+            start = given_start(*starts.values())
+        automatic = None if isinstance(self.C, NUMBER) else made_automatic(self.C)
+        if automatic is not None:
+            if start is not None:
+                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
+            return self._hold(fit_automatically(self._options(), automatic, X, y, sample_weight, groups))
+        if groups is not None:
+            raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
+        if start is None and self.warm_start and self._fitted is not None:
+            start = former_fit(fitted_value(self))
+        self._hold(fit_model(self._options(), X, y, sample_weight, start=start, reported=self))
+        if isinstance(X, Device):
+            self.coef_ = sent(self.coef_, X.array)
+            self.intercept_ = sent(self.intercept_, X.array)
+        return self
 
     @property
     def n_features_selected_(self) -> int:
@@ -111,6 +204,7 @@ class LinearModel(Estimator, LinearOptions):
         """Make a CSR matrix of ``coef_``, which saves memory where most weights are 0; a fit makes an array again."""
         check_is_fitted(self)
         self.coef_ = sparse.csr_array(dense_weights(self.coef_))
+        self._replace_weights(self.coef_)
         return self
 
     def densify(self) -> Self:
@@ -120,6 +214,7 @@ class LinearModel(Estimator, LinearOptions):
             dense = self.coef_.toarray()
             one_target = not hasattr(self, "classes_") and len(dense) == 1
             self.coef_ = dense[0] if one_target else dense
+            self._replace_weights(dense)
         return self
 
     @available_if(lambda estimator: installed())
@@ -165,7 +260,7 @@ class LinearModel(Estimator, LinearOptions):
             `n` is no positive number, or the names are not those of the features.
         """
         check_is_fitted(self)
-        return strongest(self, n, names, bounds)
+        return find_strongest(self, n, names, bounds)
 
     def prove(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Prove bounds on the exact optimum of the training problem, from the training data.
@@ -188,8 +283,8 @@ class LinearModel(Estimator, LinearOptions):
         ValueError
             The data do not match the model.
         """
-        self._proof = proof_of_data(self, checked_data(self, X, y, sample_weight))
-        self._proven_with = self.get_params(deep=False)
+        fitted = fitted_value(self)
+        self._fitted = proven.prove_fit(fitted, proven.checked_data(fitted, X, y, sample_weight))
         return self
 
     def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -214,8 +309,8 @@ class LinearModel(Estimator, LinearOptions):
         -----
         The first call takes steps towards the exact optimum. If the gradient does not bound its distance well enough,
         the call also factors a matrix of at most 2,000 features. Later calls compute the scores of the rows, and with a
-        factor one triangular solve for each row. Parameters that were changed since the fit count: the bounds are for
-        the problem that a new fit would solve.
+        factor one triangular solve for each row. The bounds are for the problem of the fit: parameters
+        that are changed afterwards count from the next fit on.
 
         Examples
         --------
@@ -227,8 +322,7 @@ class LinearModel(Estimator, LinearOptions):
         >>> bool((upper - lower).max() < 1e-3)
         True
         """
-        low, high = self._known().score_bounds(checked_rows(self, X))
-        return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
+        return proven.decision_bounds(self._prove(), X)
 
     def coef_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the weights of the exact optimum, rounding counted.
@@ -253,28 +347,139 @@ class LinearModel(Estimator, LinearOptions):
         >>> (upper < 0).tolist()
         [[True, True, True, True]]
         """
-        bounds = self._known().weight_bounds()
-        shape = np.shape(dense_weights(self.coef_) if hasattr(self.coef_, "toarray") else self.coef_)
-        return bounds[0][:, :-1].reshape(shape), bounds[1][:, :-1].reshape(shape)
+        return proven.coef_bounds(self._prove())
 
-    def _forget_data(self) -> None:
-        """Forget the data of an earlier fit, and what was proven of it."""
-        for name in KEPT_HERE:
-            self.__dict__.pop(name, None)
-        self.__dict__.pop("_data_mark", None)
+    def proof(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, read: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
 
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in KEPT_HERE}
+        It contains the problem, the weights, the multipliers that the weights do not determine, a hash of the data, and
+        two claims: an upper bound on the objective of the model, and a lower bound on the objective of every model.
+        :mod:`saddlesvm.checker` computes the claims in fractions. Its file needs only Python: ``python checker.py
+        proof.json DATA``.
 
-    def _known(self) -> Proof:
-        """The proof, made where there is none yet."""
-        check_is_fitted(self)
-        asked = self.get_params(deep=False)  # other parameters pose another problem
-        if vars(self).get("_proof") is None or self._proven_with != asked:
-            self._proof = proof_of_data(self, training_data(self))
-            self._proven_with = asked
-        return self._proof
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+            The training rows.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        read : dict, optional
+            How the checker reads the data file, instead of guessing: `label` (number of the column, from 0), `drop`
+            (numbers of other columns), `header` (whether there is one), `zero_based` (whether indices count from 0).
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        ValueError
+            The data do not fit the model, or there are no proofs for its loss or ``multi_class``. Proofs exist for
+            every loss of the package, with "ovr", "ovo" and "multinomial".
+
+        Examples
+        --------
+        >>> from saddlesvm import LinearSVC
+        >>> from saddlesvm.data import load_bundled
+        >>> notes = load_bundled("banknote")
+        >>> model = LinearSVC(loss="hinge", random_state=0).fit(notes.X, notes.y)
+        >>> proof = model.proof(notes.X, notes.y)
+        >>> high, low, gap = map(float.fromhex, proof["claim"])
+        >>> gap <= model.certificate_.gap
+        True
+        """
+        return write_proof(fitted_value(self), X, y, sample_weight, read)
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: Any = None,
+        **options: Any,
+    ) -> CertifiedPath: ...  # fmt: skip
+
+    @overload
+    @classmethod
+    def path(
+        cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
+        sample_weight: Any = None, **options: Any,
+    ) -> RegularizationPath: ...  # fmt: skip
+
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        Cs: Any = GRID,
+        C: tuple[float, float] | None = None,
+        lam: tuple[float, float] | None = None,
+        gap: float | None = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> RegularizationPath | CertifiedPath:
+        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store of shape (n, d)
+        y : array-like of shape (n,)
+        Cs : int or sequence of float, default=13
+            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its neighbour.
+        C : tuple of two floats, optional
+            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with an l1 norm in the
+            penalty, the C where the first weight appears, and a thousand times this C.
+        lam : tuple of two floats, optional
+            The same in lambda; certificates are then in the lambda form.
+        gap : float, optional
+            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
+        sample_weight : array-like of shape (n,), optional
+        **options
+            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel, and so do the fits of
+            a grid for two classes or a regression. The models of a grid are the same for any number of threads beyond
+            one. The `checkpoint` of a certified path contains its fits so far, and the same call continues from it. A
+            grid takes no checkpoint.
+
+        Returns
+        -------
+        RegularizationPath or CertifiedPath
+
+        Raises
+        ------
+        ValueError
+            Invalid data or options, ends both in C and in lambda, or a grid together with options of a certified path.
+        """
+        return path_of(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
+
+    def _check_options(self) -> Loss:
+        """Check every option that does not depend on the data, and return the loss."""
+        super()._check_options()
+        self._penalty()
+        made: Loss = self._made_loss()
+        return made
+
+    def _made_loss(self) -> Any:
+        """Return the loss of the options; an estimator of one loss returns it in `_check_options`."""
+        raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
+
+    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+        """Return the sub-problems of n rows with these labels, of which a fitted model knows `labels`."""
+        raise NotImplementedError(f"{type(self).__name__} has no _pose")
 
     def _intercept_kind(self) -> InterceptName:
         if not self.fit_intercept:
@@ -301,8 +506,11 @@ class LinearModel(Estimator, LinearOptions):
             return ScaledPenalty(asked, 1.0)
         raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}")
 
-    def _posed(self) -> dict[str, Any]:
-        """C or lambda, and the penalty, as problems take them; see :func:`~saddlesvm.problem.penalties.elastic_net`."""
+    def _problem_options(self) -> dict[str, Any]:
+        """Return C or lambda, and the penalty, as problems take them.
+
+        See :func:`~saddlesvm.problem.penalties.elastic_net`.
+        """
         penalty, share = self._penalty()
         strength: dict[str, Any] = self._strength()
         if penalty.identity() and share == 1.0:
@@ -310,128 +518,34 @@ class LinearModel(Estimator, LinearOptions):
         scaled = {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
         return {**scaled, "penalty": penalty, "share": share}
 
-    def _solve(
-        self, design: Design, posed: Training, tasks: FitTasks | None = None, start: GivenStart | None = None
-    ) -> list[FitResult]:
-        """Fit every sub-problem, from `start` where one is given, and keep coefficients, certificates and traces."""
-        fits, n = self._fits(design, posed, start=start), design.shape[0]
-        fits.watch, fits.keeps_duals = self._watch, not outweighs(posed, n)
-        if self.callbacks or tasks is not None:
-            fits.callbacks_of = lambda sub: [*(self.callbacks or ()), *(tasks.callback(sub) if tasks else ())]
-        results = self._shown(fits)
-        self._fitted_C = resolve_C(fits.options.get("C"), fits.options.get("lam"), n)[0]
-        self._keep(results)
-        worst = multiclass.worst_outcome(results)
-        if worst.outcome is not Outcome.CERTIFIED:
-            unsolved = worst.outcome is not Outcome.INTERRUPTED and max(self.tol, self.gap) > 0.0
-            # Rows in files are not read once more for a hint.
-            hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
-            worst.warn(stacklevel=5, hints=hints)
-        return results
+    def _options(self) -> Self:
+        """Return an estimator that is not fitted, with the parameters of this one."""
+        made = object.__new__(type(self))
+        kept = {name: value for name, value in vars(self).items() if not name.startswith("_") and name[-1] != "_"}
+        vars(made).update(kept)
+        return made
 
-    def _fits(
-        self, design: Design, posed: Training, ready: FitRows | None = None, start: GivenStart | None = None
-    ) -> LinearFits:
-        """The fits of the sub-problems, over rows in memory (where they are `ready`, over those) or block by block."""
-        (problems, loss, weights), n_jobs = posed, self.n_jobs
-        solver, kind = self._made_solver(), self._intercept_kind()
-        plain = self._penalty().penalty.identity()
-        limits = self._limits(solver)
-        if len(problems) > 1 or not design.rows.is_small:
-            demand_room_for_weights(design.shape[1] + 1, len(problems))
-        given: FitRows
-        self.__dict__.pop("_reads_blocks", None)
-        if self._goes_by_blocks(design, solver):
-            memory = None if self.memory is None else memory_bytes(self.memory)
-            self._reads_blocks, n_jobs = True, None
-            split = self.multi_class
-            own_weights = self.class_weight is not None and splits.has_factors(split, len(problems))
-            solver, burden = splits.on_files(
-                split, solver, design.X, problems, memory or available_memory() // 2, own_weights
-            )
-            given = open_rows(
-                design, burden, memory, intercept=kind, scale=float(self.intercept_scaling), checkpoint=self.checkpoint,
-                most_rows=getattr(solver, "rows", 0),
-            )  # fmt: skip
-        else:
-            jobs = multiclass.workers(len(problems), n_jobs)
-            given = ready or rows_of(design, kind, float(self.intercept_scaling), jobs, n_jobs)
-        former = start or vars(self).pop("_begin_at", None) or (former_fit(self) if self.warm_start else None)
-        asked = self.max_iter is not None or self.checkpoint is not None or self.tol == 0.0
-        alone = asked or self.warm_start or former is not None or self.keep == "last" or self.gap > 0.0
-        first_steps = self.solver in ("auto", "dcd") and hasattr(self, "classes_") and self.multi_class == "ovr"
-        return LinearFits(
-            problems=problems,
-            solver=solver,
-            limits=limits,
-            seed=seed_of(self.random_state),
-            n_jobs=n_jobs,
-            rows=given,
-            loss=loss,
-            options={"weights": weights, "intercept": kind, **self._posed()},
-            former=former,
-            checkpoint=self.checkpoint,
-            seeded=isinstance(self.random_state, (int, np.integer)),
-            may_share=not asked,
-            may_start_together=not alone and first_steps and plain,
-        )
+    def _hold(self, fitted: Fitted) -> Self:
+        """Hold a fit, and show it in the public attributes, in place of an earlier one."""
+        for name in list(vars(self)):
+            if name.endswith("_"):
+                delattr(self, name)
+        self._fitted = fitted
+        vars(self).update(fitted.attributes())
+        return self
 
-    def _goes_by_blocks(self, design: Design, solver: Any = None) -> bool:
-        """Whether the rows are read block by block, because they do not fit into memory.
+    def _replace_weights(self, coef: Any) -> None:
+        """Hold the same weights in another form, so that no other copy takes memory."""
+        if self._fitted is not None:
+            self._fitted = replace(self._fitted, coef=coef)
 
-        Raises
-        ------
-        ValueError
-            The rows do not fit, but the solver or the way to split classes cannot read blocks.
-        """
-        if design.placed:
-            return False
-        solver = solver or self._made_solver()
-        memory = None if self.memory is None else memory_bytes(self.memory)
-        asked = isinstance(solver, OverFiles)
-        fits = memory is None and design.rows.is_small
-        if not asked and (fits or not does_not_fit(design.X, memory)):
-            return False
-        missing = self._missing_for_blocks(solver)
-        if missing and (asked or memory is not None):
-            raise ValueError(f"training block by block (memory=, or solver='blocks') {missing}")
-        return not missing
-
-    def _missing_for_blocks(self, solver: Any) -> str:
-        """What the options would have to be for rows to be read block by block; empty where they are."""
-        split, penalty = self.multi_class, self._penalty().penalty
-        if split in splits.JOINT:
-            return ""
-        newton = isinstance(solver, Newton)
-        anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
-        if not anywhere and not (newton and is_smooth(self._check_options())):
-            return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={self.solver!r}"
-        if newton and not penalty.identity():
-            return f"takes penalty={self.penalty!r} with solver='auto' or 'blocks', not 'newton'"
-        if not holds_square(penalty):
-            return (
-                "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; got the l1 norm"
-            )
-        return ""
-
-    def _keep(self, results: list[FitResult]) -> None:
-        for name in KEPT_HERE:
-            self.__dict__.pop(name, None)
-        kept = map(attrgetter("coef", "intercept", "alpha", "phases"), results)
-        coefs, intercepts, duals, of_each = zip(*kept, strict=True)
-        self.coef_, self.intercept_, self._phases = np.vstack(coefs), np.hstack(intercepts), list(of_each)
-        if duals[0].size:
-            alone = len(duals) == 1 and not sparse.issparse(duals[0])
-            self.dual_coef_ = duals[0] if alone else multiclass.stacked_duals(duals)
-        else:
-            self.__dict__.pop("dual_coef_", None)
-        self.phases_: dict[str, float] = {}
-        for phases in self._phases:
-            for phase, spent in phases.items():
-                self.phases_[phase] = self.phases_.get(phase, 0.0) + spent
-        self._set_outcome(results)
+    def _prove(self) -> Fitted:
+        """Return the fit with its proof, which is made once."""
+        self._fitted = proven.prove_fit(fitted_value(self))
+        return self._fitted
 
     def _scores(self, X: Any) -> np.ndarray:
+        """Return the score of each row in each sub-problem, shape (n, k)."""
         check_is_fitted(self)
-        coef = self.coef_ if sparse.issparse(self.coef_) else brought(self.coef_)
-        return check_design(X, self, repeats=True).scores(coef, brought(self.intercept_))
+        design = check_design(X, self, repeats=True)
+        return design.scores(brought_weights(self.coef_), brought_weights(self.intercept_))

@@ -10,8 +10,8 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from copy import copy
-from typing import Any, TypeVar, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -21,8 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.cluster.tasks import is_task
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
-from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.base import Labels, Training, seed_of
 from saddlesvm.estimators.class_weights import class_factors
+from saddlesvm.estimators.fitted import Fitted, copy_options, fitted_value, make_model
+from saddlesvm.estimators.solve import gather
 from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
@@ -31,11 +33,6 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
-
-__all__ = [
-    "checked", "fit_on_cluster", "is_distributed", "models_along", "over_blocks", "score_on_cluster",
-    "search_on_cluster",
-]  # fmt: skip
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 FEWEST_FOLDS = 2
@@ -49,7 +46,6 @@ FOR_ONE_MACHINE = {
     "n_jobs": (None, "the threads of the workers do the work"),
 }
 Method = TypeVar("Method", bound=Callable[..., Any])
-NOT_SENT = ("trace_", "rounds_", "dual_coef_", "feature_names_in_", "callbacks", "path_", "choice_")
 NO_WEIGHTS = np.empty(0)  # the record of a round has none
 
 
@@ -73,12 +69,27 @@ def _has_client() -> bool:
         return False
 
 
-def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any:
-    """The fits of the problems of `model` over the partitions of X; the model learns classes and names of features.
+class Begun(NamedTuple):
+    """Fits over the partitions of a cluster, and what their models know besides the weights.
 
-    Returns
-    -------
-    ClusterFits
+    Attributes
+    ----------
+    template : LinearModel
+        The parameters; it knows the features.
+    fits : ClusterFits
+    labels : Labels or None
+    columns : tuple
+        The columns of files that hold labels and weights; None if there are none.
+    """
+
+    template: Any
+    fits: Any
+    labels: Labels | None
+    columns: tuple[Any, Any]
+
+
+def begin_fits(template: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Begun:
+    """Begin the fits of the problems of a template over the partitions of X.
 
     Raises
     ------
@@ -89,13 +100,14 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
     """
     from saddlesvm.cluster import fits, part, rounds, sources
 
+    model = template
     (loss, solver, memory), multi_class = checked(model), model.multi_class
     blocks, client = sources.part_tasks(X, y, sample_weight), fits.client_in_force()
     labels = None
     if is_classifier(model):
         with fits.naming_losses(client):
             found = fits.classes_and_weights(client, blocks)
-        labels = _learned(model, *found)
+        labels = _weigh_found(model, *found)
     kind, seed = model._intercept_kind(), seed_of(model.random_state)
     scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(model.intercept_scaling)
     split = part.Split(0 if labels is None else labels[0].size, multi_class, folds)
@@ -103,7 +115,7 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
         partitions = fits.Partitions.made(
             client, blocks, split, labels, (kind, scale), same_lambda=model.lam is not None, seed=seed
         )
-    posed = model._posed()
+    posed = model._problem_options()
     plan = rounds.Training(
         loss=loss,
         C=resolve_C(posed.get("C"), posed.get("lam"), partitions.n)[0],
@@ -123,9 +135,17 @@ def begun(model: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Any
         joint=JOINT[multi_class].joint if multi_class in JOINT else None,
         vectors=split.vectors,
     )
-    _set_columns(model, sources.feature_names(X), X, y, sample_weight)
-    model.n_features_in_ = partitions.n_features
-    return fits.ClusterFits(partitions, plan, solver, memory, functools.partial(_watch, model, rounds.narrate))
+    names = sources.feature_names(X)
+    features: dict[str, Any] = {"n_features_in_": partitions.n_features}
+    if names is not None:
+        features["feature_names_in_"] = np.array(names, dtype=object)
+    vars(template).update(features)
+    columns: tuple[Any, Any] = (None, None)
+    if isinstance(X, (list, tuple)) and not is_task(X[0]):
+        columns = (y, sample_weight if isinstance(sample_weight, str) else None)
+    watch = functools.partial(_watch, model, rounds.narrate)
+    found_fits = fits.ClusterFits(partitions, plan, solver, memory, watch)
+    return Begun(template, found_fits, None if labels is None else Labels(labels[0]), columns)
 
 
 def checked(model: Any) -> tuple[Loss, Any, int]:
@@ -150,31 +170,18 @@ def checked(model: Any) -> tuple[Loss, Any, int]:
     return loss, cluster_solver(model.solver), MEMORY if model.memory is None else memory_bytes(model.memory)
 
 
-def _learned(model: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The classes, which the model learns, with the factors of their rows' weights, whose sums are given."""
+def _weigh_found(template: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the classes, with the factors of their rows' weights, whose sums are given."""
     if classes.size < 2:
         raise ValueError(f"y holds {classes.size} class only: at least two are needed")
     check_classification_targets(np.repeat(classes, 3))  # a class a row would look like a regression
     if not sums.all():
         absent = classes.tolist()[int(np.argmin(sums))]
         raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
-    model.classes_ = classes
-    vars(model).pop("indicator_", None)
     factors = None
-    if model.class_weight is not None:
-        factors = class_factors(model.class_weight, classes, np.arange(classes.size), sums)
+    if template.class_weight is not None:
+        factors = class_factors(template.class_weight, classes, np.arange(classes.size), sums)
     return classes, factors
-
-
-def _set_columns(model: Any, names: Sequence[str] | None, X: Any, y: Any, sample_weight: Any) -> None:
-    """Keep the names of a data frame's columns, and which columns of files are not features."""
-    vars(model).pop("feature_names_in_", None)
-    model._forget_data()
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    model._columns = (None, None)
-    if isinstance(X, (list, tuple)) and not is_task(X[0]):
-        model._columns = (y, sample_weight if isinstance(sample_weight, str) else None)
 
 
 def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[str, Any]) -> bool:
@@ -185,8 +192,17 @@ def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[s
     return any(asked)
 
 
-def fit_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any, given: dict[str, Any]) -> Any:
-    """Fit a linear estimator to rows on a cluster; `given` are arguments of ``fit`` that go on one machine only.
+def fit_on_cluster(template: Any, X: Any, y: Any, sample_weight: Any, given: dict[str, Any]) -> Fitted:
+    """Fit a linear model to rows on a cluster.
+
+    Parameters
+    ----------
+    template : LinearModel
+        The parameters, not fitted.
+    X, y, sample_weight
+        As in :meth:`saddlesvm.LinearSVC.fit`.
+    given : dict
+        Arguments of ``fit`` that work on one machine only.
 
     Raises
     ------
@@ -197,24 +213,33 @@ def fit_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any, given: dict[s
     """
     from saddlesvm.cluster.fits import ClusterLostError
 
+    if not template._takes_clusters:
+        raise ValueError(
+            f"{type(template).__name__} takes rows of this machine; LinearSVC and LinearSVR take a cluster's"
+        )
     odd = [name for name, value in given.items() if value is not None]
     if odd:
         raise ValueError(f"{odd[0]} works on one machine only; leave it out where the rows are on a cluster")
-    fits = begun(model, X, y, sample_weight)
+    begun = begin_fits(template, X, y, sample_weight)
     try:
-        solution = fits.solution()
+        solution = begun.fits.solution()
     except ClusterLostError as lost:
         if lost.solution is not None:
-            lost.model = _kept(copy(model), fits, lost.solution)
+            lost.model = make_model(_gather(begun, lost.solution))
             gap = lost.model.certificate_.relative_gap
             lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
         raise
-    return _kept(model, fits, solution, stacklevel=7)
+    return _gather(begun, solution, stacklevel=6)
 
 
-def _kept(model: Any, fits: Any, solution: Any, stacklevel: int = 0) -> Any:
-    """The model with a solution's weights, certificates and rounds; warns where none of it was certified."""
-    plan, trace = fits.plan, trace_of(solution.trace, fits.plan.n)
+def _gather(begun: Begun, solution: Any, template: Any = None, stacklevel: int = 0) -> Fitted:
+    """Return what a solution leaves behind; warn, at a `stacklevel`, if it was not certified.
+
+    A `template` takes the place of the one of the fits.
+    """
+    plan = begun.fits.plan
+    template = begun.template if template is None else template
+    trace = trace_of(solution.trace, plan.n)
     W = solution.W.reshape(len(solution.certificates), plan.vectors, -1)
     results = [
         FitResult(
@@ -233,14 +258,16 @@ def _kept(model: Any, fits: Any, solution: Any, stacklevel: int = 0) -> Any:
         )
         for k, (w, certificate) in enumerate(zip(W, solution.certificates, strict=True))
     ]
-    model._fitted_C = plan.C
-    model._keep(results)
-    if not is_classifier(model):
-        model.coef_ = model.coef_[0]
-    model.rounds_ = solution.trace
     if stacklevel:
         results[0].warn(stacklevel=stacklevel)
-    return model
+    posed = Training((), plan.loss, None, begun.labels)
+    fitted = gather(template, posed, results, plan.n)
+    return replace(
+        fitted,
+        single_target=begun.labels is None,
+        rounds=solution.trace,
+        columns=begun.columns,
+    )
 
 
 def trace_of(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
@@ -254,44 +281,59 @@ def trace_of(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
     return trace
 
 
-def models_along(model: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any) -> tuple[list[Any], list[float]]:
-    """A copy of `model` for each C, ascending, and the seconds of each fit; a fit begins where the last one ended."""
-    fits, models, seconds = begun(model, X, y, sample_weight), [], []
-    for C, solution in fits.along(Cs.tolist()):
-        models.append(_kept(copy(model).set_params(C=C), fits, solution, stacklevel=7))
+def models_along(template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any) -> tuple[list[Any], list[float]]:
+    """Return a model for each C, ascending, and the seconds of each fit.
+
+    A fit begins where the last one ended.
+    """
+    begun = begin_fits(copy_options(template), X, y, sample_weight)
+    models = []
+    seconds = []
+    for C, solution in begun.fits.along(Cs.tolist()):
+        own = copy_options(begun.template, C=C)
+        models.append(make_model(_gather(begun, solution, own, stacklevel=7)))
         seconds.append(solution.seconds)
     return models, seconds
 
 
-def search_on_cluster(search: Any, template: Any, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray) -> Any:
-    """Cross-validation of a classifier over C: the models of all folds, and that of all rows, share every round.
+class Searched(NamedTuple):
+    """What a cross-validation on a cluster found, up to the C that there was time for.
 
-    Sets the attributes of `search`, and returns the model of all rows for each C.
+    Attributes
+    ----------
+    fits : list of Fitted
+        To all rows, for each C.
+    scores, gaps : ndarray of shape (k, folds)
+    """
+
+    fits: list[Fitted]
+    scores: np.ndarray
+    gaps: np.ndarray
+
+
+def search_on_cluster(template: Any, folds: Any, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray) -> Searched:
+    """Cross-validate a classifier over C: the models of all folds and rows share every round.
 
     Raises
     ------
     ValueError
         Bad data or options.
     """
-    folds = 5 if search.cv is None else search.cv
+    folds = 5 if folds is None else folds
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < FEWEST_FOLDS:
         raise ValueError(f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {folds!r}")
-    if search.scoring not in (None, "accuracy"):
-        raise ValueError(f"on a cluster folds are scored by accuracy: leave scoring out; got {search.scoring!r}")
-    if search.drop is not None:
-        raise ValueError("drop is for one machine: on a cluster all folds of a C share the rounds; leave it out")
-    template.set_params(verbose=search.verbose or template.verbose)
-    fits = begun(template, X, y, sample_weight, folds)
-    kinds, models, scores, gaps = fits.partitions.split.kinds, [], [], []
-    for C, solution in fits.along(Cs.tolist()):
-        scores.append(fits.partitions.shares_right(solution.W))
+    begun = begin_fits(template, X, y, sample_weight, folds)
+    partitions = begun.fits.partitions
+    fits = []
+    scores = []
+    gaps = []
+    for C, solution in begun.fits.along(Cs.tolist()):
+        scores.append(partitions.shares_right(solution.W))
         each = np.array([one.relative_gap for one in solution.certificates])
-        gaps.append(each.reshape(-1, kinds)[:-1].max(axis=1))
-        models.append(_kept(copy(template).set_params(C=C), fits, fits.of_all_rows(solution), stacklevel=6))
-    search.Cs_ = Cs[: len(models)]  # those that there was time for
-    search.scores_, search.relative_gaps_ = np.array(scores), np.array(gaps)
-    search.rounds_ = np.array([model.n_iter_ for model in models])
-    return models
+        gaps.append(each.reshape(-1, partitions.split.kinds)[:-1].max(axis=1))
+        own = copy_options(begun.template, C=C)
+        fits.append(_gather(begun, begun.fits.of_all_rows(solution), own, stacklevel=6))
+    return Searched(fits, np.array(scores), np.array(gaps))
 
 
 def over_blocks(method: Method) -> Method:
@@ -316,20 +358,36 @@ def over_blocks(method: Method) -> Method:
             raise ValueError(
                 f"X has {width} features, but {name} is expecting {model.n_features_in_} features as input"
             )
-        light = copy(model)
-        for name in NOT_SENT:
-            vars(light).pop(name, None)
-        light.callbacks = None
+        # Workers get the weights, and nothing that grows with rows, rounds or features' names.
+        fitted = fitted_value(model)
+        bare = copy_options(fitted.template, callbacks=None)
+        vars(bare).pop("feature_names_in_", None)
+        light = make_model(replace(fitted, template=bare, trace=None, duals=None, rounds=None, choice=None, data=None))
         like = method(light, np.zeros((1, model.n_features_in_)))[:0]
-        columns = getattr(model, "_columns", (None, None))
-        return lazily(X, functools.partial(method, light), like, columns)
+        return lazily(X, functools.partial(method, light), like, fitted.columns)
 
     return cast(Method, of_any_rows)
 
 
-def score_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """The accuracy, or the R2 of a regression, on rows of a cluster: a lazy Dask number."""
-    from saddlesvm.cluster import sources
+def score_anywhere(score: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that scores rows here as `score` does, and rows of a cluster lazily."""
 
-    score = sources.accuracy if is_classifier(model) else sources.r2
-    return score(sources.as_array(y), model.predict(X), sample_weight)
+    def score_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
+        y : array-like or Dask array of shape (n,)
+        sample_weight : like y, optional
+        """
+        if not is_distributed(X):
+            return score(self, X, y, sample_weight)
+        from saddlesvm.cluster import sources
+
+        measure = sources.accuracy if is_classifier(self) else sources.r2
+        return measure(sources.as_array(y), self.predict(X), sample_weight)
+
+    score_rows.__name__ = "score"
+    score_rows.__qualname__ = "score"
+    return score_rows

@@ -1,18 +1,18 @@
-"""Fits of one model to parts of the same rows, at one C after another; the rows are read where they are."""
+"""Fits to parts of the same rows, at one C after another; the rows are read where they are."""
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data.door import encoded
-from saddlesvm.estimators.base import Training
-from saddlesvm.estimators.calibration import calibrated
-from saddlesvm.estimators.fitted import begin_at, fit_part, former_fit, rows_for_parts
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.base import Labels, Training
+from saddlesvm.estimators.calibration import calibrate
+from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit
+from saddlesvm.estimators.solve import fit_part, rows_for_parts
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import FitRows
 
@@ -33,6 +33,13 @@ class PartFits:
     ready : FitRows, optional
         The rows, prepared by another part.
 
+    Attributes
+    ----------
+    options : LinearSVC
+        Of the fits, not fitted.
+    labels : Labels
+    posed : Training
+
     Raises
     ------
     ValueError
@@ -41,73 +48,77 @@ class PartFits:
 
     def __init__(
         self,
-        template: LinearModel,
+        template: Any,
         X: Any,
         y: np.ndarray,
         weights: np.ndarray | None,
         chosen: np.ndarray | None = None,
         ready: FitRows | None = None,
     ) -> None:
-        self.template, self.X, self.y, self.weights, self.chosen = template, X, y, weights, chosen
-        self.model: Any = clone(template).set_params(warm_start=True, C=1.0, probability=False)
-        self.model.n_features_in_ = X.shape[1]
-        self.calibrates = template.probability
+        self.template = template
+        self.X = X
+        self.y = y
+        self.weights = weights
+        self.chosen = chosen
+        self.options: Any = clone(template).set_params(warm_start=True, C=1.0, probability=False)
+        self.options.n_features_in_ = X.shape[1]
         known = y if chosen is None else y[chosen]
-        self.model.classes_ = encoded(known)[0]
-        if self.model.classes_.size < 2:
-            raise ValueError(f"a fold holds 1 class only, {known.tolist()[0]!r}: at least two are needed")
-        self.ready = ready or rows_for_parts(self.model, X, self.model.classes_.size)
+        self.labels = Labels(encoded(known)[0])
+        count = self.labels.classes.size
+        if count < 2:
+            only = known.tolist()[0]
+            raise ValueError(f"a fold holds 1 class only, {only!r}: at least two are needed")
+        self.ready = ready or rows_for_parts(self.options, X, count)
         self.posed = self._posed()
 
     def part(self, chosen: np.ndarray, weights: np.ndarray | None) -> PartFits:
-        """The same for the rows for which `chosen`, of shape (n,), is true, with these weights."""
+        """Return the fits to the rows for which `chosen`, of shape (n,), is true."""
         return PartFits(self.template, self.X, self.y, weights, chosen, self.ready)
 
     def _posed(self) -> Training:
-        """The sub-problems over the chosen rows; the labels of the others stand for nothing."""
+        """Return the sub-problems over the chosen rows; labels of other rows stand for nothing."""
+        n = self.y.size
+        weights = self.weights
         if self.chosen is None:
-            return self.model._pose(self.y, self.weights, self.y.size)
-        labels, weights = np.where(self.chosen, self.y, self.model.classes_[0]), self.weights
-        if weights is not None or self.model.class_weight is not None:
+            posed: Training = self.options._pose(self.y, weights, n, self.labels)
+            return posed
+        stand_ins = np.where(self.chosen, self.y, self.labels.classes[0])
+        if weights is not None or self.options.class_weight is not None:
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
-        posed = self.model._pose(labels, weights, self.y.size)
-        return posed._replace(problems=[problem.among(self.chosen) for problem in posed.problems])
+        posed = self.options._pose(stand_ins, weights, n, self.labels)
+        return posed._replace(problems=[sub.among(self.chosen) for sub in posed.problems])
 
-    def fit(self, C: float, former: Any = None) -> Any:
-        """A model for C.
+    def options_at(self, C: float) -> Any:
+        """Return the options of a fit with this C."""
+        return copy_options(self.options, C=C)
 
-        Parameters
-        ----------
-        C : float
-        former : LinearSVC, optional
-            A model of these rows at any C, that the fit begins at.
-        """
-        model = copy.copy(self.model)
-        model.C = C
-        if former is not None:
-            begin_at(model, former_fit(former))
-        fit_part(model, self.X, self.posed, self.ready)
-        return model
+    def fit(self, C: float, former: Fitted | None = None) -> Fitted:
+        """Fit with this C, from where an earlier fit to these rows ended."""
+        return fit_part(self.options_at(C), self.X, self.posed, self.ready, former_fit(former))
 
-    def with_probabilities(self, model: Any) -> Any:
-        """A fitted model with the curves that its template asks for; the model itself where it asks for none."""
-        if not self.calibrates or model.outcome_ is Outcome.INTERRUPTED:
-            return model
-        made = copy.copy(model)
-        chosen = np.ones(self.y.size, dtype=bool) if self.chosen is None else self.chosen
-        made.probability, made.dual_coef_ = self.calibrates, made.dual_coef_[:, np.flatnonzero(chosen)]
+    def calibrate(self, fitted: Fitted) -> Fitted:
+        """Return a fit with the sigmoids that the template asks for; unchanged if for none."""
+        if not self.template.probability or fitted.outcome is Outcome.INTERRUPTED:
+            return fitted
+        n = self.y.size
+        chosen = np.ones(n, dtype=bool) if self.chosen is None else self.chosen
+        alone = replace(
+            fitted,
+            template=copy_options(fitted.template, probability=True),
+            duals=fitted.duals[:, np.flatnonzero(chosen)],
+        )
         weights = None if self.weights is None else self.weights[chosen]
-        made.calibration_ = calibrated(made, self.X[chosen], self.y[chosen], weights)
-        return made
+        return calibrate(alone, self.X[chosen], self.y[chosen], weights)
 
 
 def rows_of_fold(whole: PartFits, train: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """The rows that are trained on, and the weights of all rows: a row that is drawn twice has twice the weight.
+    """Return the rows that are trained on, and the weights of all rows.
 
-    `train` has their numbers, or is a mask.
+    A row that is drawn twice has twice the weight. `train` has row numbers, or is a mask.
     """
     n = whole.y.size
     times = np.bincount(np.arange(n)[train], minlength=n)
-    repeated = times.max(initial=0) > 1
-    weights = times * (1.0 if whole.weights is None else whole.weights) if repeated else whole.weights
+    weights = whole.weights
+    if times.max(initial=0) > 1:
+        weights = times * (1.0 if weights is None else weights)
     return times > 0, weights

@@ -16,9 +16,9 @@ import dataclasses
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,10 +27,11 @@ from sklearn.base import clone, is_classifier
 
 from saddlesvm.data.door import check_design, check_labels, checked_data, encoded
 from saddlesvm.estimators.base import seed_of
-from saddlesvm.estimators.fitted import begin_at, former_fit, part_problem
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
 from saddlesvm.estimators.register import ENDS
+from saddlesvm.estimators.solve import goes_by_blocks, part_problem
+from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits
@@ -42,6 +43,9 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, one_of
 from saddlesvm.runtime.clock import beginning, clock, end_of_fit
 from saddlesvm.runtime.threads import Schedule, blas_for, interruptible, results_of, worth_threads
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.linear_model import LinearModel
 
 
 def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -93,7 +97,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     template._check_options()
     check_sparse(template)
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
-    posed = template._learnt(y, sample_weight, design.shape[0])
+    posed = template._pose(y, sample_weight, design.shape[0])
     ready = rows_of(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
     return min(largest_empty_C(part_problem(template, sub, posed, ready)) for sub in posed.problems)
 
@@ -178,7 +182,7 @@ PASSES = 1.0  # passes over the rows that a fit takes for each power of ten of t
 
 HANDED_AT, KINKED_AT = 0.5, 0.8  # power of the gap asked for at which a fit hands its point over: smooth losses, others
 
-Timed = tuple[LinearModel, float]  # a fitted model, and the seconds of its fit
+Timed = tuple[Any, float]  # a fitted model, and the seconds of its fit
 
 
 class HandOver:
@@ -207,10 +211,10 @@ class HandOver:
         intercept = (problem.scale or 0.0) * w[-1:]
         self.give(FormerFit(duals, w[None, :-1], intercept, problem.C, False, [dict(fit.phases)]))
 
-    def end(self, model: LinearModel | None) -> None:
-        """Take the model of a fit that has ended, or None of one that was not made, if there is no point yet."""
+    def end(self, fitted: Fitted | None) -> None:
+        """Take a fit that has ended, or None if it was not made, if there is no point yet."""
         if not self.ready.is_set():
-            self.give(None if model is None or not hasattr(model, "dual_coef_") else former_fit(model))
+            self.give(None if fitted is None or fitted.duals is None else former_fit(fitted))
 
     def give(self, reached: FormerFit | None) -> None:
         """Let the next fit begin."""
@@ -253,7 +257,7 @@ class GridInThreads:
 
     def _fit(self, place: int) -> Timed | None:
         """Fit at the C of this place when the one before has handed its point over; it was begun earlier."""
-        fitted: LinearModel | None = None
+        fitted: Fitted | None = None
         try:
             before = self.points[place - 1] if place else None
             if before is not None:
@@ -261,25 +265,20 @@ class GridInThreads:
             if place and (self.stop.is_set() or clock() >= end_of_fit()):
                 return None
             began = clock()
-            fitted = self._fitted(place, None if before is None else before.reached)
-            if fitted.outcome_ is Outcome.INTERRUPTED:
+            fitted = self._fit_from(place, None if before is None else before.reached)
+            if fitted.outcome is Outcome.INTERRUPTED:
                 self.stop.set()
-            return fitted, clock() - began
+            given = self.model.get_params(deep=False)
+            shown = {name: given[name] for name in ("random_state", "n_jobs")}
+            return make_model(fitted, warm_start=False, **shown), clock() - began
         finally:
             self.points[place].end(fitted)
 
-    def _fitted(self, place: int, start: FormerFit | None) -> LinearModel:
-        options = self.model.get_params(deep=False)
+    def _fit_from(self, place: int, start: FormerFit | None) -> Fitted:
         own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
-        fitted = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
-        begin_at(fitted, start)
-        fitted._watch = self.points[place].take_if_close
+        template = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
         X, y, weights = self.data
-        try:
-            fitted.fit(X, y, sample_weight=weights)
-        finally:
-            del fitted._watch
-        return fitted.set_params(warm_start=False, random_state=options["random_state"], n_jobs=options["n_jobs"])
+        return fit_copy(template, X, y, weights, start=start, watch=self.points[place].take_if_close)
 
 
 def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
@@ -296,7 +295,7 @@ def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
         return 1
     if is_classifier(model) and (np.unique(y).size > 2 or model.multi_class in splits.JOINT):
         return 1
-    if model._goes_by_blocks(design):
+    if goes_by_blocks(model, design):
         return 1
     rows, passes = design.rows, -PASSES * math.log10(model.tol)
     return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
@@ -481,33 +480,28 @@ def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: 
         if jobs > 1:
             made = GridInThreads(model, (X, y, sample_weight), Cs, jobs, interrupted).run()
         else:
-            made = fit_in_turn(clone(model).set_params(warm_start=True), (X, y, sample_weight), "C", Cs, interrupted)
+            made = fit_in_turn(model, (X, y, sample_weight), Cs, interrupted)
     models, seconds = [one for one, _ in made], [spent for _, spent in made]
     return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
 
 
-def fit_in_turn(
-    running: Any, data: tuple[Any, Any, Any], name: str, values: np.ndarray, stop: threading.Event
-) -> list[Any]:
-    """Fitted copies of an estimator, one after the other for the values of a parameter, with the seconds of each."""
+def fit_in_turn(model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event) -> list[Timed]:
+    """Fit for one C after the other; return the models, with the seconds of each."""
     end = end_of_fit()
-    made: list[Any] = []
-    for value in values.tolist():
+    random = clone(model).random_state
+    start: FormerFit | None = None
+    made: list[Timed] = []
+    for C in Cs.tolist():
         began = clock()
         if made and began >= end:
             break
-        running.set_params(**{name: value}).fit(*data[:2], sample_weight=data[2])
-        made.append((_copy(running), clock() - began))
-        if running.outcome_ is Outcome.INTERRUPTED or stop.is_set():
+        template = clone(model).set_params(C=C, warm_start=True, random_state=random)
+        fitted = fit_copy(template, *data, start=start)
+        start = former_fit(fitted)
+        if fitted.reads_blocks:  # a number for each row and C: more than the memory given
+            fitted = replace(fitted, duals=None)
+        own_state = clone(model).random_state
+        made.append((make_model(fitted, warm_start=False, random_state=own_state), clock() - began))
+        if fitted.outcome is Outcome.INTERRUPTED or stop.is_set():
             break
     return made
-
-
-def _copy(fitted: Any) -> Any:
-    """A fitted model of its own, with all that the running one has learned by now."""
-    copied = clone(fitted).set_params(warm_start=False)
-    left_out = {*vars(copied), "_known"}  # what the path alone needs
-    vars(copied).update({name: value for name, value in vars(fitted).items() if name not in left_out})
-    if vars(fitted).get("_reads_blocks"):
-        vars(copied).pop("dual_coef_", None)  # a number for each row and C: more than the memory given
-    return copied

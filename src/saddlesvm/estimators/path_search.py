@@ -18,11 +18,19 @@ from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.base import epochs_between_calls
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
-from saddlesvm.estimators.fitted import begin_at, dual_row, former_fit, posed_C
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.fitted import (
+    FEATURES,
+    Fitted,
+    copy_options,
+    dual_row,
+    former_fit,
+    make_model,
+    posed_C,
+)
 from saddlesvm.estimators.on_cluster import is_distributed
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
 from saddlesvm.estimators.register import GAP, GRID
+from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import FormerFit
@@ -37,7 +45,7 @@ from saddlesvm.runtime.threads import Schedule, interruptible, some_ended
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
-Fitted = tuple[Knot, Any]
+Made = tuple[Knot, Fitted]
 
 
 class Wanted(NamedTuple):
@@ -47,8 +55,8 @@ class Wanted(NamedTuple):
     """
 
     C: float
-    low: Fitted | None
-    high: Fitted | None
+    low: Made | None
+    high: Made | None
     threads: int
 
 
@@ -88,7 +96,7 @@ class PathSearch:
     """
 
     def __init__(
-        self, template: LinearModel, data: tuple[Any, Any, Any], gap: float, watch: Callable[..., Any] | None = None
+        self, template: Any, data: tuple[Any, Any, Any], gap: float, watch: Callable[..., Any] | None = None
     ) -> None:
         self.template, self.data, self.gap, self.watch, self.began = template, data, gap, watch, clock()
         design = check_design(data[0])
@@ -125,11 +133,11 @@ class PathSearch:
 
         Stretches between two fits are not divided: the path's gap is the one that it proves.
         """
-        fitted: list[Fitted] = []
+        fitted: list[Made] = []
         with interruptible() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the last fit of a choice warns
             while not fitted or not self._ended(fitted, stop):
-                C = next_C({knot.C: model for knot, model in fitted})
+                C = next_C({knot.C: found for knot, found in fitted})
                 if C is None:
                     break
                 low = [one for one in fitted if one[0].C < C]
@@ -142,29 +150,30 @@ class PathSearch:
         path = self._path(fitted, uses_lambda=False)
         return replace(path, gap=max(self.gap, path.proven_gap), outcome=self.outcome)
 
-    def _path(self, fitted: Sequence[Fitted], uses_lambda: bool) -> CertifiedPath:
-        knots, models = [knot for knot, _ in fitted], [model for _, model in fitted]
+    def _path(self, fitted: Sequence[Made], uses_lambda: bool) -> CertifiedPath:
+        knots = [knot for knot, _ in fitted]
+        models = [make_model(found) for _, found in fitted]
         path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, clock() - self.began)
         complete = path.outcome is not Outcome.CERTIFIED or path.proven_gap <= self.gap
         return path if complete else replace(path, outcome=Outcome.NO_PROGRESS)
 
-    def _open(self, low: Fitted, high: Fitted) -> bool:
+    def _open(self, low: Made, high: Made) -> bool:
         """Whether the gap between two neighbours is not proven yet, and a fit between them would help."""
         if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (1.0 + NARROW):
             return False
         return low[0].until(high[0]).gap > self.gap
 
-    def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Fitted]:
+    def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Made]:
         """The fits of both ends, the upper one begun at the lower one; that one alone where the path ends with it."""
         fitted = [self._fit(Wanted(ends[0], None, None, self.jobs), stop)]
         if not self._ended(fitted, stop):
             fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
         return fitted
 
-    def _divided(self, fitted: list[Fitted], stop: threading.Event, uses_lambda: bool) -> list[Fitted]:
+    def _divided(self, fitted: list[Made], stop: threading.Event, uses_lambda: bool) -> list[Made]:
         """These fits and those half-way in every stretch that is not proven, as soon as both its ends are fitted."""
-        stretches: list[tuple[Fitted, Fitted, int]] = [(low, high, self.jobs) for low, high in pairwise(fitted)]
-        under_way: dict[Future[Fitted | None], tuple[Fitted, Fitted, int]] = {}
+        stretches: list[tuple[Made, Made, int]] = [(low, high, self.jobs) for low, high in pairwise(fitted)]
+        under_way: dict[Future[Made | None], tuple[Made, Made, int]] = {}
         with Schedule(self.jobs, stop) as schedule:
             while not self._ended(fitted, stop):
                 self._report(_ascending(fitted), uses_lambda)
@@ -183,49 +192,58 @@ class PathSearch:
         late = [task.result() for task in under_way]
         return _ascending([*fitted, *(one for one in late if one is not None)])
 
-    def _made(self, wanted: Wanted, stop: threading.Event) -> Fitted | None:
+    def _made(self, wanted: Wanted, stop: threading.Event) -> Made | None:
         """A fit, or None where the search is over."""
         if stop.is_set() or self._seconds_left() == 0.0:
             return None
         return self._fit(wanted, stop)
 
-    def _report(self, fitted: Sequence[Fitted], uses_lambda: bool) -> None:
+    def _report(self, fitted: Sequence[Made], uses_lambda: bool) -> None:
         if self.watch is not None:
             self.watch(self._path(fitted, uses_lambda))
 
-    def _fit(self, wanted: Wanted, stop: threading.Event) -> Fitted:
+    def _fit(self, wanted: Wanted, stop: threading.Event) -> Made:
         """Fit at C, begun at the mixture of its neighbours."""
         C, low, high, threads = wanted
-        model = clone(self.template).set_params(C=float(C), lam=None, tol=FIT_SHARE * self.gap, warm_start=True)
-        stored = None if self.file is None else self.file.at(float(C))
+        C = float(C)
         left = self._seconds_left()
-        if model.probability:
-            model.set_params(probability=False)  # the curves are for a model that was chosen
-        callbacks = [Stopper(self.template.callbacks or (), stop)]
-        model.set_params(callbacks=callbacks, max_time=None if left is None else max(left, 1e-3))
-        model.set_params(checkpoint=None, n_jobs=threads)
+        shown = {"C": C, "lam": None, "tol": FIT_SHARE * self.gap, "checkpoint": None}
+        if self.template.probability:  # the curves are for a model that was chosen
+            shown["probability"] = False
+        options = clone(self.template).set_params(**shown)
+        fits_by = copy_options(options, warm_start=True, n_jobs=threads)
+        fits_by.callbacks = [Stopper(self.template.callbacks or (), stop)]
+        fits_by.max_time = None if left is None else max(left, 1e-3)
+
+        # Begin at a fit that the checkpoint holds, or between the neighbours.
+        stored = None if self.file is None else self.file.at(C)
+        start = None
         if stored is not None:
-            begin_at(model, stored._replace(C=posed_C(model, self.n)))
+            start = stored._replace(C=posed_C(options, self.n))
         elif low is not None:
-            begin_at(model, _between(C, posed_C(model, self.n), low, high))
+            start = _between(C, posed_C(options, self.n), low, high)
         X, y, weights = self.data
-        model.fit(X, y, sample_weight=weights)
-        model.set_params(callbacks=self.template.callbacks, max_time=self.template.max_time, warm_start=False)
-        model.set_params(n_jobs=self.template.n_jobs)
-        if not hasattr(model, "dual_coef_"):  # no dual point was found that is better than zero
-            model.dual_coef_ = np.zeros((len(model.coef_), self.n))
-        if model.outcome_ is Outcome.INTERRUPTED:
+        fitted = fit_copy(fits_by, X, y, weights, start=start)
+
+        features = {name: vars(fits_by)[name] for name in FEATURES if name in vars(fits_by)}
+        vars(options).update(features)
+        fitted = replace(fitted, template=options)
+        if fitted.duals is None:  # no dual point was found that is better than zero
+            fitted = replace(fitted, duals=np.zeros((len(fitted.coef), self.n)))
+        if fitted.outcome is Outcome.INTERRUPTED:
             stop.set()
         elif self.file is not None:
-            self.file.keep(float(C), _reached(model))
-        return knot_of(model, C, *self._pulled(model)), model
+            self.file.keep(C, _reached(fitted))
+        return knot_of(fitted, C, *self._pulled(fitted)), fitted
 
-    def _pulled(self, model: LinearModel) -> tuple[np.ndarray, np.ndarray]:
+    def _pulled(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
         """``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and how far each row may be off."""
-        k, members = model.dual_coef_.shape[0], np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
-        pulled, missed = np.zeros((k, self.design.n_features + 1)), np.zeros(k)
+        k = fitted.duals.shape[0]
+        members = np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
+        pulled = np.zeros((k, self.design.n_features + 1))
+        missed = np.zeros(k)
         for place in range(k):
-            beta = dual_row(model, place)
+            beta = dual_row(fitted.duals, place)
             rows.add_rows(self.design, members, beta, pulled[place])
             missed[place] = gamma(self.n + 8.0) * float(np.abs(beta) @ self.radii)
         return pulled, missed
@@ -234,30 +252,30 @@ class PathSearch:
         limit = self.template.max_time
         return None if limit is None else max(min(self.began + limit, end_of_fit()) - clock(), 0.0)
 
-    def _ended(self, fitted: Sequence[Fitted], stop: threading.Event) -> bool:
+    def _ended(self, fitted: Sequence[Made], stop: threading.Event) -> bool:
         """Whether Ctrl-C, the time limit or a fit that found no model ends the search; the outcome says so."""
         if stop.is_set():
             self.outcome = Outcome.INTERRUPTED
         elif self._seconds_left() == 0.0:
             self.outcome = Outcome.TIME_LIMIT
-        elif any(model.outcome_ is Outcome.FAILED for _, model in fitted):
+        elif any(found.outcome is Outcome.FAILED for _, found in fitted):
             self.outcome = Outcome.FAILED
         return self.outcome is not Outcome.CERTIFIED
 
 
-def _ascending(fitted: Sequence[Fitted]) -> list[Fitted]:
+def _ascending(fitted: Sequence[Made]) -> list[Made]:
     """Fits by their C."""
     return sorted(fitted, key=lambda one: one[0].C)
 
 
-def _reached(model: LinearModel) -> FormerFit:
-    """Return where a fitted model ended."""
-    reached = former_fit(model)
+def _reached(fitted: Fitted) -> FormerFit:
+    """Return where a fit ended."""
+    reached = former_fit(fitted)
     assert reached is not None
     return reached
 
 
-def _between(C: float, of_problems: float, low: Fitted, high: Fitted | None) -> FormerFit:
+def _between(C: float, of_problems: float, low: Made, high: Made | None) -> FormerFit:
     """Where a fit at C begins: at the best weights of its neighbours' mixtures, and at feasible duals.
 
     `of_problems` is the C of its problems, in which dual variables are.
@@ -276,7 +294,7 @@ def _between(C: float, of_problems: float, low: Fitted, high: Fitted | None) -> 
 
 
 def certified_path(
-    template: LinearModel,
+    template: Any,
     X: Any,
     y: Any,
     ends: tuple[float, float],
@@ -330,7 +348,7 @@ def certified_path(
 
 
 def path_of(
-    template: LinearModel,
+    template: Any,
     X: Any,
     y: Any,
     Cs: Any,

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm import checker
 from saddlesvm.data.door import check_design, checked_data, has_columns
-from saddlesvm.estimators.fitted import duals_for, problems_over
+from saddlesvm.estimators.fitted import Fitted, duals_for, problems_over
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.bounds import UNIT
@@ -46,16 +45,21 @@ Multipliers = dict[str, list[str]]
 Rows = list[dict[int, float]]
 
 
-def prove(model: Any, X: Any, y: Any = None, sample_weight: Any = None, read: dict[str, Any] | None = None) -> Proof:
-    """A proof that a fitted linear model is near its optimum; :meth:`LinearSVC.proof` says what of."""
-    check_is_fitted(model)
+def write_proof(
+    fitted: Fitted, X: Any, y: Any = None, sample_weight: Any = None, read: dict[str, Any] | None = None
+) -> Proof:
+    """Return a proof that a model is near its optimum; :meth:`LinearSVC.proof` says what of."""
+    template = fitted.template
     design, y, sample_weight = checked_data(X, y, sample_weight)
-    _refuse(model, y)
-    if design.shape[1] != model.n_features_in_:
-        raise ValueError(f"X has {design.shape[1]} features; the model has {model.n_features_in_}")
-    training = model._pose(y, sample_weight, design.shape[0])
-    stated = _stated_problem(model, training.loss, design.shape[1])
-    posed, duals = list(problems_over(model, design, training)), duals_for(model, design.shape[0])
+    _refuse(fitted, y)
+    width = design.shape[1]
+    if width != template.n_features_in_:
+        raise ValueError(f"X has {width} features; the model has {template.n_features_in_}")
+    training = fitted.pose(y, sample_weight, design.shape[0])
+    stated = _stated_problem(fitted, training.loss, width)
+    weights = fitted.coef, fitted.intercept
+    posed = list(problems_over(template, design, training, weights))
+    duals = duals_for(fitted, design.shape[0])
     table, labels = rows_of(design.X), labels_of(y, stated["text"])
     for slack in SLACKS:
         parts = [_part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed]
@@ -104,21 +108,23 @@ def labels_of(y: Any, text: bool) -> list[Any]:
     return [str(one) for one in found.tolist()] if text else found.astype(np.float64).tolist()
 
 
-def _refuse(model: Any, y: Any) -> None:
-    split = model.multi_class
+def _refuse(fitted: Fitted, y: Any) -> None:
+    """Raise ValueError for a model that has no proof files."""
+    split = fitted.way
     if split not in (*SPLITS, "multinomial"):
         raise ValueError(
             f"there are no proof files for multi_class={split!r}: fit with 'ovr', 'ovo' or 'multinomial', or certify "
             "this model with saddlesvm.certify or `saddlesvm certify`"
         )
-    if model.multilabel_ or has_columns(y):
+    if fitted.several_labels or has_columns(y):
         raise ValueError("there are no proof files for several columns of labels: fit and prove one column at a time")
 
 
-def _stated_problem(model: Any, loss: Loss, width: int) -> dict[str, Any]:
-    """The problem in the words of the checker."""
-    classes = getattr(model, "classes_", None)
-    split = "targets" if classes is None else model.multi_class
+def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
+    """Return the problem in the words of the checker."""
+    model = fitted.template
+    classes = None if fitted.labels is None else fitted.labels.classes
+    split = "targets" if classes is None else fitted.way
     name = AS_TUBE.get(loss_name(loss), loss_name(loss))
     name = "multinomial" if split == "multinomial" else name
     if name not in ("multinomial", *checker.LABELS, *checker.TARGETS):

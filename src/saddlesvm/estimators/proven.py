@@ -1,143 +1,202 @@
-"""Proofs of linear estimators about the exact optimum: its decisions, labels and weights."""
+"""What a fit proves of the exact optimum: bounds on its decisions and weights, and its labels."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
 from saddlesvm.answers.steps import enough_for
 from saddlesvm.data.door import checked_data as data_of, refuse_place
 from saddlesvm.estimators.fitted import (
-    begin_at,
+    Data,
+    Fitted,
+    checked_rows,
+    copy_options,
     dual_row,
-    fit_part,
     former_fit,
     label_rule,
-    part_problem,
-    rows_for_parts,
     weights_of,
 )
+from saddlesvm.estimators.solve import fit_part, part_problem, rows_for_parts
+from saddlesvm.fit.outcome import Outcome
+from saddlesvm.multiclass.linear_fit import FitRows
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Passes
 
 CLOSE = 1e-12  # relative gap of the fit behind a proof: near what rounding leaves of a certificate
-TOWARDS = (1e-6, 1e-9, CLOSE)  # relative gaps to which a model that is to be settled is trained, one after the other
+# Relative gaps to which a model that is to be settled is trained, one after the other.
+TOWARDS = (1e-6, 1e-9, CLOSE)
+# Parameters of a fit that goes on for a proof: nothing but the gap ends it, and nobody watches.
 AFRESH = {
-    "warm_start": True, "gap": 0.0, "max_iter": None, "max_time": None, "keep": "best",
-    "callbacks": None, "checkpoint": None, "memory": None, "verbose": 0, "solver": "auto", "probability": False,
+    "warm_start": True,
+    "gap": 0.0,
+    "max_iter": None,
+    "max_time": None,
+    "keep": "best",
+    "callbacks": None,
+    "checkpoint": None,
+    "memory": None,
+    "verbose": 0,
+    "solver": "auto",
+    "probability": False,
     "random_state": 0,
-}  # fmt: skip
-TAKEN = (
-    "coef_", "intercept_", "dual_coef_", "certificates_", "certificate_", "_fitted_C"
-)  # fmt: skip
+}
+
+Bounds = tuple[np.ndarray, np.ndarray]
 
 
-KEPT_HERE = ("_data", "_proof", "_proven_with")  # attributes that are neither saved nor pickled
-
-
-class Data(NamedTuple):
-    """The data of a fit: references, no copies. Fits whose rows are read from files keep none."""
-
-    X: Any
-    y: Any
-    sample_weight: Any
-
-
-def checked_data(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Data:
-    """Data of the features that a fitted model knows; ValueError for others."""
-    check_is_fitted(model)
+def checked_data(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Data:
+    """Return data of the features that a model knows; ValueError for others."""
     if isinstance(X, Passes):
         refuse_place(X, "what follows from a fit")
-    design, y, sample_weight = data_of(X, y, sample_weight, model)
+    design, y, sample_weight = data_of(X, y, sample_weight, fitted.template)
     return Data(design.X, y, sample_weight)
 
 
-def training_data(model: Any) -> Data:
-    """Return the data of a model's fit; ValueError if it has none."""
-    data: Data | None = vars(model).get("_data")
-    if data is None:
+def training_data(fitted: Fitted) -> Data:
+    """Return the data of a fit; ValueError if it has none."""
+    if fitted.data is None:
         raise ValueError(
-            "this model has no training data (it was loaded, unpickled, or fitted to files or on a cluster), and a "
-            "proof needs them: call prove(X, y) with the data that it was fitted to"
+            "this model has no training data (it was loaded, unpickled, or fitted to files or on a "
+            "cluster), and a proof needs them: call prove(X, y) with the data that it was fitted to"
         )
-    return data
+    return fitted.data
 
 
-def prove_labels(model: Any, found: Proof, X: Any) -> np.ndarray:
-    """Return whether the labels that a classifier predicts are proven to be the optimum's."""
-    if model.probability:
+def prove_fit(fitted: Fitted, data: Data | None = None) -> Fitted:
+    """Return a fit with its proof, from its own data or from these."""
+    if data is not None:
+        return replace(fitted, proof=proof_of_data(fitted, data))
+    if fitted.proof is not None:
+        return fitted
+    return replace(fitted, proof=proof_of_data(fitted, training_data(fitted)))
+
+
+def decision_bounds(fitted: Fitted, X: Any) -> Bounds:
+    """Return bounds on the scores of the exact optimum, each of shape (m,) or (m, k)."""
+    assert fitted.proof is not None
+    low, high = fitted.proof.score_bounds(checked_rows(fitted, X))
+    return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
+
+
+def coef_bounds(fitted: Fitted) -> Bounds:
+    """Return bounds on the weights of the exact optimum, each of the shape of ``coef_``."""
+    assert fitted.proof is not None
+    low, high = fitted.proof.weight_bounds()
+    if fitted.single_target:
+        return low[0, :-1], high[0, :-1]
+    return low[:, :-1], high[:, :-1]
+
+
+def prove_labels(fitted: Fitted, X: Any, predicted: Any) -> np.ndarray:
+    """Return whether the labels that a classifier predicts are proven to be the optimum's.
+
+    Raises
+    ------
+    ValueError
+        The labels depend on calibrated curves.
+    """
+    assert fitted.proof is not None
+    assert fitted.labels is not None
+    if fitted.template.probability:
         raise ValueError(
             "probability=True takes labels from calibrated curves, which have no proof: use "
             "decision_bounds(X), or a model without it"
         )
-    number, proven = found.labels(X, model.classes_.size, label_rule(model))
-    predicted = model.predict(X)
-    if model.multilabel_:
-        return proven & (number == (predicted.toarray() if hasattr(predicted, "toarray") else predicted))
-    return np.asarray(proven & (model.classes_[number] == predicted))
+    classes = fitted.labels.classes
+    number, proven = fitted.proof.labels(X, classes.size, label_rule(fitted))
+    if fitted.several_labels:
+        dense = predicted.toarray() if hasattr(predicted, "toarray") else predicted
+        return proven & (number == dense)
+    return np.asarray(proven & (classes[number] == predicted))
 
 
 class Closer(NamedTuple):
-    """A model that went on from the weights of another, its problems, and its proof."""
+    """A fit that went on from the weights of another, its problems, and its proof."""
 
-    model: Any
+    fitted: Fitted
     problems: list[Problem]
     proof: Proof
 
 
-def proof_of_data(model: Any, data: Data) -> Proof:
-    """The proof of a fitted model: by a few steps from its weights, or by those of a copy that is trained on."""
-    own = _copy(model)
-    ready = rows_for_parts(own, data.X, len(model.certificates_))
-    enough, tol = enough_for(model.tol), CLOSE
-    problems = None if ready is None else problems_of(own, data, ready)
-    if problems is not None and len(problems) == len(model.certificates_):
-        found = proof_near(problems, weights_of(model, problems[0].scale), enough)
+def proof_of_data(fitted: Fitted, data: Data) -> Proof:
+    """Return the proof of a fit: by a few steps from its weights, or by a fit that goes on."""
+    template = options_of_proof(fitted)
+    count = len(fitted.certificates)
+    tol = fitted.template.tol
+    ready = rows_for_parts(template, data.X, count)
+    enough = enough_for(tol)
+    wanted = CLOSE
+
+    # Steps from the weights themselves are cheapest.
+    problems = None if ready is None else problems_of(fitted, template, data, ready)
+    if problems is not None and len(problems) == count:
+        W = weights_of(fitted.coef, fitted.intercept, problems[0].scale)
+        found = proof_near(problems, W, enough)
         if found is not None:
             return found
-        tol = min(max(tol, gap_for(problems, model.certificates_, enough)), max(model.tol, CLOSE))
-    return closer(model, data, tol, max(enough, WORTH), ready).proof
+        needed = gap_for(problems, list(fitted.certificates), enough)
+        wanted = min(max(wanted, needed), max(tol, CLOSE))
+    return go_closer(fitted, data, wanted, max(enough, WORTH), ready).proof
 
 
-def problems_of(model: Any, data: Data, ready: Any = None) -> list[Problem] | None:
-    """The problems that a model, which knows its classes, poses on some data; None for rows that are not in memory.
+def problems_of(fitted: Fitted, template: Any, data: Data, ready: FitRows) -> list[Problem]:
+    """Return the problems that a fit poses on some data."""
+    posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
+    return [part_problem(template, sub, posed, ready) for sub in posed.problems]
 
-    `ready` are the rows, prepared, where they are.
+
+def options_of_proof(fitted: Fitted, tol: float = CLOSE) -> Any:
+    """Return the parameters of a fit, to be trained on to the relative gap `tol`."""
+    offered = fitted.template.get_params(deep=False)
+    fresh = {name: value for name, value in AFRESH.items() if name in offered}
+    return copy_options(fitted.template, **fresh, tol=tol)
+
+
+def go_closer(
+    fitted: Fitted,
+    data: Data,
+    tol: float = CLOSE,
+    enough: float = 0.0,
+    ready: FitRows | None = None,
+) -> Closer:
+    """Go on from the weights of a fit to the relative gap `tol`.
+
+    `enough` is that of :func:`~saddlesvm.answers.proof.proof_of`.
     """
-    posed = model._pose(data.y, data.sample_weight, data.X.shape[0])
-    ready = ready or rows_for_parts(model, data.X, len(posed.problems))
-    return None if ready is None else [part_problem(model, sub, posed, ready) for sub in posed.problems]
-
-
-def _copy(model: Any, tol: float = CLOSE) -> Any:
-    """A model with the parameters of another, for a fit to the relative gap `tol`; it knows the classes already."""
-    own = clone(model)
-    fresh = {name: value for name, value in AFRESH.items() if name in own.get_params(deep=False)}
-    C = {"C": model.C_} if hasattr(model, "C_") else {}
-    own.set_params(**fresh, **C, tol=tol)
-    for name in ("classes_", "indicator_", "n_features_in_", "feature_names_in_"):
-        if name in vars(model):
-            setattr(own, name, getattr(model, name))
-    return own
-
-
-def closer(model: Any, data: Data, tol: float = CLOSE, enough: float = 0.0, ready: Any = None) -> Closer:
-    """A copy of a fitted model that goes on to the relative gap `tol` from its weights; `enough` is that of
-    :func:`~saddlesvm.answers.proof.proof_of`, and `ready` are the rows, prepared, where they are."""
-    own = _copy(model, tol)
-    begin_at(own, former_fit(model))
-    posed = own._pose(data.y, data.sample_weight, data.X.shape[0])
-    ready = ready or rows_for_parts(own, data.X, len(posed.problems))
+    template = options_of_proof(fitted, tol)
+    posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
+    ready = ready or rows_for_parts(template, data.X, len(posed.problems))
     if ready is None:
         raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
-    fit_part(own, data.X, posed, ready)
-    problems = [part_problem(own, sub, posed, ready) for sub in posed.problems]
-    W = weights_of(own, problems[0].scale)
-    known = hasattr(own, "dual_coef_") and own.dual_coef_.shape[0] == len(problems)
-    duals = [dual_row(own, k) if known else None for k in range(len(problems))]
-    return Closer(own, problems, proof_of(problems, W, own.certificates_, duals, enough))
+    closer = fit_part(template, data.X, posed, ready, former_fit(fitted))
+    problems = [part_problem(template, sub, posed, ready) for sub in posed.problems]
+    W = weights_of(closer.coef, closer.intercept, problems[0].scale)
+    known = closer.duals is not None and closer.duals.shape[0] == len(problems)
+    duals = [dual_row(closer.duals, k) if known else None for k in range(len(problems))]
+    return Closer(closer, problems, proof_of(problems, W, list(closer.certificates), duals, enough))
+
+
+def settle(fitted: Fitted, tol: float) -> Fitted:
+    """Return a fit that went on to the relative gap `tol`, with its proof.
+
+    Parameters, trace and times stay those of the fit.
+    """
+    data = training_data(fitted)
+    near = go_closer(fitted, data, tol)
+    closer = near.fitted
+    is_certified = closer.certificate.relative_gap <= fitted.template.tol
+    return replace(
+        fitted,
+        coef=closer.coef,
+        intercept=closer.intercept,
+        duals=closer.duals,
+        C=closer.C,
+        certificates=closer.certificates,
+        outcome=Outcome.CERTIFIED if is_certified else fitted.outcome,
+        proof=near.proof,
+    )

@@ -20,17 +20,11 @@ from saddlesvm.estimators import HOMES
 from saddlesvm.runtime.lazy import origin_of
 
 if TYPE_CHECKING:
-    from saddlesvm.problem.penalties import BlockPenalty, Penalty
     from saddlesvm.runtime.option_names import (
-        ClusterSolver,
-        DualOption,
-        Intercept,
         Keep,
         KernelName,
         KernelSolver,
-        PenaltyName,
         ScoreShape,
-        SolverName,
     )
     from saddlesvm.solvers.base import SolverBase
 
@@ -38,32 +32,6 @@ if TYPE_CHECKING:
 ENDS = (1e-3, 1e3)  # smallest and largest C
 GAP = 1e-2  # relative gap
 GRID = 13  # values of C
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class LinearOptions:
-    """The parameters of every linear estimator; :class:`~saddlesvm.LinearSVC` describes them."""
-
-    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
-    l1_ratio: float = 0.15
-    dual: DualOption = "auto"
-    tol: float = 1e-4
-    lam: float | None = None
-    fit_intercept: bool = True
-    intercept: Intercept = "regularized"
-    intercept_scaling: float = 1.0
-    solver: SolverName | ClusterSolver | SolverBase = "auto"
-    max_iter: int | None = None
-    max_time: float | None = None
-    keep: Keep = "best"
-    gap: float = 0.0
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
-    callbacks: Sequence[Any] | None = None
-    checkpoint: Any = None
-    memory: int | str | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -131,7 +99,7 @@ class Saved:
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
-        "phases_", "_phases", "_fitted_C", "C_", "indicator_", "n_samples_fit_", "_data_mark",
+        "_fitted_C", "C_", "indicator_", "n_samples_fit_", "fit_C", "fit_phases", "fit_mark",
     )  # fmt: skip
 
 

@@ -85,14 +85,20 @@ class FitTasks:
     ----------
     estimator : estimator
         Its :meth:`fit` is managed by :func:`torn_down`.
+    known : dict
+        Attributes that every model of the fit has, such as the classes.
     X, y, sample_weight
         The data of the fit.
     problems : int
         Number of sub-problems.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, problems: int) -> None:
-        self.estimator, self.alone = estimator, problems == 1
+    def __init__(
+        self, estimator: Any, known: dict[str, Any], X: Any, y: Any, sample_weight: Any, problems: int
+    ) -> None:
+        self.estimator = estimator
+        self.known = known
+        self.alone = problems == 1
         from sklearn.callback import CallbackSupportMixin
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -122,12 +128,12 @@ class FitTasks:
             return None
         coef, intercept = np.array(record.coef), np.array([record.intercept], dtype=np.float64)
         shown = coef[None, :] if is_classifier(self.estimator) else coef
-        return lambda: {"coef_": shown, "intercept_": intercept}
+        return lambda: self.known | {"coef_": shown, "intercept_": intercept}
 
-    def end(self) -> None:
-        """Report that the fit is done and the estimator fitted."""
+    def end(self, attributes: Callable[[], dict[str, Any]]) -> None:
+        """Report that the fit is done; a function gives the attributes of the fitted model."""
         if not self.alone:
             for task in list(self.root)[1:]:
                 if task.parent is self.root:
                     task.call_on_fit_task_end(**self.task_arguments)
-        self.root.call_on_fit_task_end(**self.task_arguments, reconstruction_attributes=dict)
+        self.root.call_on_fit_task_end(**self.task_arguments, reconstruction_attributes=attributes)

@@ -104,7 +104,8 @@ class KernelMachine(Estimator, KernelOptions):
         order : ndarray, optional
             That of the rows, if it is not the user's.
         """
-        (problems, loss, weights), solver = posed, self._made_solver()
+        problems, loss, weights = posed.problems, posed.loss, posed.weights
+        solver = self._made_solver()
         limits = self._limits(solver)
         cache_size = self.cache_size / workers(len(problems), self.n_jobs)
         fits = KernelFits(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.estimators.path import check_Cs, fit_in_turn
+from saddlesvm.estimators.path import check_Cs
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import interruptible
 
 
@@ -107,3 +110,26 @@ def kernel_path(
     with interruptible() as interrupted:
         made = fit_in_turn(running, (X, y, sample_weight), name, values, interrupted)
     return KernelPath(name, values[: len(made)], [one for one, _ in made], np.array([spent for _, spent in made]))
+
+
+def fit_in_turn(
+    running: Any, data: tuple[Any, Any, Any], name: str, values: np.ndarray, stop: threading.Event
+) -> list[Any]:
+    """Fit for one value of a parameter after the other; return copies, with the seconds of each."""
+    made: list[Any] = []
+    for value in values.tolist():
+        began = clock()
+        running.set_params(**{name: value}).fit(*data[:2], sample_weight=data[2])
+        made.append((_copy(running), clock() - began))
+        if running.outcome_ is Outcome.INTERRUPTED or stop.is_set():
+            break
+    return made
+
+
+def _copy(fitted: Any) -> Any:
+    """Return a model of its own, with all that the running one has learned by now."""
+    copied = clone(fitted).set_params(warm_start=False)
+    left_out = {*vars(copied), "_known"}  # what the path alone needs
+    learned = {name: value for name, value in vars(fitted).items() if name not in left_out}
+    vars(copied).update(learned)
+    return copied

@@ -88,9 +88,9 @@ DECLARED = Allowed(  # all that is known of what others declare
 NUMBERS = {
     "n_iter_": COUNT, "n_features_in_": COUNT, "n_samples_fit_": COUNT,
     "seconds_solving_": AMOUNT, "seconds_certifying_": AMOUNT, "seconds_compiling_": AMOUNT,
-    "phases_": PHASES, "_phases": PHASES_EACH, "_fitted_C": AMOUNT, "C_": AMOUNT,
+    "phases_": PHASES, "fit_phases": PHASES_EACH, "fit_C": AMOUNT, "_fitted_C": AMOUNT, "C_": AMOUNT,
     "indicator_": Allowed("'dense' or 'sparse'", lambda given: given in ("dense", "sparse")),
-    "_data_mark": Allowed("a number of rows and a fingerprint", lambda given: is_mark(given)),
+    "fit_mark": Allowed("a number of rows and a fingerprint", lambda given: given == "" or is_mark(given)),
 }  # fmt: skip
 
 

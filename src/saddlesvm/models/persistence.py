@@ -22,7 +22,9 @@ from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_li
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
 from saddlesvm.estimators import register
+from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
+from saddlesvm.estimators.fitted import FEATURES, Fitted, fitted_value, make_model
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome, Trace
@@ -121,6 +123,11 @@ INSTEAD = {
     "to_local": ": save what its to_local() returns",
     "steps": ": save its last step, or the whole with joblib or skops",
 }
+# What a file of a linear model holds of its fit, and the model makes its attributes of.
+KNOWN_OF_LINEAR = (
+    "coef_", "intercept_", "classes_", "indicator_", "dual_coef_", "calibration_", "C_", "n_iter_",
+    "seconds_solving_", "seconds_certifying_", "seconds_compiling_", *FEATURES, "fit_C", "fit_phases", "fit_mark",
+)  # fmt: skip
 UNSAVED = ("callbacks", "checkpoint", "random_state")
 
 
@@ -166,7 +173,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         inner = next((advice for name, advice in INSTEAD.items() if hasattr(model, name)), "")
         raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {names_known()}{inner}")
     check_is_fitted(model)
-    params = model.get_params(False)
+    fitted = fitted_value(model) if entry.linear else None
+    params = (model if fitted is None else fitted.template).get_params(False)
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     saved = entry.saved
@@ -183,11 +191,10 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     if isinstance(params.get("penalty"), tuple):
         raise DataError(f"{path}: a model with a penalty object cannot be saved, only one with a penalty by name")
     certificates = getattr(model, "certificates_", [])
+    numbers = {name: getattr(model, name) for name in saved.numbers if hasattr(model, name) and name not in arrays}
     meta = {
         "params": {name: _plain(name, given) for name, given in params.items() if name not in UNSAVED},
-        "numbers": {
-            name: getattr(model, name) for name in saved.numbers if hasattr(model, name) and name not in arrays
-        },
+        "numbers": numbers | ({} if fitted is None else facts_of(fitted)),
         "certificates": [dataclasses.asdict(one) for one in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
         "outcome": str(getattr(model, "outcome_", "")),
@@ -195,6 +202,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         "notes": notes or {},
     }
     save_model(path, entry.name, arrays, meta)
+
+
+def facts_of(fitted: Fitted) -> dict[str, Any]:
+    """Return the facts of a fit that are not public attributes, as a model file holds them."""
+    facts = {"fit_phases": list(fitted.phases), "fit_C": fitted.C, "fit_mark": fitted.mark}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def names_known() -> str:
@@ -277,27 +290,71 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
     if hasattr(model, "loss"):
         make_loss(model.loss)
     model._check_options()
+    found: dict[str, Any] = dict(meta["numbers"])
     for name in saved.arrays:
         if name in arrays:
-            setattr(model, name, arrays[name] if arrays[name].ndim else arrays[name].item())
-    for name, given in meta["numbers"].items():
-        setattr(model, name, given)
+            found[name] = arrays[name] if arrays[name].ndim else arrays[name].item()
     for name in saved.matrices:
         if name in arrays:
-            setattr(model, name, arrays[name])
+            found[name] = arrays[name]
         elif f"{name}data" in arrays:
             data, indices, indptr, shape = (arrays[name + part] for part in CSR_PARTS)
-            setattr(model, name, sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
-    if meta["kernel"]:
-        model.kernel_ = Kernel(**meta["kernel"])
-    model.certificates_ = [Certificate(**one) for one in meta["certificates"]]
-    if model.certificates_:
-        model.certificate_ = Certificate.total(model.certificates_)
-    if meta["outcome"]:
-        model.outcome_ = Outcome(meta["outcome"])
-    model.trace_ = Trace(meta["trace"])
+            found[name] = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    certificates = [Certificate(**one) for one in meta["certificates"]]
+    outcome = Outcome(meta["outcome"]) if meta["outcome"] else None
+    trace = Trace(meta["trace"])
+    if entry.linear:
+        rest = {name: value for name, value in found.items() if name not in KNOWN_OF_LINEAR}
+        model = make_model(_fitted_of(model, found, certificates, outcome, trace))
+        found = rest
+    else:
+        found |= {"certificates_": certificates, "trace_": trace}
+        if certificates:
+            found["certificate_"] = Certificate.total(certificates)
+        if outcome is not None:
+            found["outcome_"] = outcome
+        if meta["kernel"]:
+            found["kernel_"] = Kernel(**meta["kernel"])
+    for name, value in found.items():
+        setattr(model, name, value)
     model.notes_ = meta["notes"]
     return model
+
+
+def _fitted_of(
+    template: Any,
+    found: dict[str, Any],
+    certificates: list[Certificate],
+    outcome: Outcome | None,
+    trace: Trace,
+) -> Fitted:
+    """Return the fit of a linear model from the attributes that its file holds."""
+    for name in FEATURES:
+        if name in found:
+            setattr(template, name, found[name])
+    coef = found["coef_"]
+    classes = found.get("classes_")
+    labels = None if classes is None else Labels(classes, found.get("indicator_", ""))
+    return Fitted(
+        template=template,
+        coef=coef if sparse.issparse(coef) else np.atleast_2d(coef),
+        intercept=np.atleast_1d(found["intercept_"]),
+        duals=found.get("dual_coef_"),
+        C=found.get("fit_C"),
+        certificates=certificates,
+        outcome=outcome,
+        trace=trace,
+        phases=found.get("fit_phases", []),
+        epochs=found.get("n_iter_"),
+        seconds_solving=found.get("seconds_solving_", 0.0),
+        seconds_certifying=found.get("seconds_certifying_", 0.0),
+        seconds_compiling=found.get("seconds_compiling_"),
+        labels=labels,
+        single_target=np.ndim(coef) == 1,
+        mark=found.get("fit_mark", ""),
+        calibration=found.get("calibration_"),
+        chosen_C=found.get("C_"),
+    )
 
 
 def _parts(name: str, matrix: Any) -> dict[str, np.ndarray]:
@@ -331,19 +388,31 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     >>> bool((load(path).predict(notes.X) == model.predict(notes.X)).all())
     True
     """
-    classes = getattr(model, "classes_", None)
+    fitted = fitted_value(model)
+    template = fitted.template
+    classes = None if fitted.labels is None else fitted.labels.classes
+    has_intercept = template._intercept_kind() != "none"
     write_liblinear(
         path,
-        dense_weights(model.coef_),
-        np.atleast_1d(model.intercept_),
+        dense_weights(fitted.coef),
+        np.atleast_1d(fitted.intercept),
         classes,
-        intercept_scaling=model.intercept_scaling if model._intercept_kind() != "none" else None,
-        **liblinear_kind(model, path, classes),
+        intercept_scaling=template.intercept_scaling if has_intercept else None,
+        **liblinear_kind(template, path, classes, _has_columns(fitted)),
     )
 
 
-def liblinear_kind(model: LinearModel, path: str | os.PathLike[str], classes: Any) -> dict[str, str]:
-    """Loss and way to split classes of an estimator, fitted or not yet, as LIBLINEAR models have them.
+def _has_columns(fitted: Fitted) -> bool:
+    """Return True for a model of several labels or targets."""
+    return fitted.several_labels or (fitted.labels is None and not fitted.single_target)
+
+
+def liblinear_kind(
+    model: LinearModel, path: str | os.PathLike[str], classes: Any, has_columns: bool = False
+) -> dict[str, str]:
+    """Return loss and way to split classes of an estimator, fitted or not, as LIBLINEAR models have them.
+
+    A model of several labels or targets `has_columns`.
 
     Raises
     ------
@@ -351,7 +420,7 @@ def liblinear_kind(model: LinearModel, path: str | os.PathLike[str], classes: An
         As :func:`save_liblinear`, before there is a model.
     """
     multi_class = getattr(model, "multi_class", "ovr")
-    if getattr(model, "multilabel_", False) or (classes is None and np.ndim(getattr(model, "coef_", 0)) == 2):
+    if has_columns:
         raise DataError(f"{path}: LIBLINEAR has no models of several labels or targets")
     if multi_class == "ovo":
         if len(classes) > 2:
@@ -368,12 +437,17 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
     if options["fit_intercept"]:
         options["intercept_scaling"] = float(stored.bias)
     if stored.classes is None:
-        model: Any = LinearSVR(**options)
-        model.coef_, model.intercept_ = stored.coef.ravel(), np.ravel(stored.intercept)[:1]
+        template: Any = LinearSVR(**options)
     else:
-        model = LinearSVC(**options | {"multi_class": stored.multi_class})
-        model.coef_, model.intercept_, model.classes_ = stored.coef, np.atleast_1d(stored.intercept), stored.classes
-    model.n_features_in_ = np.atleast_2d(stored.coef).shape[1]
+        template = LinearSVC(**options | {"multi_class": stored.multi_class})
+    coef = np.atleast_2d(stored.coef)
+    template.n_features_in_ = coef.shape[1]
+    labels = None if stored.classes is None else Labels(stored.classes)
+    intercept = np.atleast_1d(stored.intercept)
+    if labels is None:
+        intercept = np.ravel(intercept)[:1]
+    fitted = Fitted(template=template, coef=coef, intercept=intercept, labels=labels, single_target=labels is None)
+    model = make_model(fitted)
     model.notes_ = {"written by": f"LIBLINEAR ({stored.solver_type})"}
     return model
 

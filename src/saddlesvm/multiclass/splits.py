@@ -56,7 +56,7 @@ class JointSubProblem(SubProblem):
 
     @property
     def n_vectors(self) -> int:
-        """One a class; for two classes the one of :func:`use_two_class_form`."""
+        """One a class; for two classes the one of :func:`write_as_two_classes`."""
         return self.n_classes if self.n_classes > 2 else 1
 
     def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
@@ -80,7 +80,7 @@ class JointSubProblem(SubProblem):
 
 
 def each_class(vectors: np.ndarray) -> np.ndarray:
-    """One vector a class, shape (K, m); of the one of :func:`use_two_class_form` both classes'."""
+    """One vector a class, shape (K, m); of the one of :func:`write_as_two_classes` both classes'."""
     return vectors if len(vectors) > 1 else np.vstack([-0.5 * vectors, 0.5 * vectors])
 
 
@@ -213,12 +213,11 @@ def on_files(
     return kind(), Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)
 
 
-def use_two_class_form(model: Any) -> None:
-    """Write a fitted joint model of two classes as one vector, the second class against the first."""
-    model.coef_ = model.coef_[1:] - model.coef_[:1]
-    model.intercept_ = model.intercept_[1:] - model.intercept_[:1]
-    if hasattr(model, "dual_coef_"):
-        model.dual_coef_ = (model.dual_coef_[[1]] - model.dual_coef_[[0]]).toarray()
+def write_as_two_classes(coef: np.ndarray, intercept: np.ndarray, duals: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return a joint model of two classes as one vector, the second class against the first."""
+    if duals is not None:
+        duals = (duals[[1]] - duals[[0]]).toarray()
+    return coef[1:] - coef[:1], intercept[1:] - intercept[:1], duals
 
 
 ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound

@@ -1,0 +1,351 @@
+"""The fit of a linear model: from rows and labels as a user gives them to the value that it leaves.
+
+:func:`fit_rows` fits all rows; :func:`fit_part` and :func:`fit_together` fit sub-problems over rows
+that are checked already, for folds and proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.data.data_mark import mark_data
+from saddlesvm.data.door import Design, checked_data, has_columns
+from saddlesvm.estimators.base import Training, in_use, seed_of
+from saddlesvm.estimators.fitted import Data, Fitted, known_attributes, posed_C
+from saddlesvm.estimators.scale_hint import scale_hint
+from saddlesvm.estimators.scikit_learn import FitTasks
+from saddlesvm.fit.outcome import FitResult, Outcome, Trace
+from saddlesvm.fit.run import Fit
+from saddlesvm.multiclass import splits, sub_problems as multiclass
+from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
+from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
+from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.loss import is_cornerless, is_smooth
+from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.files import is_mapped
+from saddlesvm.rows.memory_plan import (
+    available_memory,
+    demand_room_for_weights,
+    does_not_fit,
+    memory_bytes,
+)
+from saddlesvm.runtime.clock import within_share
+from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.second_order.newton import Newton
+from saddlesvm.solvers.sweeps import OverFiles
+
+DUAL_BYTES = 12  # of a dual variable in a CSR array
+MOST_DUALS = 2**28  # bytes of dual variables, at most, of a smooth loss in a model of several problems; guessed
+TIME_BEFORE_THE_REST = 0.75  # share of max_time for a fit that probabilities follow; guessed
+
+Watch = Callable[[Fit], None]
+Complete = Callable[[Fitted, Design, Any, Any], Fitted]
+Start = FormerFit | GivenStart
+
+
+def fit_rows(
+    template: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    start: Start | None = None,
+    watch: Watch | None = None,
+    reported: Any = None,
+    complete: Complete | None = None,
+) -> Fitted:
+    """Fit a linear model to all rows.
+
+    Parameters
+    ----------
+    template : LinearModel
+        An estimator that is not fitted: its parameters. It learns the features.
+    X, y, sample_weight
+        As in :meth:`saddlesvm.LinearSVC.fit`.
+    start : FormerFit, GivenWeights or GivenDuals, optional
+        Where the fit begins.
+    watch : callable, optional
+        Called with each sub-problem's fit after every step.
+    reported : estimator, optional
+        Whose callbacks of scikit-learn hear of the fit.
+    complete : callable, optional
+        Returns the fit with what follows from it and the data, such as a calibration.
+    """
+    template._check_options()
+    design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
+    posed = template._pose(y, sample_weight, design.shape[0])
+    tasks = None
+    if reported is not None and in_use(reported):
+        known = known_attributes(template, posed.labels)
+        tasks = FitTasks(reported, known, design.X, y, sample_weight, len(posed.problems))
+
+    # What follows the fit has to end with max_time, too.
+    with within_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
+        fitted = solve(template, design, posed, tasks, start, watch)
+
+    fitted = replace(fitted, single_target=posed.labels is None and not has_columns(y))
+    if not design.placed:
+        data = None if fitted.reads_blocks else Data(design.X, y, sample_weight)
+        fitted = replace(fitted, data=data, mark=mark_data(design.X, y))
+    if complete is not None:
+        fitted = complete(fitted, design, y, sample_weight)
+    if tasks is not None:
+        tasks.end(fitted.attributes)
+    return fitted
+
+
+def solve(
+    template: Any,
+    design: Design,
+    posed: Training,
+    tasks: FitTasks | None,
+    start: Start | None,
+    watch: Watch | None,
+) -> Fitted:
+    """Fit every sub-problem; warn, with hints, if one was not certified."""
+    fits = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
+    fits.watch = watch
+    fits.keeps_duals = not outweighs(posed, design.shape[0])
+    if template.callbacks or tasks is not None:
+        own = template.callbacks or ()
+        fits.callbacks_of = lambda sub: [*own, *(tasks.callback(sub) if tasks else ())]
+    reads_blocks = fits.rows.in_files
+    results = template._shown(fits, reads_blocks)
+
+    worst = multiclass.worst_outcome(results)
+    if worst.outcome is not Outcome.CERTIFIED:
+        unsolved = worst.outcome is not Outcome.INTERRUPTED and max(template.tol, template.gap) > 0.0
+        # Rows in files are not read once more for a hint.
+        hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
+        worst.warn(stacklevel=7, hints=hints)
+    return gather(template, posed, results, design.shape[0], reads_blocks)
+
+
+def gather(template: Any, posed: Training, results: Sequence[FitResult], n: int, reads_blocks: bool = False) -> Fitted:
+    """Return what the results of all sub-problems leave behind."""
+    coef = np.vstack([result.coef for result in results])
+    intercept = np.hstack([result.intercept for result in results])
+    all_duals = [result.alpha for result in results]
+    duals: Any = None
+    if all_duals[0].size:
+        alone = len(all_duals) == 1 and not sparse.issparse(all_duals[0])
+        duals = all_duals[0] if alone else multiclass.stacked_duals(all_duals)
+    is_joint = posed.labels is not None and template.multi_class in splits.JOINT
+    if is_joint and len(coef) == 2:
+        coef, intercept, duals = splits.write_as_two_classes(coef, intercept, duals)
+    return Fitted(
+        template=template,
+        coef=coef,
+        intercept=intercept,
+        duals=duals,
+        C=posed_C(template, n),
+        certificates=[result.certificate for result in results],
+        outcome=multiclass.worst_outcome(results).outcome,
+        trace=Trace(chain.from_iterable(result.trace for result in results)),
+        phases=[result.phases for result in results],
+        epochs=max(result.epochs for result in results),
+        seconds_solving=sum(result.seconds_solving for result in results),
+        seconds_certifying=sum(result.seconds_certifying for result in results),
+        labels=posed.labels,
+        reads_blocks=reads_blocks,
+    )
+
+
+def outweighs(posed: Training, n: int) -> bool:
+    """Return True if a model of n rows goes without dual variables.
+
+    None of them is zero, they are many, and the weights determine them.
+    """
+    count = len(posed.problems)
+    if count == 1 or not is_cornerless(posed.loss):
+        return False
+    return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
+
+
+def make_fits(
+    template: Any,
+    design: Design,
+    posed: Training,
+    ready: FitRows | None = None,
+    start: Start | None = None,
+    is_watched: bool = False,
+) -> LinearFits:
+    """Return the fits of the sub-problems, over rows in memory or block by block.
+
+    Rows that are `ready` are used as they are.
+    """
+    count = len(posed.problems)
+    n_jobs = template.n_jobs
+    solver = template._made_solver()
+    kind = template._intercept_kind()
+    limits = template._limits(solver, is_watched)
+    if count > 1 or not design.rows.is_small:
+        demand_room_for_weights(design.shape[1] + 1, count)
+
+    rows: FitRows
+    if goes_by_blocks(template, design, solver):
+        memory = None if template.memory is None else memory_bytes(template.memory)
+        n_jobs = None
+        way = template.multi_class
+        own_weights = template.class_weight is not None and splits.has_factors(way, count)
+        room = memory or available_memory() // 2
+        solver, burden = splits.on_files(way, solver, design.X, posed.problems, room, own_weights)
+        rows = open_rows(
+            design,
+            burden,
+            memory,
+            intercept=kind,
+            scale=float(template.intercept_scaling),
+            checkpoint=template.checkpoint,
+            most_rows=getattr(solver, "rows", 0),
+        )
+    else:
+        jobs = multiclass.workers(count, n_jobs)
+        rows = ready or rows_of(design, kind, float(template.intercept_scaling), jobs, n_jobs)
+
+    # Sub-problems may begin together if nobody asks for the course of each fit.
+    asked = template.max_iter is not None or template.checkpoint is not None or template.tol == 0.0
+    goes_on = template.warm_start or start is not None
+    alone = asked or goes_on or template.keep == "last" or template.gap > 0.0
+    of_classes = posed.labels is not None and template.multi_class == "ovr"
+    first_steps = template.solver in ("auto", "dcd") and of_classes
+    plain = template._penalty().penalty.identity()
+    return LinearFits(
+        problems=posed.problems,
+        solver=solver,
+        limits=limits,
+        seed=seed_of(template.random_state),
+        n_jobs=n_jobs,
+        rows=rows,
+        loss=posed.loss,
+        options={"weights": posed.weights, "intercept": kind, **template._problem_options()},
+        former=start,
+        checkpoint=template.checkpoint,
+        seeded=isinstance(template.random_state, (int, np.integer)),
+        may_share=not asked,
+        may_start_together=not alone and first_steps and plain,
+    )
+
+
+def goes_by_blocks(template: Any, design: Design, solver: Any = None) -> bool:
+    """Return True if the rows are read block by block, because they do not fit into memory.
+
+    Raises
+    ------
+    ValueError
+        The rows do not fit, but the solver or the way to split classes cannot read blocks.
+    """
+    if design.placed:
+        return False
+    solver = solver or template._made_solver()
+    memory = None if template.memory is None else memory_bytes(template.memory)
+    asked = isinstance(solver, OverFiles)
+    fits = memory is None and design.rows.is_small
+    if not asked and (fits or not does_not_fit(design.X, memory)):
+        return False
+    missing = find_missing_for_blocks(template, solver)
+    if missing and (asked or memory is not None):
+        raise ValueError(f"training block by block (memory=, or solver='blocks') {missing}")
+    return not missing
+
+
+def find_missing_for_blocks(template: Any, solver: Any) -> str:
+    """Say what the options need for rows to be read block by block; empty if nothing."""
+    penalty = template._penalty().penalty
+    if template.multi_class in splits.JOINT:
+        return ""
+    newton = isinstance(solver, Newton)
+    anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
+    if not anywhere and not (newton and is_smooth(template._check_options())):
+        return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={template.solver!r}"
+    if newton and not penalty.identity():
+        return f"takes penalty={template.penalty!r} with solver='auto' or 'blocks', not 'newton'"
+    if not holds_square(penalty):
+        return "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; got the l1 norm"
+    return ""
+
+
+def rows_for_parts(template: Any, X: Any, problems: int) -> FitRows | None:
+    """Return the rows of X, ready for fits to parts of them; None if they are read block by block."""
+    design = Design(X)
+    if goes_by_blocks(template, design):
+        return None
+    jobs = multiclass.workers(problems, template.n_jobs)
+    scaling = float(template.intercept_scaling)
+    return rows_of(design, template._intercept_kind(), scaling, jobs, template.n_jobs)
+
+
+def part_problem(template: Any, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
+    """Return the problem behind one of the sub-problems `posed`, over rows that are ready."""
+    options = {"weights": posed.weights, "intercept": template._intercept_kind()}
+    return ready.problem(sub, posed.loss, options | template._problem_options())
+
+
+def fit_part(
+    template: Any,
+    X: Any,
+    posed: Training,
+    ready: FitRows | None,
+    start: Start | None = None,
+) -> Fitted:
+    """Fit the sub-problems `posed` over rows that are checked already; no warnings.
+
+    Parameters
+    ----------
+    template : LinearModel
+    X : ndarray or CSR matrix of shape (n, d)
+    posed : Training
+        Its sub-problems may have some of the rows as members.
+    ready : FitRows or None
+        Of :func:`rows_for_parts`.
+    start : FormerFit, optional
+        Where the fit begins.
+    """
+    fits = make_fits(template, Design(X), posed, ready, start)
+    if template.callbacks:
+        fits.callbacks_of = lambda sub: template.callbacks or ()
+    return gather(template, posed, fits.solve(), X.shape[0], fits.rows.in_files)
+
+
+def fit_together(template: Any, X: Any, posed: Sequence[Training], before: Sequence[Fitted] = ()) -> list[Fitted]:
+    """Fit several parts of the rows of files, whose readings serve all.
+
+    There are no warnings, and no dual variables.
+
+    Parameters
+    ----------
+    template : LinearModel
+    X : ndarray or CSR matrix of shape (n, d)
+        Rows in files.
+    posed : sequence of Training
+        Of each part. Their sub-problems have members and weights of their own.
+    before : sequence of Fitted
+        Where each part begins; empty for zero.
+    """
+    subs = [replace(sub, weights=one.weights) for one in posed for sub in one.problems]
+    subs = [replace(sub, index=k) for k, sub in enumerate(subs)]
+    start = None
+    if before:
+        coef = np.vstack([one.coef for one in before])
+        start = GivenWeights(coef, np.hstack([one.intercept for one in before]))
+    together = Training(subs, posed[0].loss, None, posed[0].labels)
+    fits = make_fits(template, Design(X), together, start=start)
+    fits.callbacks_of = lambda sub: template.callbacks or ()
+    fits.keeps_duals = False
+    results = fits.solve()
+
+    # Each part takes the results of its own sub-problems.
+    found = []
+    done = 0
+    for one in posed:
+        own = results[done : done + len(one.problems)]
+        found.append(gather(template, one, own, X.shape[0], reads_blocks=True))
+        done += len(one.problems)
+    return found

@@ -1,0 +1,190 @@
+"""``partial_fit``: Pegasos over batches of rows that arrive one after the other.
+
+A call returns a new fit, whose running state is a :class:`PegasosStream`.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.data.door import Design, check_design, check_labels, check_weights, codes_among
+from saddlesvm.estimators.base import Labels, seed_of
+from saddlesvm.estimators.class_weights import weigh_classes
+from saddlesvm.estimators.fitted import FEATURES, Fitted
+from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.penalties import Penalty
+from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.solvers.base import Budget, check_penalty
+from saddlesvm.solvers.pegasos import Pegasos, PegasosState
+from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
+from saddlesvm.solvers.register import make_solver
+
+
+def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
+    """The classes of a stream, ascending.
+
+    Parameters
+    ----------
+    given : array-like or None
+        The classes that this call names.
+    known : ndarray or None
+        The classes of earlier calls, or of an earlier fit.
+    first : bool
+        Whether this call begins the stream.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes, other ones than before, or class weights that need all labels at once.
+    """
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} needs all labels at once: for partial_fit, give a dict, such as one of "
+            "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y) with a large sample of y"
+        )
+    classes = known if given is None else np.unique(given)
+    if classes is None:
+        raise ValueError("classes must be given in the first call of partial_fit")
+    if not (first or known is None or np.array_equal(classes, known)):
+        raise ValueError(f"classes are {known.tolist()} since the first call of partial_fit; got {classes.tolist()}")
+    if classes.size < 2:
+        raise ValueError(f"classes must hold at least two labels; got {classes.tolist()}")
+    return classes
+
+
+class PegasosStream:
+    """The iterates of one or more two-class problems that see the same rows, a call at a time.
+
+    Parameters
+    ----------
+    solver : Pegasos
+    loss : Loss
+    intercept : {"none", "regularized", "free"}
+    scaling : float
+        Value of the virtual constant feature.
+    lam : float
+        lambda, the same for all calls.
+    seed : int
+    penalty : Penalty, optional
+        Half a square when left out.
+    """
+
+    def __init__(
+        self,
+        solver: Pegasos,
+        loss: Loss,
+        intercept: InterceptName,
+        scaling: float,
+        lam: float,
+        seed: int,
+        penalty: Penalty | None = None,
+    ) -> None:
+        self.solver, self.loss, self.intercept, self.penalty = solver, loss, intercept, penalty
+        self.scaling, self.lam, self.seed = float(scaling), lam, seed
+        self.states: list[PegasosState] = []
+        self.passes = 0
+
+    def copy(self) -> PegasosStream:
+        """Return a stream that goes on by itself."""
+        made = copy.copy(self)
+        made.states = list(self.states)
+        return made
+
+    def learn(
+        self, X: Design, problems: Sequence[SubProblem], weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
+        """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
+        design: Any = X.with_feature(self.scaling if intercept_kind(self.intercept).present else 0.0)
+        few = FewFeatures.of(design, self.solver, self.penalty is None or self.penalty.identity())
+        coefs, intercepts, certificates = [], [], []
+        for k, sub in enumerate(problems):
+            problem = sub.problem(
+                few.X if few else design, self.loss,
+                lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty,
+            )  # fmt: skip
+            check_penalty(problem, self.solver)
+            solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
+            coef, evaluation = self._learnt(k, solver, problem, few)
+            coefs.append(coef)
+            intercepts.append(evaluation.intercept)
+            certificates.append(evaluation.certificate)
+        self.passes += 1
+        return coefs[0][None] if len(coefs) == 1 else np.stack(coefs), np.array(intercepts), certificates
+
+    def _learnt(
+        self, k: int, solver: Pegasos, problem: Problem, few: FewFeatures | None
+    ) -> tuple[np.ndarray, Evaluation]:
+        """The weights of a sub-problem after a pass over its rows, and what they are worth on these rows."""
+        fresh, known = solver.init(problem, self.seed + k + 7919 * self.passes), self.states[k : k + 1]
+        whole = known[0] if known else few.whole(fresh) if few else fresh
+        state = few.part(whole, fresh) if few else continued(whole, fresh)
+        goal = state.rows_touched + problem.members.size
+        while state.rows_touched < goal:
+            state = solver.step(problem, state, Budget(goal - state.rows_touched))
+        if few is None:
+            self.states[k : k + 1] = [state]
+            evaluation = evaluate(problem, solver.solution(problem, state))
+            return evaluation.coef, evaluation
+        model = few.taken_back(solver, whole, state)
+        self.states[k : k + 1] = [model.state]
+        return model.coef, evaluate(problem, few.point(solver, problem, state, model))
+
+
+def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: Any, sample_weight: Any) -> Fitted:
+    """Learn a batch of rows by one pass of Pegasos, from where an earlier call ended.
+
+    Parameters
+    ----------
+    template : LinearSVC
+        The parameters, not fitted.
+    former : Fitted, optional
+        The last call, or a fit to all rows, whose classes count.
+    X, y, classes, sample_weight
+        As in :meth:`saddlesvm.LinearSVC.partial_fit`.
+    """
+    loss = template._check_options()
+    is_first = former is None or former.stream is None
+    labels = None if former is None else former.labels
+    before = None if labels is None else labels.classes
+    known = check_stream(classes, before, is_first, template.class_weight)
+    if former is not None and not is_first:
+        vars(template).update({name: vars(former.template)[name] for name in FEATURES if name in vars(former.template)})
+
+    design = check_design(X, template, reset=is_first)
+    codes = codes_among(check_labels(y, design.shape[0]), known)
+    own = check_weights(sample_weight, codes.size)
+    weights, factors = weigh_classes(template.class_weight, known, codes, own, template.multi_class)
+    design.norms()
+    if former is None or former.stream is None:
+        options = template._problem_options()
+        _, lam = resolve_C(options.get("C"), options.get("lam"), design.shape[0])
+        stream = PegasosStream(
+            make_solver(template.solver),
+            loss,
+            template._intercept_kind(),
+            template.intercept_scaling,
+            lam,
+            seed_of(template.random_state),
+            options.get("penalty"),
+        )
+    else:
+        stream = former.stream.copy()
+    problems = one_vs_rest(codes, known, factors)
+    coef, intercept, certificates = stream.learn(design, problems, weights)
+    return Fitted(
+        template=template,
+        coef=coef,
+        intercept=intercept,
+        certificates=certificates,
+        epochs=stream.passes,
+        labels=Labels(known),
+        stream=stream,
+    )
