@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from html import escape
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -49,9 +49,6 @@ def seed_of(random_state: Any) -> int:
         return int(draw(seeded(int(random_state)), SEEDS))
     return int(check_random_state(random_state).randint(SEEDS))
 
-
-if TYPE_CHECKING:
-    from saddlesvm.estimators.fitted import Fitted
 
 STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"
 PROVEN, OPEN = "#2e8b57", "#c77700"  # colours of the edge, legible on light and dark
@@ -218,7 +215,7 @@ class Estimator(BaseEstimator):
     multi_class: Any
     class_weight: Any
     probability: Any
-    _fitted: Fitted | None = None  # what the last fit of a linear model left behind
+    _fitted: Any = None  # the Fitted that the last fit of a linear model left behind
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

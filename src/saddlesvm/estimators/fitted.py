@@ -32,7 +32,6 @@ from saddlesvm.rows.scores import dense_weights
 
 if TYPE_CHECKING:
     from saddlesvm.answers.proof import Proof
-    from saddlesvm.estimators.automatic_C import Choice
     from saddlesvm.estimators.stream import PegasosStream
 
 FEATURES = ("n_features_in_", "feature_names_in_")  # what a template knows of the features
@@ -117,7 +116,7 @@ class Fitted:
     mark: str = ""
     proof: Proof | None = None
     calibration: np.ndarray | None = None
-    choice: Choice | None = None
+    choice: Any = None
     chosen_C: float | None = None
     columns: tuple[Any, Any] = (None, None)
     rounds: list[dict[str, Any]] | None = None

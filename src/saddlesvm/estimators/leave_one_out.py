@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +14,7 @@ from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data.door import check_labels, checked_data, refuse_columns
+from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
@@ -21,9 +22,6 @@ from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
-
-if TYPE_CHECKING:
-    from saddlesvm.estimators.linear_model import LinearModel
 
 PURPOSE = "a leave-one-out estimate"
 QUICK_VALUES = (
@@ -174,7 +172,7 @@ class LeaveOneOut:
 
 
 def leave_one_out(
-    model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    model: Estimator, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> LeaveOneOut:
     """For every row, the score of a model trained without this row: an estimate, and proven bounds.
 

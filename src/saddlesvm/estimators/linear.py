@@ -21,6 +21,7 @@ from saddlesvm.data.door import (
 from saddlesvm.estimators import proven
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.base import Labels, Training, all_or_nothing
+from saddlesvm.estimators.batches import learn_batch
 from saddlesvm.estimators.calibration import PROBABILITY, class_probabilities, of_classes, probabilities
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.fitted import checked_rows, decide, fitted_value, indicate
@@ -28,7 +29,6 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks, score_anywhere
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin, RegressorMixin
-from saddlesvm.estimators.stream import learn_batch
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.sub_problems import SubProblem, each_label, each_target, vote
 from saddlesvm.problem.intercepts import intercept_kind

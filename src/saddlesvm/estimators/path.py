@@ -18,7 +18,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -26,7 +26,7 @@ from sklearn import svm
 from sklearn.base import clone, is_classifier
 
 from saddlesvm.data.door import check_design, check_labels, checked_data, encoded
-from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.base import Estimator, seed_of
 from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
 from saddlesvm.estimators.register import ENDS
@@ -44,11 +44,8 @@ from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, 
 from saddlesvm.runtime.clock import beginning, clock, end_of_fit
 from saddlesvm.runtime.threads import Schedule, blas_for, interruptible, results_of, worth_threads
 
-if TYPE_CHECKING:
-    from saddlesvm.estimators.linear_model import LinearModel
 
-
-def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: Any = None) -> float:
     """The largest C at which all weights of a model are zero: where a path of sparse models begins.
 
     Parameters
@@ -102,7 +99,7 @@ def C_max(model: LinearModel, X: Any, y: Any = None, sample_weight: Any = None) 
     return min(largest_empty_C(part_problem(template, sub, posed, ready)) for sub in posed.problems)
 
 
-def check_sparse(model: LinearModel) -> None:
+def check_sparse(model: Estimator) -> None:
     """Raise ValueError unless the penalty of an estimator sets weights to zero."""
     if not takes_features(model):
         with_ratio = "" if model.penalty == "l2" else f" with l1_ratio={model.l1_ratio!r}"
@@ -114,7 +111,7 @@ def check_sparse(model: LinearModel) -> None:
         raise ValueError(f"C_max needs multi_class='ovr' or 'ovo'; got {model.multi_class!r}")
 
 
-def takes_features(model: LinearModel) -> bool:
+def takes_features(model: Estimator) -> bool:
     """Whether the penalty of an estimator holds an l1 norm, so that features are taken one by one as C grows."""
     return not model._penalty().penalty.identity()
 
@@ -227,7 +224,7 @@ class GridInThreads:
 
     Parameters
     ----------
-    model : LinearModel
+    model : Estimator
         The estimator with its options.
     data : tuple
         X, y and the row weights.
@@ -240,7 +237,7 @@ class GridInThreads:
     """
 
     def __init__(
-        self, model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, jobs: int, stop: threading.Event
+        self, model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, jobs: int, stop: threading.Event
     ) -> None:
         self.model, self.data, self.Cs, self.jobs, self.stop = model, data, Cs, jobs, stop
         power = HANDED_AT if is_smooth(model._check_options()) else KINKED_AT
@@ -281,7 +278,7 @@ class GridInThreads:
         return fit_copy(template, X, y, weights, start=start, watch=self.points[place].take_if_close)
 
 
-def threads_over(model: LinearModel, X: Any, y: Any, Cs: np.ndarray) -> int:
+def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
     """Threads that the fits of a grid are worth, side by side; 1 where each fit can use them better, or none can.
 
     Fits of several sub-problems have threads for those, and rows that are read block by block have one reader. A fit
@@ -312,7 +309,7 @@ class RegularizationPath:
     Attributes
     ----------
     Cs : ndarray of shape (k,)
-    models : list of LinearModel
+    models : list of Estimator
         One fitted model for each C; those of rows that are read block by block have no ``dual_coef_``.
     seconds : ndarray of shape (k,)
         Seconds of each fit, started from its neighbour.
@@ -330,7 +327,7 @@ class RegularizationPath:
     every_C: ClassVar[bool] = False  # nothing is said of values of C between those of the grid
 
     Cs: np.ndarray
-    models: list[LinearModel] = dataclasses.field(repr=False)
+    models: list[Any] = dataclasses.field(repr=False)
     seconds: np.ndarray = dataclasses.field(repr=False)
 
     @property
@@ -363,7 +360,7 @@ class RegularizationPath:
         """The number of features with a weight at each C, shape (k,)."""
         return np.array([model.n_features_selected_ for model in self.models])
 
-    def model(self, C: float) -> LinearModel:
+    def model(self, C: float) -> Any:
         """The model for a C of the grid.
 
         Raises
@@ -436,7 +433,7 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     return np.unique(np.array(values, dtype=np.float64))
 
 
-def grid_for(model: LinearModel, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> np.ndarray:
+def grid_for(model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> np.ndarray:
     """A grid of C, see :func:`check_Cs`.
 
     Where the penalty sets weights to zero, a number of values begins at ``C_max``, where the first weight appears, and
@@ -449,13 +446,13 @@ def grid_for(model: LinearModel, X: Any, y: Any, Cs: Any, sample_weight: Any = N
     return first * np.logspace(0.0, DECADES, Cs) if 0.0 < first < np.inf else grid
 
 
-def ends_for(model: LinearModel, X: Any, y: Any, sample_weight: Any = None) -> tuple[float, float]:
+def ends_for(model: Estimator, X: Any, y: Any, sample_weight: Any = None) -> tuple[float, float]:
     """The ends of a path over every C that nobody has said: those of :func:`grid_for`."""
     grid = grid_for(model, X, y, 2, sample_weight)
     return float(grid[0]), float(grid[-1])
 
 
-def check_model(model: LinearModel) -> None:
+def check_model(model: Estimator) -> None:
     """Raise ValueError for an option that cannot be the same for every C."""
     if model.lam is not None:
         raise ValueError(f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}")
@@ -466,7 +463,7 @@ def check_model(model: LinearModel) -> None:
         )
 
 
-def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
+def fit_path(model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
     """Fit copies of `model` for each C, each begun where the last one ended, or has come to with `n_jobs`.
 
     Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time` allows for all of them.
@@ -485,7 +482,7 @@ def fit_path(model: LinearModel, X: Any, y: Any, Cs: np.ndarray, sample_weight: 
     return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
 
 
-def fit_in_turn(model: LinearModel, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event) -> list[Timed]:
+def fit_in_turn(model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event) -> list[Timed]:
     """Fit for one C after the other; return the models, with the seconds of each."""
     end = end_of_fit()
     random = clone(model).random_state

@@ -1,7 +1,4 @@
-"""``partial_fit``: Pegasos over batches of rows that arrive one after the other.
-
-A call returns a new fit, whose running state is a :class:`PegasosStream`.
-"""
+"""The state of ``partial_fit``: Pegasos over batches of rows that arrive one after the other."""
 
 from __future__ import annotations
 
@@ -12,20 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.door import Design, check_design, check_labels, check_weights, codes_among
-from saddlesvm.estimators.base import Labels, seed_of
-from saddlesvm.estimators.class_weights import weigh_classes
-from saddlesvm.estimators.fitted import FEATURES, Fitted
-from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
+from saddlesvm.data.door import Design
+from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, Evaluation, evaluate
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import Penalty
-from saddlesvm.problem.problem import Problem, resolve_C
+from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
 from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
-from saddlesvm.solvers.register import make_solver
 
 
 def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
@@ -136,55 +129,3 @@ class PegasosStream:
         model = few.taken_back(solver, whole, state)
         self.states[k : k + 1] = [model.state]
         return model.coef, evaluate(problem, few.point(solver, problem, state, model))
-
-
-def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: Any, sample_weight: Any) -> Fitted:
-    """Learn a batch of rows by one pass of Pegasos, from where an earlier call ended.
-
-    Parameters
-    ----------
-    template : LinearSVC
-        The parameters, not fitted.
-    former : Fitted, optional
-        The last call, or a fit to all rows, whose classes count.
-    X, y, classes, sample_weight
-        As in :meth:`saddlesvm.LinearSVC.partial_fit`.
-    """
-    loss = template._check_options()
-    is_first = former is None or former.stream is None
-    labels = None if former is None else former.labels
-    before = None if labels is None else labels.classes
-    known = check_stream(classes, before, is_first, template.class_weight)
-    if former is not None and not is_first:
-        vars(template).update({name: vars(former.template)[name] for name in FEATURES if name in vars(former.template)})
-
-    design = check_design(X, template, reset=is_first)
-    codes = codes_among(check_labels(y, design.shape[0]), known)
-    own = check_weights(sample_weight, codes.size)
-    weights, factors = weigh_classes(template.class_weight, known, codes, own, template.multi_class)
-    design.norms()
-    if former is None or former.stream is None:
-        options = template._problem_options()
-        _, lam = resolve_C(options.get("C"), options.get("lam"), design.shape[0])
-        stream = PegasosStream(
-            make_solver(template.solver),
-            loss,
-            template._intercept_kind(),
-            template.intercept_scaling,
-            lam,
-            seed_of(template.random_state),
-            options.get("penalty"),
-        )
-    else:
-        stream = former.stream.copy()
-    problems = one_vs_rest(codes, known, factors)
-    coef, intercept, certificates = stream.learn(design, problems, weights)
-    return Fitted(
-        template=template,
-        coef=coef,
-        intercept=intercept,
-        certificates=certificates,
-        epochs=stream.passes,
-        labels=Labels(known),
-        stream=stream,
-    )

@@ -1,0 +1,66 @@
+"""``partial_fit``: a call learns a batch of rows, and returns a new fit with its running state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saddlesvm.data.door import check_design, check_labels, check_weights, codes_among
+from saddlesvm.estimators.base import Labels, seed_of
+from saddlesvm.estimators.class_weights import weigh_classes
+from saddlesvm.estimators.fitted import FEATURES, Fitted
+from saddlesvm.estimators.stream import PegasosStream, check_stream
+from saddlesvm.multiclass.sub_problems import one_vs_rest
+from saddlesvm.problem.problem import resolve_C
+from saddlesvm.solvers.register import make_solver
+
+
+def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: Any, sample_weight: Any) -> Fitted:
+    """Learn a batch of rows by one pass of Pegasos, from where an earlier call ended.
+
+    Parameters
+    ----------
+    template : LinearSVC
+        The parameters, not fitted.
+    former : Fitted, optional
+        The last call, or a fit to all rows, whose classes count.
+    X, y, classes, sample_weight
+        As in :meth:`saddlesvm.LinearSVC.partial_fit`.
+    """
+    loss = template._check_options()
+    is_first = former is None or former.stream is None
+    labels = None if former is None else former.labels
+    before = None if labels is None else labels.classes
+    known = check_stream(classes, before, is_first, template.class_weight)
+    if former is not None and not is_first:
+        vars(template).update({name: vars(former.template)[name] for name in FEATURES if name in vars(former.template)})
+
+    design = check_design(X, template, reset=is_first)
+    codes = codes_among(check_labels(y, design.shape[0]), known)
+    own = check_weights(sample_weight, codes.size)
+    weights, factors = weigh_classes(template.class_weight, known, codes, own, template.multi_class)
+    design.norms()
+    if former is None or former.stream is None:
+        options = template._problem_options()
+        _, lam = resolve_C(options.get("C"), options.get("lam"), design.shape[0])
+        stream = PegasosStream(
+            make_solver(template.solver),
+            loss,
+            template._intercept_kind(),
+            template.intercept_scaling,
+            lam,
+            seed_of(template.random_state),
+            options.get("penalty"),
+        )
+    else:
+        stream = former.stream.copy()
+    problems = one_vs_rest(codes, known, factors)
+    coef, intercept, certificates = stream.learn(design, problems, weights)
+    return Fitted(
+        template=template,
+        coef=coef,
+        intercept=intercept,
+        certificates=certificates,
+        epochs=stream.passes,
+        labels=Labels(known),
+        stream=stream,
+    )
