@@ -13,10 +13,12 @@ from saddlesvm.estimators.certify import certify_model
 from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.multinomial import make_multinomial_problem
-from saddlesvm.problem.multinomial_kernels import SUMS, bend, soften
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.class_equations import ClassEquations, ClassFactors, Diagonal, SharedFactor
+from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.second_order.class_factors import ClassFactors, Diagonal, SharedFactor, make_inverse
+from saddlesvm.solvers.task import evaluate
 from support import distance_bound
 from support.classes import blobs
 
@@ -144,50 +146,105 @@ def test_losses_entropies_and_bends_keep_their_digits_where_a_row_is_nearly_sure
     z = np.array([0.0, 1.0, 20.0, 40.0, 80.0])
     scores, own, ones = np.column_stack([z, np.zeros_like(z)]), np.zeros(z.size, dtype=np.int64), np.ones(z.size)
     rivals = np.exp(-z) / (1.0 + np.exp(-z))
+    machine = Softmax(own, 1.0, 2, ones)
+    exact = np.log1p(np.exp(-z))
     for i in range(z.size):
-        kept, sums = np.empty((1, 2), dtype=np.float32), np.zeros(1, SUMS)
-        soften(scores[i : i + 1].copy(), own[:1], ones[:1], ones[:1], kept, sums)
-        paid, entropy, pulled = sums.view(np.float64).tolist()
-        exact = np.log1p(np.exp(-z[i]))
-        assert paid == pytest.approx(exact, rel=1e-13, abs=0.0)
-        assert entropy == pytest.approx(exact + rivals[i] * z[i], rel=1e-13, abs=0.0)
-        assert pulled == pytest.approx(rivals[i], rel=1e-13, abs=0.0)
-        np.testing.assert_allclose(kept[0], [rivals[i], -rivals[i]], rtol=1e-6)
-        direction = np.array([[0.5, -0.25]])
-        bend(direction, kept, own[:1], ones[:1])
-        np.testing.assert_allclose(direction[0], 0.75 * rivals[i] * (1.0 - rivals[i]) * np.array([1, -1]), rtol=1e-6)
+        some = slice(i, i + 1)
+        A, sums = machine.respond(some, scores[some], scores[some], 0.0)
+        assert sums.paid == pytest.approx(exact[i], rel=1e-13, abs=0.0)
+        assert -sums.conjugates == pytest.approx(exact[i] + rivals[i] * z[i], rel=1e-13, abs=0.0)
+        assert sums.pulled == pytest.approx(rivals[i], rel=1e-13, abs=0.0)
+        np.testing.assert_allclose(A[0], [rivals[i], -rivals[i]], rtol=1e-13)
+        bends = machine.bend(some, scores[some], A, A, 0.0)
+        curved = machine.curve(some, bends, np.array([[0.5, -0.25]]))
+        exactly = rivals[i] * (1.0 - rivals[i])
+        np.testing.assert_allclose(curved[0], 0.75 * exactly * np.array([1, -1]), rtol=1e-13)
+        np.testing.assert_allclose(machine.diagonal(some, bends)[0], exactly, rtol=1e-13)
+        np.testing.assert_allclose(machine.mean_bend(some, bends), exactly, rtol=1e-13)
 
 
-@pytest.mark.parametrize("kind", ["class", "shared", "diagonal"])
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-def test_approximate_inverses_are_symmetric_and_positive(kind, layout):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bends_are_the_derivatives_of_multipliers(weighted):
     random = np.random.default_rng(0)
-    X, y = blobs(k=3)
-    problem = make_multinomial_problem(as_rows(layout(X), 1.0), y, 3, Logistic(), C=0.7, intercept="regularized")
-    shape = (3, X.shape[1] + 1) if layout is np.asarray else (X.shape[1] + 1, 3)
-    W, kept = random.normal(size=shape), np.empty((len(y), 3), dtype=np.float32)
-    problem.response(W, kept)
-    inverse = {
-        "class": lambda: ClassFactors(problem, lambda k: np.abs(kept[:, k]) * (1.0 - np.abs(kept[:, k])), random),
-        "shared": lambda: SharedFactor(problem, W, random),
-        "diagonal": lambda: Diagonal(problem, random.random(shape)),
-    }[kind]()
-    classes = 0 if layout is np.asarray else 1
-    u, v = (one - one.mean(axis=classes, keepdims=True) for one in random.normal(size=(2, *shape)))
-    assert np.vdot(u, inverse(v)) == pytest.approx(np.vdot(v, inverse(u)), rel=1e-9)
-    assert np.vdot(u, inverse(u)) > 0.0
-    np.testing.assert_allclose(inverse(u).sum(axis=classes), 0.0, atol=1e-12)
+    Z, move = random.normal(size=(2, 7, 4))
+    weights = random.random(7) if weighted else 1.0
+    machine = Softmax(random.integers(0, 4, 7), weights, 4, np.ones(7))
+    every = slice(0, 7)
+    A = machine.multipliers(every, Z, Z, 0.0)
+    np.testing.assert_allclose(A, machine.respond(every, Z, Z, 0.0)[0], atol=1e-15)
+    step = 1e-6
+    fall = machine.multipliers(every, Z - step * move, Z, 0.0) - machine.multipliers(every, Z + step * move, Z, 0.0)
+    bends = machine.bend(every, Z, A, Z, 0.0)
+    np.testing.assert_allclose(machine.curve(every, bends, move), fall / (2.0 * step), atol=1e-9)
+    units = np.array([machine.curve(every, bends, np.tile(unit, (7, 1))) @ unit for unit in np.eye(4)]).T
+    np.testing.assert_allclose(machine.diagonal(every, bends), units, atol=1e-15)
+    np.testing.assert_allclose(machine.mean_bend(every, bends), units.mean(axis=1), atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [ClassFactors, SharedFactor, Diagonal])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_preconditioners_are_symmetric_and_positive_and_products_symmetric(kind, layout):
+    equations = _equations(layout, k=3)
+    found = equations.kept if kind is ClassFactors else None
+    equations.preconditioner = kind(equations, found) if found is not None else kind(equations)
+    u, v = np.random.default_rng(0).normal(size=(2, *equations.W.shape))
+    u -= u.mean(axis=1, keepdims=True)
+    v -= v.mean(axis=1, keepdims=True)
+    for operation in (equations.precondition, equations.multiply):
+        assert np.vdot(u, operation(v)) == pytest.approx(np.vdot(v, operation(u)), rel=1e-9)
+        assert np.vdot(u, operation(u)) > 0.0
+        np.testing.assert_allclose(operation(u).sum(axis=1), 0.0, atol=1e-11)
+
+
+def _equations(layout, k):
+    """Newton's equations at some weights."""
+    X, y = blobs(k=k)
+    problem = make_multinomial_problem(as_rows(layout(X), 1.0), y, k, Logistic(), C=0.7, intercept="regularized")
+    state = Multinomial().init(problem, 0)
+    task = Multinomial()._task(problem, state)
+    W = np.random.default_rng(1).normal(size=state.w.shape)
+    return ClassEquations(task, evaluate(task, W - W.mean(axis=1, keepdims=True), state.centre, 0.0), 1.0)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_products_are_the_same_whether_bends_are_kept_or_not(layout):
+    equations = _equations(layout, k=4)
+    direction = np.random.default_rng(0).normal(size=equations.W.shape)
+    kept = equations.multiply(direction)
+    equations.kept = None
+    np.testing.assert_allclose(equations.multiply(direction), kept, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_a_run_that_keeps_no_scores_ends_at_the_same_optimum(layout, intercept, C):
+    X, y = blobs(k=4)
+    problem = make_multinomial_problem(as_rows(layout(X), 1.0), y, 4, Logistic(), C=C, intercept=intercept)
+    found = []
+    for keeps_scores in (True, False):
+        state = Multinomial().init(problem, 0)
+        Multinomial()._task(problem, state).keeps_scores = keeps_scores
+        for _ in range(200):
+            state = Multinomial().step(problem, state, Budget(len(y), 1e-8))
+            if state.estimate <= 1e-8:
+                break
+        found.append(Multinomial().solution(problem, state).proven)
+    assert max(one.certificate.relative_gap for one in found) <= 1e-8
+    assert found[0].certificate.dual <= found[1].certificate.primal
+    assert found[1].certificate.dual <= found[0].certificate.primal
 
 
 def test_factors_of_many_classes_of_few_rows_take_no_more_memory_than_the_fit():
-    """4 rows a class: factors of all classes would take 13 times as many numbers as the rows and the probabilities."""
+    """4 rows a class: factors of all classes would take 13 times as many numbers as the rows and the scores."""
     random = np.random.default_rng(0)
     for n, k, kind in ((400, 100, SharedFactor), (4000, 3, ClassFactors)):
         X, y = random.normal(size=(n, 120)), np.arange(n) % k
         problem = make_multinomial_problem(as_rows(X, 1.0), y, k, Logistic(), C=1.0, intercept="regularized")
-        W, kept = np.zeros((k, 121)), np.empty((n, k), dtype=np.float32)
-        problem.response(W, kept)
-        assert type(make_inverse(problem, W, kept, random)) is kind
+        state = Multinomial().init(problem, 0)
+        task = Multinomial()._task(problem, state)
+        equations = ClassEquations(task, evaluate(task, state.w, state.centre, 0.0), 1.0)
+        assert type(equations.preconditioner) is kind
 
 
 def test_what_does_not_go_together_is_said():

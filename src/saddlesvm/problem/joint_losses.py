@@ -101,6 +101,33 @@ class Softmax(NamedTuple):
 BEST_RIVAL, SOFTMAX = MaxHinge(), Softmax()
 
 
+def softmax_response(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``e_y - p`` of rows with their probabilities p, shape (m, K), and the rows' losses and entropies, shape (m,).
+
+    With ``t_k = z_k - max z`` and ``S = sum_k exp(t_k)``, the loss is ``log S - t_y`` and the entropy ``log S - sum_k
+    p_k t_k``: sums of terms that are not negative.
+    """
+    places = np.arange(own.size)
+    best = scores.argmax(axis=1)
+    behind = scores - scores[places, best, None]
+    shares = np.exp(behind)
+    ones = np.ones(scores.shape[1])
+    # The best class has the term 1. The sum of the others keeps its digits if they are small.
+    shares[places, best] = 0.0
+    rest = shares @ ones
+    mass = 1.0 + rest
+    log_mass = np.log1p(rest)
+    losses = log_mass - behind[places, own]
+    entropies = log_mass - np.einsum("ik,ik->i", shares, behind) / mass
+    # The own place of e_y - p is the sum of the rivals' shares, which keeps its digits if p_y is nearly 1.
+    shares[places, best] = 1.0
+    shares[places, own] = 0.0
+    pulls = shares
+    pulls /= -mass[:, None]
+    pulls[places, own] = -(pulls @ ones)
+    return pulls, losses, entropies
+
+
 def softmax(scores: np.ndarray) -> np.ndarray:
     """Probabilities of the classes, shape (m, K): ``exp(z_k)`` divided by their sum."""
     p = np.exp(scores - scores.max(axis=1, keepdims=True))

@@ -20,7 +20,6 @@ proximal stochastic dual coordinate ascent for regularized loss minimization", s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, NamedTuple
@@ -30,13 +29,12 @@ import numpy as np
 from saddlesvm.problem.bounds import SLACK, UNIT, Facts, LossSizes, Move, PointSizes, gamma, radii
 from saddlesvm.problem.certificate import Evaluation, Point, certified
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
-from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss
-from saddlesvm.problem.multinomial_kernels import SUMS, bend, pulls_of, soften
+from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss, softmax_response
 from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, block_rows
+from saddlesvm.rows.class_rows import block_rows
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
 NOT_KEPT, NO_DUALS = np.empty((0, 0), dtype=np.float32), np.empty((0, 0))
@@ -104,11 +102,6 @@ class MultinomialProblem(JointProblem):
         share = gamma(additions + self.n_classes + SOFTMAX_UNITS)
         return LossSizes(1.0, math.inf, additions, share, growth=1.0)
 
-    @cached_property
-    def columns(self) -> rows.Rows:
-        """The columns of sparse rows in memory, as rows: sums over the rows are twice as fast by columns."""
-        return rows.as_rows(self.X.matrix.T.tocsr())
-
     @property
     def sums_in_any_order(self) -> bool:
         """Whether sums over the rows are not those of blocks: of sparse rows, and on a device."""
@@ -150,86 +143,33 @@ class MultinomialProblem(JointProblem):
             self.by_class(found)[:, -1] = 0.0
         return found
 
-    def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT, dtype: Any = np.float64) -> Response:
-        """One pass over the rows at the weights W, in the layout of the rows and in a precision.
+    def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT) -> Response:
+        """One pass over the rows at the weights W, in the layout of the rows.
 
         Parameters
         ----------
         W : ndarray
         kept : ndarray of shape (n_all, K) or empty
             Receives ``e_y - p`` with the rows' probabilities p; of rows in memory only.
-        dtype : dtype, default=float64
-            Certificates need float64.
         """
         with self.blas():
-            return reduce(Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W, kept, dtype)))
+            return reduce(Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W, kept)))
 
-    def _response(self, W: np.ndarray, kept: np.ndarray, dtype: Any) -> Response:
-        totals, pull = np.zeros(3), np.zeros(W.shape)
-        W = np.ascontiguousarray(W, dtype=dtype)
-        own_pull = pull if dtype == np.float64 else np.zeros(W.shape, dtype=dtype)
-        for block, own, weights in self.blocks(dtype):
-            scores = block.scores(W)
-            room = kept[block.rows] if kept.shape[0] else NOT_KEPT
-            sums = np.zeros(1, SUMS)
-            soften(scores, own, weights, self.lengths[block.rows], room, sums)
-            totals += sums.view(np.float64)
-            block.add(scores, own_pull)
-        if own_pull is not pull:
-            pull[:] = own_pull
+    def _response(self, W: np.ndarray, kept: np.ndarray) -> Response:
+        """The same of rows in memory, block by block."""
+        totals = np.zeros(3)
+        pull = np.zeros(W.shape)
+        for block, own, weights in self.blocks(np.float64):
+            pulls, losses, entropies = softmax_response(block.scores(W), own)
+            if kept.shape[0]:
+                kept[block.rows] = pulls
+            pulls *= weights[:, None]
+            taken = pulls[np.arange(own.size), own]
+            totals += weights @ losses, weights @ entropies, taken @ self.lengths[block.rows]
+            block.add(pulls, pull)
         pull *= self.C
         paid, entropy, pulled = totals.tolist()
         return Response(paid, entropy, pulled, pull)
-
-    def pulls(
-        self, W: np.ndarray, kept: np.ndarray, dtype: Any
-    ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray, np.ndarray]]:
-        """All rows block by block, with ``e_y - p``, which are computed unless they are kept, classes and weights.
-
-        Parameters
-        ----------
-        W : ndarray
-            In the layout of the rows.
-        kept : ndarray of shape (n_all, K) or empty
-        dtype : dtype
-            Of the weights that the blocks will be given.
-        """
-        W = W if kept.shape[0] else np.ascontiguousarray(W, dtype=dtype)
-        for block, own, weights in self.blocks(dtype):
-            if kept.shape[0]:
-                yield block, kept[block.rows], own, weights
-            else:
-                room = np.empty((block.size, self.n_classes), dtype=np.float32)
-                pulls_of(block.scores(W), own, room)
-                yield block, room, own, weights
-
-    def bent(self, directions: np.ndarray, W: np.ndarray, kept: np.ndarray, dtype: Any) -> np.ndarray:
-        """The second derivative of ``C sum_i s_i Phi`` at W times the directions, in the layout of the rows, float64.
-
-        Parameters
-        ----------
-        directions, W : ndarray
-            In the layout of the rows.
-        kept : ndarray of shape (n_all, K) or empty
-            ``e_y - p`` at W, if they are kept.
-        dtype : dtype
-            The precision of the products.
-        """
-        sought = np.ascontiguousarray(directions, dtype=dtype)
-        found = np.zeros(directions.shape, dtype=dtype)
-        by_columns = self.X.sparse and kept.shape[0] > 0
-        all_turned = np.empty(kept.shape if by_columns else (0, 0), dtype=dtype)
-        for block, pulls, own, weights in self.pulls(W, kept, dtype):
-            turned = block.scores(sought)
-            bend(turned, pulls, own, weights)
-            if by_columns:
-                all_turned[block.rows] = turned
-            else:
-                block.add(turned, found)
-        if by_columns:
-            found[:-1] = ClassBlock(self.columns, slice(0, self.n_features), np.dtype(dtype)).scores(all_turned)
-            found[-1] = self.X.bias * all_turned.sum(axis=0)
-        return np.multiply(found, self.C, dtype=np.float64)
 
     def of_sample(self, X: rows.Rows, codes: np.ndarray, weights: np.ndarray, norms: np.ndarray) -> MultinomialProblem:
         """The problem of some rows, X in memory, with weights that let them stand for all."""

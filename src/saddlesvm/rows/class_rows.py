@@ -141,7 +141,7 @@ def add_multiples(X: Rows, members: np.ndarray, alpha: Any, W: np.ndarray) -> No
         add_combinations(X, members, alpha, W)
 
 
-BLOCK_VALUES = 2**20  # values of a block's rows and scores together
+BLOCK_VALUES = 2**18  # values of a block's rows and scores together
 FEWEST, MOST = 64, 4096  # rows of a block
 
 

@@ -11,6 +11,9 @@ W has shape (d + 1,) or (d + 1, K); its last place is the intercept's, whose fea
 2^18 values, so that it is still in the cache at its second use, and numbers of one or two bytes become float32 block by
 block: no row is copied whole. Everything that leaves a place is float64. Blocks of float32 rows are float32 at first,
 and their sums have its rounding; :meth:`Memory.widen` makes them float64.
+
+Products of sparse rows with the weights of several classes are compiled: SciPy's take 2.2 times as long (Reuters-21578,
+9,465 x 14,577 with 51 classes), and level with 10 classes.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense, Rows
+from saddlesvm.rows.class_rows import sparse_add, sparse_scores
+from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
 from saddlesvm.rows.small_types import widened
 
 FLOAT64 = np.dtype(np.float64)
@@ -52,6 +56,7 @@ class Memory:
         self.d = X.n_features
         self.constant = X.bias
         self.kind = X.dtype
+        self.values_per_row = X.n_values / max(1, X.n_rows)
         self.piece = max(LEAST_ROWS, IN_CACHE // max(1, self.d))
         # SciPy's products with sparse rows read them once; they gain nothing from blocks.
         self.block = max(1, self.n) if X.sparse else self.piece
@@ -67,7 +72,7 @@ class Memory:
             return values if values.dtype == self.kind else widened(values, self.kind)
         if self.matrix is None:
             self.matrix = self.X.matrix.astype(self.kind, copy=False)
-        every = self.whole and rows == slice(0, self.n)
+        every = self.whole and isinstance(rows, slice) and rows.stop - rows.start == self.n
         return self.matrix if every else self.matrix[chosen]
 
     def widen(self) -> bool:
@@ -86,6 +91,10 @@ class Memory:
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``x_i . W`` of the rows of a block, the intercept included."""
+        if self.X.sparse and W.ndim == 2:
+            of_classes = np.empty((block.shape[0], W.shape[1]))
+            sparse_scores(as_rows(block, self.constant), 0, np.ascontiguousarray(W), of_classes)
+            return of_classes
         products = block @ W[:-1].astype(self.kind, copy=False)
         found: np.ndarray = products.astype(np.float64, copy=False)
         found += self.constant * W[-1]
@@ -93,6 +102,10 @@ class Memory:
 
     def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
         """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
+        if self.X.sparse and A.ndim == 2:
+            of_classes = np.zeros((self.d + 1, A.shape[1]))
+            sparse_add(as_rows(block, self.constant), 0, np.ascontiguousarray(A), of_classes, False)
+            return of_classes
         found = np.empty((self.d + 1, *A.shape[1:]))
         found[:-1] = block.T @ A.astype(self.kind, copy=False)
         found[-1] = self.constant * A.sum(axis=0)
@@ -124,17 +137,24 @@ class Memory:
         found: np.ndarray = values
         return found
 
+    def pull_squares(self, block: Any, bends: np.ndarray) -> np.ndarray:
+        """``sum_i bend_i x_i^2`` over the rows of a block, the squares feature by feature, shape as for a pull."""
+        squares = block.multiply(block).tocsr() if self.X.sparse else block * block
+        found = self.pull(squares, bends)
+        found[-1] *= self.constant
+        return found
+
     def diagonal(self, bends: np.ndarray) -> np.ndarray:
         """The diagonal of :meth:`gram` over all rows."""
         found = np.zeros(self.d + 1)
         for rows, block in self.blocks():
-            squares = block.multiply(block).tocsr() if self.X.sparse else block * block
-            found += self.pull(squares, bends[rows])
-        found[-1] = self.constant**2 * bends.sum()
+            found += self.pull_squares(block, bends[rows])
         return found
 
     def take(self, rows: np.ndarray) -> Memory:
         """A copy of some rows; their blocks keep the precision of this place."""
         taken = Memory(self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size))
         taken.kind = self.kind
+        taken.piece = self.piece
+        taken.block = self.block
         return taken

@@ -60,7 +60,7 @@ class Equations:
         self.ridge = ridge.reshape(-1, *(1,) * len(machine.columns))
         self.secants: list[tuple[np.ndarray, np.ndarray]] = []
         bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
-        mean = machine.mean_bend(bends)
+        mean = machine.mean_bend(slice(0, place.n), bends)
         bent = np.flatnonzero(mean > 0.0)
         self.bent = bent.size
         # Every so manieth row that bends, with the weight of all.
@@ -121,7 +121,7 @@ class Equations:
         """Multiply by the matrix, in a pass over the rows that tell it."""
         curved = self.ridge * D
         for part, block in self.few.blocks():
-            change = self.machine.curve(self.bends[part], self.few.scores(block, D))
+            change = self.machine.curve(part, self.bends[part], self.few.scores(block, D))
             curved += self.C * self.few.pull(block, change)
         return curved
 

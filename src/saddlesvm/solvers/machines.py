@@ -14,21 +14,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.problem.joint_losses import softmax_response
 from saddlesvm.problem.loss import is_smooth, methods_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import within_bounds
 from saddlesvm.solvers.base import AT_BOUND
 
-TINY = np.finfo(float).tiny
 silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
 
 
 class Sums(NamedTuple):
-    """Sums over rows: of ``s phi``, of the smoothed e, and of ``s phi*``, at scores and their multipliers."""
+    """Sums over rows, at scores and their multipliers: of ``s phi``, of the smoothed e, and of ``s phi*``.
+
+    `pulled`, the sum of ``s (1 - p_y) ||x||``, is the softmax's; its account of rounding needs it.
+    """
 
     paid: float
     smoothed: float
     conjugates: float
+    pulled: float = 0.0
 
 
 class Binary:
@@ -112,12 +116,16 @@ class Binary:
         """The sum of ``s phi*`` over all rows at multipliers A."""
         return float(np.sum(self.methods.conjugate(self.loss, A, self.y, self.s)))
 
-    def mean_bend(self, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
         """The mean of the bends over a row's scores."""
         return bends
 
-    def curve(self, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
-        """By how much multipliers fall along a change of the scores."""
+    def diagonal(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+        """The second derivatives by each score."""
+        return bends
+
+    def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+        """By how much multipliers of some rows fall along a change of their scores."""
         return bends * dZ
 
     @silent
@@ -141,49 +149,37 @@ class Softmax:
     s : ndarray of shape (n,) or 1.0
         Weights of the rows.
     count : int
+    lengths : ndarray of shape (n,)
+        ``||x_i||``.
     """
 
     kinked = False
 
-    def __init__(self, classes: np.ndarray, s: Any, count: int) -> None:
+    def __init__(self, classes: np.ndarray, s: Any, count: int, lengths: np.ndarray) -> None:
         self.classes = classes
         self.s = s
         self.columns = (count,)
+        self.lengths = lengths
         self.ones = np.ones(count)
 
     def take(self, rows: Any) -> Softmax:
         """The machine of some rows."""
-        return Softmax(self.classes[rows], self.weights(rows), self.ones.size)
+        return Softmax(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
 
     def weights(self, rows: Any) -> Any:
-        """The weights of some rows as a column; 1 where all are."""
+        """The weights of some rows; 1 where all are."""
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
     def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
         """The multipliers of some rows at scores Z, and their sums."""
         y = self.classes[rows]
         s = self.weights(rows)
-        every = np.arange(y.size)
-        best = Z.argmax(axis=1)
-        behind = Z - Z[every, best, None]
-        E = np.exp(behind)
-        # The class with the best score has the term 1: the others apart keep their digits where they are small.
-        E[every, best] = 0.0
-        rest = E @ self.ones
-        mass = 1.0 + rest
-        log_mass = np.log1p(rest)
-        paid = log_mass - behind[every, y]
-        entropies = log_mass - np.einsum("ik,ik->i", E, behind) / mass
-        E[every, best] = 1.0
-        E[every, y] = 0.0
-        # e_y - p, whose place of the own class is the sum of the rivals' shares.
-        A = E
-        A /= -mass[:, None]
-        A[every, y] = -(A @ self.ones)
+        A, losses, entropies = softmax_response(Z, y)
         if isinstance(s, np.ndarray):
             A *= s[:, None]
-        total = float(np.sum(s * paid))
-        return A, Sums(total, total, -float(np.sum(s * entropies)))
+        total = float(np.sum(s * losses))
+        pulled = float(A[np.arange(y.size), y] @ self.lengths[rows])
+        return A, Sums(total, total, -float(np.sum(s * entropies)), pulled)
 
     def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
         """The multipliers of some rows at scores Z."""
@@ -195,21 +191,36 @@ class Softmax:
         return A * s[:, None] if isinstance(s, np.ndarray) else A
 
     def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """``s p``, which tells the second derivatives of some rows."""
+        """``s p`` of each rival, and 0 for the own class: they tell the second derivatives of some rows."""
         y = self.classes[rows]
-        bends = -A
-        bends[np.arange(y.size), y] += self.weights(rows)
-        return np.maximum(bends, 0.0, out=bends)
+        bends = np.maximum(-A, 0.0)
+        bends[np.arange(y.size), y] = 0.0
+        return bends
 
-    def mean_bend(self, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
         """The mean of the second derivatives by one class' score: ``s (1 - sum_k p_k^2) / K``."""
-        s = bends @ self.ones
+        s = self.weights(rows)
+        # With t = s (1 - p_y): 1 - p_y^2 = (t / s) (2 - t / s), which keeps its digits if p_y is nearly 1.
+        rivals = bends @ self.ones
         squares = np.einsum("ik,ik->i", bends, bends)
-        return np.maximum(s - squares / np.maximum(s, TINY), 0.0) / self.ones.size
+        return np.maximum(rivals * (2.0 - rivals / s) - squares / s, 0.0) / self.ones.size
 
-    def curve(self, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
-        """By how much multipliers fall along a change of the scores: ``s (p dz - p (p . dz))``."""
-        curved = bends * dZ
-        s = bends @ self.ones
-        curved -= bends * ((curved @ self.ones) / np.maximum(s, TINY))[:, None]
-        return curved
+    def diagonal(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+        """The second derivatives by each score: ``s p_k (1 - p_k)``."""
+        y = self.classes[rows]
+        s = self.weights(rows)
+        found = bends.copy()
+        found[np.arange(y.size), y] = bends @ self.ones
+        found *= 1.0 - found / (s[:, None] if isinstance(s, np.ndarray) else s)
+        return found
+
+    def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+        """By how much multipliers of some rows fall along a change of their scores: ``s (p dz - p (p . dz))``."""
+        y = self.classes[rows]
+        places = np.arange(y.size)
+        # Differences to the own score keep their digits where p_y is nearly 1.
+        ahead = dZ - dZ[places, y, None]
+        ahead -= (np.einsum("ik,ik->i", bends, ahead) / self.weights(rows))[:, None]
+        ahead *= bends
+        ahead[places, y] = -(ahead @ self.ones)
+        return ahead

@@ -25,15 +25,16 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluation_at
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget, nothing
-from saddlesvm.solvers.multinomial import ENOUGH, SHORTEST, DescentState, objective_of
+from saddlesvm.solvers.base import Budget, State, nothing
 from saddlesvm.solvers.second_order.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
+from saddlesvm.solvers.second_order.driver import ROUNDED
 from saddlesvm.solvers.second_order.secants import Secants
 from saddlesvm.solvers.sweeps import FILLED, KEPT_BYTES, Sweeps, SweepState, SweepWork
 
@@ -42,7 +43,36 @@ FAR = 0.1  # relative gap above which a step leads to the solution of the sample
 SURE = 0.1  # what a row whose class is certain counts beside one that could be of any class, when the sample is drawn
 LEFT, MOST_STEPS = 1e-3, 10  # share of the sample's squared gradient that its solution leaves; Newton steps, at most
 SHORTER = (0.02, 0.7)  # factor of a step that led too far, at least and at most
+ENOUGH = 1e-4  # share of the predicted decrease that a step must reach
+SHORTEST = 1e-5  # of step lengths
 Sample: TypeAlias = list[MultinomialProblem]  # rows in memory, some in each
+
+
+@dataclass
+class DescentState(State):
+    """What Newton's method for the softmax keeps between two passes, wherever the rows are.
+
+    Attributes
+    ----------
+    gradient : ndarray
+        Gradient at the weights that the step begins at.
+    length, slope, primal : float
+        Length of the step, the derivative along it, and the objective at its beginning, in the C form.
+    steps, seed : int
+        Newton steps; seed of the samples.
+    """
+
+    gradient: np.ndarray = field(default_factory=nothing)
+    length: float = 0.0
+    slope: float = 0.0
+    primal: float = np.inf
+    steps: int = 0
+    seed: int = 0
+
+    def accepts(self, primal: float, rounding: float = ROUNDED) -> bool:
+        """Whether the step has lowered the objective enough; `rounding` is relative to it."""
+        enough = self.primal + ENOUGH * self.length * self.slope + rounding * abs(self.primal)
+        return not self.steps or primal <= enough
 
 
 @dataclass
@@ -187,6 +217,12 @@ class MultinomialOnFiles(Sweeps):
         return Point(streamed.each_class(state.model), proven=self._certified(streamed, state))
 
 
+def objective_of(problem: MultinomialProblem, W: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
+    """Objective and gradient at weights, in the layout of the rows, by what the rows respond."""
+    charged = problem.regularizer.value(problem.by_class(W))
+    return primal_of(problem.C, found.paid, charged), problem.charged(W) - found.pull
+
+
 def _at(problem: MultinomialProblem, flat: np.ndarray, found: Response) -> tuple[float, np.ndarray]:
     """Objective and gradient at weights, by what the rows respond."""
     primal, gradient = objective_of(problem, problem.laid_out(flat), found)
@@ -222,10 +258,27 @@ def _solved(sample: Sample, w: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         sought = one.laid_out(v)
         found = one.charged(sought).ravel()
         for piece, pulls in zip(sample, kept, strict=True):
-            found += piece.bent(sought, W, pulls, piece.X.dtype).ravel()
+            found += _bent(piece, sought, pulls).ravel()
         return found
 
     return conjugate_gradients(bent, lambda v: v, rhs, np.zeros_like(rhs), MODEL_FORCING, MOST_PRODUCTS)[0]
+
+
+def _bent(piece: MultinomialProblem, sought: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+    """The second derivative of a sample's losses times a direction; `pulls` has ``e_y - p`` of its rows."""
+    found = np.zeros(sought.shape)
+    for block, own, weights in piece.blocks(np.float64):
+        rivals = -pulls[block.rows].astype(np.float64)
+        places = np.arange(own.size)
+        rivals[places, own] = 0.0
+        # Differences to the own score keep their digits where p_y is nearly 1.
+        turned = block.scores(sought)
+        turned -= turned[places, own][:, None]
+        turned -= np.einsum("ik,ik->i", rivals, turned)[:, None]
+        turned *= weights[:, None] * rivals
+        turned[places, own] = -turned.sum(axis=1)
+        block.add(turned, found)
+    return piece.C * found
 
 
 def _to_the_solution(sample: Sample, w: np.ndarray, true: np.ndarray) -> np.ndarray:

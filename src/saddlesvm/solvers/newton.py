@@ -28,23 +28,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import dual_of
+from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point, certified, relative
 from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth, methods_of
-from saddlesvm.problem.multinomial import ClassSums, Response, evaluation_at
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.rows.class_rows import block_rows
-from saddlesvm.rows.matrix import in_arrays
 from saddlesvm.rows.places import IN_CACHE, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.equations import Equations
 from saddlesvm.solvers.machines import Binary, Softmax
 from saddlesvm.solvers.search import find_least
-from saddlesvm.solvers.task import Found, Task, evaluate, is_better_than_zero, pull_of_change
+from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
 
 NARROW_GAP = 3e-5  # relative gap down to which sums of float32 rows serve; measured: their error is 1e-6
 AT_START = 15  # rows of a first share for each unknown, at least
@@ -54,9 +52,10 @@ LEAST_FALL = 0.02  # share of its objective that a step on it has to gain; measu
 SLOW = 0.3  # share of the gap that a step leaves if its curvature was too coarse
 CLOSE = 0.3  # ratio of the first term of the gap to the second at which the centre moves
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
-MOST_SCORES = 10_000_000  # rows times classes; derived: 80 MB for each of the some six arrays of a run
 RISE = 1e-10  # of an objective, relative to it, that rounding explains
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
+SHORTEST = 0.1  # share of a step that is tried next if it went too far, at least;
+LONGEST = 0.9  # and at most
 MOST_OF_SHARE = 30  # passes over it
 LONG = 8  # steps without a lower objective or a higher bound after which rounding leaves nothing to gain
 
@@ -139,9 +138,14 @@ def advance(task: Task, state: BlockState, target: float) -> None:
         work.base = None
         state.best.primal = np.inf
         state.best.dual = -np.inf
+    is_given = not state.begun and bool(state.w.any())
     if not state.begun:
         begin(task, state)
     point = evaluate(task, state.w, state.centre, state.q, work.known)
+    if is_given and not task.machine.kinked and not point.primal < objective_at_zero(task):
+        # Far out, a loss may have no curvature to use: the run begins at zero instead.
+        state.w = np.zeros_like(state.w)
+        point = evaluate(task, state.w, state.centre, state.q)
     work.known = None
     judge(task, state, point, target)
     if state.estimate <= target and place.widen():
@@ -188,7 +192,10 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
         state.fineness *= 2.0
     work.served = equations is not None and not is_slow
     if equations is None or not work.served:
-        equations = Equations(task, point, state.centre, state.q, state.fineness)
+        if isinstance(task.machine, Softmax):
+            equations = ClassEquations(task, point, state.fineness)
+        else:
+            equations = Equations(task, point, state.centre, state.q, state.fineness)
         state.active = equations.bent
     work.equations = equations
     work.base = point
@@ -221,15 +228,16 @@ def begin(task: Task, state: BlockState) -> None:
             falls = share.best.primal < (1.0 - LEAST_FALL) * before
         state.rows_touched += int(share.epochs) * few.place.n
         state.w = share.best.w
-    if task.machine.kinked or given:
-        Z = np.empty((place.n, *task.machine.columns))
+    if isinstance(task.machine, Binary) and task.machine.kinked:
+        Z = np.empty(place.n)
         for rows, block in place.blocks():
             Z[rows] = place.scores(block, state.w)
-        if given and not is_better_than_zero(task, state.w, Z):
+        paid = task.machine.respond(slice(0, place.n), Z, Z, 0.0)[1].paid
+        half = 0.5 * float(np.vdot(state.w, task.ridge * state.w))
+        if given and not primal_of(task.C, paid, half) < objective_at_zero(task):
             state.w = np.zeros_like(state.w)
             state.centre = nothing()
             Z[:] = 0.0
-    if isinstance(task.machine, Binary) and task.machine.kinked:
         # As many rows bend as tell the curvature of all features.
         share_of_rows = min(1.0, max(0.1, 10.0 * place.d / place.n))
         centre, state.q = task.machine.first_proximity(Z, share_of_rows)
@@ -250,17 +258,23 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
             estimate = np.inf
         else:
             dual = -np.inf
-    state.vain += 1
-    if point.primal < best.primal:
+    is_lower = point.primal < best.primal
+    is_higher = dual > best.dual
+    state.vain = 0 if is_lower or is_higher else state.vain + 1
+    if task.machine.columns:
+        # No multipliers are handed out: one point has to bring both bounds.
+        gap = point.primal - dual
+        least = best.primal - best.dual
+        is_lower = gap < least or (gap == least == np.inf and is_lower)
+        is_higher = is_lower
+    if is_lower:
         best.primal = point.primal
         best.w = point.W
         state.work.lowest = point
-        state.vain = 0
-    if dual > best.dual:
+    if is_higher:
         best.dual = dual
         best.alpha = A
         state.work.highest = point
-        state.vain = 0
     state.estimate = best.relative_gap if estimate == np.inf else estimate
     state.stuck = state.vain >= LONG or not np.isfinite(point.F)
 
@@ -268,6 +282,11 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
 def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float, last: float) -> None:
     """Search along a step that went too far; the next pass visits only rows whose multipliers change."""
     D = end.W - base.W
+    if not task.keeps_scores:
+        # Without scores the secant of both slopes has to do; the next pass evaluates all rows there.
+        share = first / (first - last)
+        state.w = base.W + min(max(share, SHORTEST), LONGEST) * D
+        return
     dZ = end.Z - base.Z
     ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
     every = slice(0, task.place.n)
@@ -358,77 +377,6 @@ class BlockNewton(SolverBase):
         return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
 
 
-@dataclass(frozen=True)
-class SoftmaxNewton(BlockNewton):
-    """The same for :class:`~saddlesvm.problem.multinomial.MultinomialProblem`; W has a column for each class."""
-
-    name: ClassVar[str] = "softmax_by_blocks"
-
-    def init(self, problem: Any, seed: int, start: Point | None = None) -> BlockState:
-        """Begin at zero, or at given weights of shape (K, d + 1)."""
-        W = np.ascontiguousarray(problem.by_class(problem.first_weights(start)).T)
-        state = BlockState(w=W, active=problem.members.size)
-        state.best.w = W
-        state.best.dual = 0.0
-        return state
-
-    @staticmethod
-    def _task(problem: Any, state: BlockState) -> Task:
-        if state.work.task is None:
-            place = place_of(problem)
-            if not is_device(problem):
-                # The sums over a block have the lengths that the account of rounding assumes.
-                place.piece = block_rows(problem.X, problem.n_classes)
-                place.block = place.piece
-            ridge = np.ones(place.d + 1)
-            s = problem.gathered(problem.weights)
-            machine = Softmax(problem.gathered(problem.codes), s if s.size else 1.0, problem.n_classes)
-            task = Task(place, machine, ridge, problem.C, keeps_factor=True)
-            if problem.intercept.constrained:
-                ridge[-1] = 0.0
-                if is_device(problem):
-                    vars(problem)["class_sums"] = class_sums_of(problem, place)
-
-                def confirm(point: Found) -> tuple[np.ndarray, float]:
-                    found = evaluation_at(problem, point.W.T, response_of(problem, point))
-                    return point.A, found.certificate.dual / problem.unit
-
-                task.confirm = confirm
-            state.work.task = task
-        return state.work.task
-
-    def solution(self, problem: Any, state: BlockState) -> Point:
-        """The weights, shape (K, d + 1), with their proof where the last pass was one."""
-        task = self._task(problem, state)
-        lowest = state.work.lowest
-        if lowest is None or not lowest.is_fresh:
-            task.place.widen()
-            with blas_for(0.0):
-                lowest = evaluate(task, state.best.w, state.centre, 0.0)
-        W = np.ascontiguousarray(lowest.W.T)
-        return Point(W, proven=evaluation_at(problem, W, response_of(problem, lowest)))
-
-
-def class_sums_of(problem: Any, place: Memory) -> ClassSums:
-    """Sums over the rows of each class, by a pass in double precision."""
-    wide = place_of(problem)
-    wide.widen()
-    own = np.zeros((place.d + 1, problem.n_classes))
-    members = np.zeros((place.n, problem.n_classes))
-    members[np.arange(place.n), problem.gathered(problem.codes)] = problem.gathered(problem.row_weights)
-    for rows, block in wide.blocks():
-        own += wide.pull(block, members[rows])
-    return ClassSums(members.sum(axis=0), problem.C * np.ascontiguousarray(own.T))
-
-
-def response_of(problem: Any, point: Found) -> Response:
-    """What a pass has found, as the certificate of a multinomial problem takes it."""
-    own = point.A[np.arange(problem.members.size), problem.gathered(problem.codes)]
-    pulled = float(own @ problem.gathered(problem.lengths))
-    pull = np.ascontiguousarray(problem.X.by_class(problem.C * point.pulled.T))
-    return Response(point.sums.paid, -point.sums.conjugates, pulled, pull)
-
-
 def suits(problem: Any) -> bool:
     """Whether the method takes a problem: half a square, one score a row, a loss with methods on arrays."""
     if type(problem) is not Problem or not problem.in_arrays or not (problem.holds_rows or is_device(problem)):
@@ -439,17 +387,6 @@ def suits(problem: Any) -> bool:
     if not has_array_methods(loss):
         return False
     return is_smooth(loss) or (has_bounded_slopes(loss) and methods_of(loss).dual_step is not None)
-
-
-def suits_classes(problem: Any) -> bool:
-    """Whether the method takes a multinomial problem: dense rows in memory, and room for some arrays of all scores."""
-    if problem.fixed.size or not problem.penalty.identity():
-        return False
-    if is_device(problem):
-        return True
-    if problem.X.sparse or problem.place is not None or not in_arrays(problem.X):
-        return False
-    return bool(problem.members.size * problem.n_classes <= MOST_SCORES)
 
 
 def is_device(problem: Any) -> bool:

@@ -11,6 +11,7 @@ from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 
+ZEROS = 2**18  # scores at zero that are evaluated at once
 RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
 
 
@@ -27,6 +28,8 @@ class Task:
     C : float
     keeps_factor : bool
         Whether a factor may serve for several steps: where curvature changes smoothly.
+    keeps_scores : bool
+        Whether points hold the scores and multipliers of all rows; else a pass forgets them block by block.
     confirm : callable, optional
         Called with a point whose gap seems to be small enough: the multipliers, and a bound that counts, where a free
         intercept asks for sums of the multipliers that they have nearly.
@@ -37,13 +40,15 @@ class Task:
     ridge: np.ndarray
     C: float
     keeps_factor: bool = False
+    keeps_scores: bool = True
     confirm: Callable[[Found], tuple[np.ndarray, float]] | None = None
 
     def take(self, every: int) -> Task:
         """The task of every so manieth run of 16 rows, whose losses weigh as much as those of all."""
         rows = np.flatnonzero(np.arange(self.place.n) // RUN % every == 0)
         C = self.C * self.place.n / rows.size
-        return Task(self.place.take(rows), self.machine.take(rows), self.ridge, C, self.keeps_factor)
+        few = self.place.take(rows)
+        return Task(few, self.machine.take(rows), self.ridge, C, self.keeps_factor, self.keeps_scores)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +63,7 @@ class Found:
     Attributes
     ----------
     W, Z, A : ndarray
-        Weights, scores, and multipliers of the rows.
+        Weights, scores, and multipliers of the rows; the last two are empty where a task keeps none.
     pulled : ndarray
         ``sum_i a_i x_i``.
     gradient : ndarray
@@ -93,21 +98,27 @@ def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Fou
     place = task.place
     machine = task.machine
     if known is None:
-        Z = np.empty((place.n, *machine.columns))
+        kept = place.n if task.keeps_scores else 0
+        Z = np.empty((kept, *machine.columns))
         A = np.empty_like(Z)
         pulled = np.zeros(task.shape)
-        sums = np.zeros(3)
+        sums = np.zeros(len(Sums._fields))
         for rows, block in place.blocks():
-            Z[rows] = place.scores(block, W)
-            A[rows], found = machine.respond(rows, Z[rows], centre, q)
-            pulled += place.pull(block, A[rows])
+            scores = place.scores(block, W)
+            multipliers, found = machine.respond(rows, scores, centre, q)
+            pulled += place.pull(block, multipliers)
             sums += found
+            if kept:
+                Z[rows] = scores
+                A[rows] = multipliers
     else:
         Z = known.Z
         A, found = machine.respond(slice(0, place.n), Z, centre, q)
         sums = np.array(found)
         pulled = known.pulled + pull_of_change(place, A - known.A)
-    paid, smoothed, conjugates = sums.tolist()
+    found = Sums(*sums.tolist())
+    # The second term of the gap, which is zero for smooth losses: their multipliers are the slopes at the scores.
+    left = task.C * (found.paid + found.conjugates + float(np.vdot(A, Z))) if machine.kinked else 0.0
     ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
     half = 0.5 * float(np.vdot(W, ridge * W))
     V = task.C * pulled
@@ -122,11 +133,11 @@ def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Fou
         A=A,
         pulled=pulled,
         gradient=gradient,
-        F=half + task.C * smoothed,
-        primal=primal_of(task.C, paid, half),
-        dual=dual_of(task.C, conjugates, reached),
-        sums=Sums(*sums.tolist()),
-        left=task.C * (paid + conjugates + float(np.vdot(A, Z))),
+        F=half + task.C * found.smoothed,
+        primal=primal_of(task.C, found.paid, half),
+        dual=dual_of(task.C, found.conjugates, reached),
+        sums=found,
+        left=left,
         is_fresh=known is None and place.kind == FLOAT64,
     )
 
@@ -144,10 +155,13 @@ def pull_of_change(place: Memory, change: np.ndarray) -> np.ndarray:
     return pulled
 
 
-def is_better_than_zero(task: Task, W: np.ndarray, Z: np.ndarray) -> bool:
-    """Whether weights with scores Z have a lower objective than zero: far out, a loss may have no curvature to use."""
-    every = slice(0, task.place.n)
-    ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
-    here = task.machine.respond(every, Z, Z, 0.0)[1].paid
-    at_zero = task.machine.respond(every, np.zeros_like(Z), Z, 0.0)[1].paid
-    return primal_of(task.C, here, 0.5 * float(np.vdot(W, ridge * W))) < primal_of(task.C, at_zero, 0.0)
+def objective_at_zero(task: Task) -> float:
+    """The objective at zero weights; no row is read."""
+    machine = task.machine
+    size = max(1, ZEROS // max(1, *machine.columns, 1))
+    paid = 0.0
+    for first in range(0, task.place.n, size):
+        rows = slice(first, min(first + size, task.place.n))
+        zeros = np.zeros((rows.stop - first, *machine.columns))
+        paid += machine.respond(rows, zeros, zeros, 0.0)[1].paid
+    return primal_of(task.C, paid, 0.0)

@@ -1,15 +1,11 @@
 """Approximate inverses of a joint machine's second derivative, for its conjugate gradients.
 
-Multinomial regression's is ``R + C sum_i s_i (diag(p_i) - p_i p_i') (x) x_i x_i'``. Three approximations:
-
-    ClassFactors    its diagonal blocks ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``, one Cholesky factor a class, from
-                    a few rows a feature, drawn with probabilities in proportion to their part of the sum
-    SharedFactor    ``R + g_k G`` with one matrix G for all classes and one number for each: a single decomposition
+    ClassFactors    its diagonal blocks, one Cholesky factor a class, from a few rows a feature, drawn with
+                    probabilities in proportion to their part of the sum
     Diagonal        the diagonal, where there are too many features for matrices of them
 
-A row whose class is certain has no part in the sum, so that a few thousand rows stand for all where most are. All three
-leave out how the classes hang together, and bring each result back to where the classes' weights sum to
-zero, as those of the optimum do.
+Both leave out how the classes hang together, and bring each result back to where the classes' weights sum to zero, as
+those of the optimum do.
 
 Source: Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods
 for machine learning", for second derivatives of samples.
@@ -21,24 +17,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.joint_losses import softmax
-from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.rows.class_rows import FEWEST, block_rows
 from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
-SHARED_ROWS = 5.0  # the same for the matrix of all classes
 FEWEST_ROWS = 500.0
 FACTOR_VALUES = 32_000_000  # numbers that the factors of all classes, or the sums of all parts, may take: 256 MB
-# Numbers that they may take in a multinomial fit, if its rows and probabilities take fewer: 8 MB. Where there are many
-# classes of few rows, one matrix for all classes also takes less time: a half to a quarter for 100 to 1,000 classes of
-# 2 to 10 rows (measured).
-FREE_VALUES = 1_000_000
-MOST_PRODUCTS = 40.0  # products with the second derivative that making factors may cost
 
 
 class Inverse(Protocol):
@@ -84,44 +70,6 @@ class ClassFactors:
         return _centred(self.problem, found)
 
 
-class SharedFactor:
-    """One decomposition for all classes: ``G = E diag(l) E'``.
-
-    Parameters
-    ----------
-    problem : MultinomialProblem
-    W : ndarray
-        The weights whose probabilities count, in the layout of the rows.
-    random : Generator
-    """
-
-    def __init__(self, problem: MultinomialProblem, W: np.ndarray, random: np.random.Generator) -> None:
-        self.problem = problem
-        members = problem.members
-        wanted = int(max(FEWEST_ROWS, SHARED_ROWS * (problem.n_features + 1)))
-        chosen = np.sort(random.choice(members, min(wanted, members.size), replace=False))
-        classes, total = np.zeros(problem.n_classes), np.zeros((problem.n_features + 1,) * 2)
-        size = max(FEWEST, block_rows(problem.X, problem.n_classes) // 4)
-        for start in range(0, chosen.size, size):  # the probabilities of the sample may take more room than all rows
-            some = chosen[start : start + size]
-            p = softmax(widened(problem.X, some, np.ones(some.size)) @ problem.by_class(W).T)
-            p *= 1.0 - p
-            p *= problem.all_weights[some][:, None] * (members.size / chosen.size)
-            classes += p.sum(axis=0)
-            total += _gram(problem, some, np.sqrt(p.sum(axis=1)))
-        total /= max(float(classes.sum()), 1e-300)
-        bends, self.vectors = eigh(total, overwrite_a=True, check_finite=False)
-        self.classes, self.bends = problem.C * classes, np.maximum(bends, 0.0)
-
-    def __call__(self, residual: np.ndarray) -> np.ndarray:
-        turned = self.problem.by_class(residual) @ self.vectors
-        for own, bend in zip(turned, self.classes, strict=True):
-            own /= 1.0 + bend * self.bends
-        found = np.empty_like(residual)
-        self.problem.by_class(found)[:] = turned @ self.vectors.T
-        return _centred(self.problem, found)
-
-
 class Diagonal:
     """The diagonal of the second derivative.
 
@@ -138,38 +86,6 @@ class Diagonal:
 
     def __call__(self, residual: np.ndarray) -> np.ndarray:
         return _centred(self.problem, self.inverse * residual)
-
-
-def make_inverse(problem: MultinomialProblem, W: np.ndarray, kept: np.ndarray, random: np.random.Generator) -> Inverse:
-    """The best of the three that is worth its price.
-
-    Parameters
-    ----------
-    problem : MultinomialProblem
-    W : ndarray
-        In the layout of the rows.
-    kept : ndarray of shape (n_all, K) or empty
-        ``e_y - p`` at W with the rows' probabilities p, if they are kept.
-    random : Generator
-    """
-    d, K = float(problem.n_features + 1), problem.n_classes
-    most = MOST_PRODUCTS * 4.0 * K * (problem.n_values + problem.y.size)
-    room = min(FACTOR_VALUES, max(FREE_VALUES, problem.n_values + kept.size))
-    if kept.shape[0] and K * d * d <= room and _factor_operations(problem, float(problem.y.size)) <= most:
-
-        def parts_of(k: int) -> np.ndarray:
-            share = np.abs(kept[:, k])  # p or 1 - p
-            return np.asarray(problem.all_weights * share * (1.0 - share))
-
-        return ClassFactors(problem, parts_of, random)
-    rows = min(float(problem.y.size), max(FEWEST_ROWS, SHARED_ROWS * d))
-    if d * d <= FACTOR_VALUES and d * d * (rows + 10.0 * d) <= most:
-        return SharedFactor(problem, W, random)
-    bends = np.zeros(W.shape, dtype=np.float64)
-    for block, pulls, _, weights in problem.pulls(W, kept, np.dtype(np.float64)):
-        share = np.abs(pulls)
-        block.add(weights[:, None] * share * (1.0 - share.astype(np.float64)), bends, squared=True)
-    return Diagonal(problem, bends)
 
 
 def factors_fit(problem: JointProblem) -> bool:

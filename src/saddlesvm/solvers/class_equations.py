@@ -1,0 +1,212 @@
+"""Newton's equations of several classes, solved by conjugate gradients over all classes at once.
+
+A row bends by ``s (diag(p) - p p')`` with its probabilities p, so that the equations hang all classes together. Their
+matrix is never formed: a product with it is two products with the rows that tell it. What makes few products enough is
+a preconditioner, of which there are three:
+
+    ClassFactors   for each class its own block of the matrix ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``, factored
+    SharedFactor   ``R + g_k G`` with one matrix G for all classes and a number for each: a single decomposition
+    the diagonal   where there are too many features for matrices
+
+The first two come from some rows a feature, drawn in proportion to what they add to the sum.
+
+Source: Lin, Weng and Keerthi (2008), "Trust region Newton method for large-scale logistic regression"; Byrd, Chin,
+Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods for machine learning".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.solvers.equations import AT_EASE, PER_FEATURE, Equations, cholesky, conjugate_gradients
+from saddlesvm.solvers.machines import Softmax
+from saddlesvm.solvers.task import Found, Task
+
+MOST_BENDS = 10_000_000  # numbers that tell how rows bend: more are computed anew in each product; derived: 80 MB
+ROWS_PER_FEATURE = 3.0  # rows that stand for all in a class's matrix; measured on digits and made rows
+SHARED_ROWS = 5.0  # the same for the matrix of all classes
+FEWEST_ROWS = 500.0
+MOST_VALUES = 32_000_000  # numbers that matrices may take: 256 MB
+# Numbers that the matrices of all classes may always take: 8 MB; beyond, as many as rows and scores. Where there are
+# many classes of few rows, one matrix for all takes half to a quarter of the time (100 to 1,000 classes; measured).
+FREE_VALUES = 1_000_000
+WORTH = 40.0  # products with the equations' matrix that a preconditioner may cost
+LEAST_DIAGONAL = 1e-12  # added to the diagonal, where a free intercept has no curvature
+
+
+class ClassEquations(Equations):
+    """Newton's equations at a point.
+
+    Parameters
+    ----------
+    task : Task
+    point : Found
+    fineness : float
+        1 at first; larger for a curvature of more rows.
+
+    Attributes
+    ----------
+    bent : int
+        Number of rows that bend.
+    """
+
+    machine: Softmax
+
+    def __init__(self, task: Task, point: Found, fineness: float) -> None:
+        place = task.place
+        machine = task.machine
+        assert isinstance(machine, Softmax)
+        self.secants = []
+        self.ridge = task.ridge[:, None]
+        K = machine.ones.size
+        # Every so manieth row that bends, with the weight of all.
+        bent = np.arange(place.n)
+        bends = None
+        if task.keeps_scores:
+            bends = machine.bend(slice(0, place.n), point.Z, point.A, point.Z, 0.0)
+            bent = np.flatnonzero(bends @ machine.ones > 0.0)
+        self.bent = bent.size
+        enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
+        every = max(1, int(bent.size / enough))
+        rows = bent[every // 2 :: every]
+        self.C = task.C * bent.size / max(rows.size, 1)
+        self.few = place if rows.size == place.n else place.take(rows)
+        self.machine = machine if rows.size == place.n else machine.take(rows)
+        self.W = point.W
+        self.kept = None if bends is None else bends[rows]
+        if bends is None and rows.size * K <= MOST_BENDS:
+            self.kept = np.concatenate([self.bends(part, block) for part, block in self.few.blocks()])
+        self.preconditioner = self.choose()
+
+    def bends(self, part: slice, block: Any) -> np.ndarray:
+        """How the rows of a block bend."""
+        if self.kept is not None:
+            return self.kept[part]
+        Z = self.few.scores(block, self.W)
+        return self.machine.bend(part, Z, self.machine.multipliers(part, Z, Z, 0.0), Z, 0.0)
+
+    def choose(self) -> ClassFactors | SharedFactor | Diagonal:
+        """The best preconditioner that is worth its price."""
+        few = self.few
+        K = self.machine.ones.size
+        side = few.d + 1.0
+        values = float(few.n) * few.values_per_row
+        product = 4.0 * K * (values + few.n)
+        room = min(MOST_VALUES, max(FREE_VALUES, values + few.n * K))
+        own = min(float(few.n), max(FEWEST_ROWS, ROWS_PER_FEATURE * side))
+        if self.kept is not None and K * side**2 <= room and K * side**2 * (own + side / 3.0) <= WORTH * product:
+            return ClassFactors(self, self.kept)
+        shared = min(float(few.n), max(FEWEST_ROWS, SHARED_ROWS * side))
+        if side**2 <= MOST_VALUES and side**2 * (shared + 10.0 * side) <= WORTH * product:
+            return SharedFactor(self)
+        return Diagonal(self)
+
+    def inverse(self, target: np.ndarray) -> np.ndarray:
+        """Solve the equations, as far as a step needs."""
+        return conjugate_gradients(self.multiply, self.precondition, target)
+
+    def precondition(self, residual: np.ndarray) -> np.ndarray:
+        """The preconditioner's inverse times weights; over the classes these sum to zero, as at the optimum."""
+        found = self.preconditioner(residual)
+        found -= found.mean(axis=1)[:, None]
+        return found
+
+    def multiply(self, D: np.ndarray) -> np.ndarray:
+        """Multiply by the matrix, in a pass over the rows that tell it."""
+        curved = self.ridge * D
+        for part, block in self.few.blocks():
+            change = self.machine.curve(part, self.bends(part, block), self.few.scores(block, D))
+            curved += self.C * self.few.pull(block, change)
+        return curved
+
+
+class ClassFactors:
+    """A Cholesky factor for each class.
+
+    Parameters
+    ----------
+    equations : ClassEquations
+    bends : ndarray of shape (n, K)
+    """
+
+    def __init__(self, equations: ClassEquations, bends: np.ndarray) -> None:
+        few = equations.few
+        parts = equations.machine.diagonal(slice(0, few.n), bends)
+        self.factors = []
+        for own in parts.T:
+            rows, weights = draw(own, max(FEWEST_ROWS, ROWS_PER_FEATURE * (few.d + 1)))
+            matrix = equations.C * few.gram(rows, weights, few.kind)
+            matrix.flat[:: few.d + 2] += equations.ridge[:, 0] + LEAST_DIAGONAL
+            self.factors.append(cholesky(matrix))
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        found = np.empty_like(residual)
+        for k, factor in enumerate(self.factors):
+            found[:, k] = dpotrs(factor, residual[:, k], lower=1)[0]
+        return found
+
+
+class SharedFactor:
+    """One decomposition ``G = E diag(l) E'`` for all classes, and a number g_k for each.
+
+    Parameters
+    ----------
+    equations : ClassEquations
+    """
+
+    def __init__(self, equations: ClassEquations) -> None:
+        few = equations.few
+        # What each row adds to the sum over the classes, and what each class has of it.
+        parts = np.empty(few.n)
+        shares = np.zeros(equations.machine.ones.size)
+        for part, block in few.blocks():
+            diagonal = equations.machine.diagonal(part, equations.bends(part, block))
+            parts[part] = diagonal.sum(axis=1)
+            shares += diagonal.sum(axis=0)
+        total = max(float(shares.sum()), np.finfo(float).tiny)
+        rows, weights = draw(parts, max(FEWEST_ROWS, SHARED_ROWS * (few.d + 1)))
+        matrix = few.gram(rows, weights / total, few.kind)
+        bends, self.vectors = eigh(matrix, overwrite_a=True, check_finite=False)
+        self.bends = 1.0 + equations.C * np.outer(np.maximum(bends, 0.0), shares)
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.vectors @ ((self.vectors.T @ residual) / self.bends)
+        return found
+
+
+class Diagonal:
+    """The diagonal of the equations' matrix.
+
+    Parameters
+    ----------
+    equations : ClassEquations
+    """
+
+    def __init__(self, equations: ClassEquations) -> None:
+        few = equations.few
+        sums = np.zeros((few.d + 1, equations.machine.ones.size))
+        for part, block in few.blocks():
+            diagonal = equations.machine.diagonal(part, equations.bends(part, block))
+            sums += few.pull_squares(block, diagonal)
+        self.values = equations.ridge + LEAST_DIAGONAL + equations.C * sums
+
+    def __call__(self, residual: np.ndarray) -> np.ndarray:
+        return residual / self.values
+
+
+def draw(parts: np.ndarray, count: float) -> tuple[np.ndarray, np.ndarray]:
+    """About `count` rows, each with odds in proportion to its part of a sum, and weights that keep the sum.
+
+    The rows are drawn at equal distances along the sum of the odds.
+    """
+    total = float(parts.sum())
+    if total == 0.0:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    odds = np.minimum(1.0, parts * (count / total))
+    marks = np.floor(np.cumsum(odds) + 0.5)
+    rows = np.flatnonzero(np.diff(marks, prepend=0.0) > 0.0)
+    return rows, parts[rows] / odds[rows]
