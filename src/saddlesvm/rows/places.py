@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.rows.class_rows import sparse_add, sparse_scores
-from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
+from saddlesvm.rows.matrix import CSR, IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
 from saddlesvm.rows.small_types import widened
 
 FLOAT64 = np.dtype(np.float64)
@@ -93,18 +93,24 @@ class Memory:
         """``x_i . W`` of the rows of a block, the intercept included."""
         if self.X.sparse and W.ndim == 2:
             of_classes = np.empty((block.shape[0], W.shape[1]))
-            sparse_scores(as_rows(block, self.constant), 0, np.ascontiguousarray(W), of_classes)
+            sparse_scores(self.kernel_rows(block), 0, np.ascontiguousarray(W), of_classes)
             return of_classes
         products = block @ W[:-1].astype(self.kind, copy=False)
         found: np.ndarray = products.astype(np.float64, copy=False)
         found += self.constant * W[-1]
         return found
 
+    def kernel_rows(self, block: Any) -> CSR:
+        """A sparse block as kernels take it."""
+        rows = as_rows(block, self.constant)
+        assert isinstance(rows, CSR)
+        return rows
+
     def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
         """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
         if self.X.sparse and A.ndim == 2:
             of_classes = np.zeros((self.d + 1, A.shape[1]))
-            sparse_add(as_rows(block, self.constant), 0, np.ascontiguousarray(A), of_classes, False)
+            sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes, False)
             return of_classes
         found = np.empty((self.d + 1, *A.shape[1:]))
         found[:-1] = block.T @ A.astype(self.kind, copy=False)

@@ -79,10 +79,10 @@ class ClassEquations(Equations):
         self.W = point.W
         self.kept = None if bends is None else bends[rows]
         if bends is None and rows.size * K <= MOST_BENDS:
-            self.kept = np.concatenate([self.bends(part, block) for part, block in self.few.blocks()])
+            self.kept = np.concatenate([self.bends_of(part, block) for part, block in self.few.blocks()])
         self.preconditioner = self.choose()
 
-    def bends(self, part: slice, block: Any) -> np.ndarray:
+    def bends_of(self, part: slice, block: Any) -> np.ndarray:
         """How the rows of a block bend."""
         if self.kept is not None:
             return self.kept[part]
@@ -119,7 +119,7 @@ class ClassEquations(Equations):
         """Multiply by the matrix, in a pass over the rows that tell it."""
         curved = self.ridge * D
         for part, block in self.few.blocks():
-            change = self.machine.curve(part, self.bends(part, block), self.few.scores(block, D))
+            change = self.machine.curve(part, self.bends_of(part, block), self.few.scores(block, D))
             curved += self.C * self.few.pull(block, change)
         return curved
 
@@ -164,7 +164,7 @@ class SharedFactor:
         parts = np.empty(few.n)
         shares = np.zeros(equations.machine.ones.size)
         for part, block in few.blocks():
-            diagonal = equations.machine.diagonal(part, equations.bends(part, block))
+            diagonal = equations.machine.diagonal(part, equations.bends_of(part, block))
             parts[part] = diagonal.sum(axis=1)
             shares += diagonal.sum(axis=0)
         total = max(float(shares.sum()), np.finfo(float).tiny)
@@ -190,7 +190,7 @@ class Diagonal:
         few = equations.few
         sums = np.zeros((few.d + 1, equations.machine.ones.size))
         for part, block in few.blocks():
-            diagonal = equations.machine.diagonal(part, equations.bends(part, block))
+            diagonal = equations.machine.diagonal(part, equations.bends_of(part, block))
             sums += few.pull_squares(block, diagonal)
         self.values = equations.ridge + LEAST_DIAGONAL + equations.C * sums
 
