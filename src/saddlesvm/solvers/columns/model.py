@@ -20,6 +20,9 @@ from saddlesvm.solvers.columns.store import ColumnStore, Gram
 from saddlesvm.solvers.second_order.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
+# Passes over a matrix between two Newton steps on the support: measured on rcv1-binary, l1, logistic and squared hinge
+# at C = 100, where 20 to 40 take as long and 10 or 80 take longer.
+MATRIX_PASSES = 40
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
 TINY = 1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
@@ -44,6 +47,11 @@ class Model(NamedTuple):
     l1: np.ndarray
     own: np.ndarray
     bend: np.ndarray
+
+    def value(self, w: np.ndarray, slopes: np.ndarray) -> float:
+        """Return the model at `w`, where its smooth part has these slopes; without a constant."""
+        curved = 0.5 * float((self.slopes + slopes) @ (w - self.w))
+        return curved + float(self.l1 @ np.abs(w))
 
 
 class Damping(NamedTuple):
@@ -153,19 +161,30 @@ class WorkingSet:
         return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, MODEL_FORCING, MOST_PRODUCTS)[0]
 
     def _by_matrix(self, model: Model, tolerance: float) -> np.ndarray:
+        """Return the model's best weights, by descent on its matrix and Newton steps on the support."""
         assert self.gram is not None
         with blas_for(0.0):
             H = self.gram.matrix(model.bend)
             diagonal = np.arange(model.w.size)
             H[diagonal, diagonal] += model.own
-            found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, H[diagonal, diagonal].copy())
+            bends = H[diagonal, diagonal].copy()
+            found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, bends)
             for _ in range(ROUNDS):
-                if descend(H, None, None, found, tolerance, PASSES) <= tolerance or time_is_up():
+                worst = descend(H, None, None, found, tolerance, MATRIX_PASSES)
+                if worst <= tolerance or time_is_up():
                     break
                 support = support_of(found)
                 step = np.zeros(model.w.size)
-                step[support] = factored(H[np.ix_(support, support)], found, support)
-                if move_along(found, step, float(step @ H @ step)):
+                step[support] = newton_step(H[np.ix_(support, support)], found, support)
+                # The whole step, with weights that would change sign left at zero, if that is better.
+                whole = found.w + step
+                whole[(whole * found.w < 0.0) & (model.l1 > 0.0)] = 0.0
+                slopes = model.slopes + H @ (whole - model.w)
+                if model.value(whole, slopes) < model.value(found.w, found.slopes):
+                    found.w[:] = whole
+                    found.slopes[:] = slopes
+                # Else the best point along the step.
+                elif move_along(found, step, float(step @ H @ step)):
                     found.slopes[:] = model.slopes + H @ (found.w - model.w)
         return found.w
 
@@ -175,14 +194,17 @@ def support_of(found: Coordinates) -> np.ndarray:
     return np.flatnonzero(((found.w != 0.0) | (found.l1 == 0.0)) & (found.bends > 0.0))
 
 
-def factored(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarray:
-    """The Newton step on the support, by a Cholesky factor."""
+def newton_step(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarray:
+    """Return the Newton step on the support by a Cholesky factor; overwrites H, its matrix."""
     wanted = -(at.slopes[support] + at.l1[support] * np.sign(at.w[support]))
     diagonal = np.arange(support.size)
+    # A diagonal of ones before the factor: weights of features of any size are as precise.
     scale = 1.0 / np.sqrt(H[diagonal, diagonal])
-    matrix = H * scale * scale[:, None]
-    matrix[diagonal, diagonal] += TINY
-    return scale * cho_solve((cholesky(np.asfortranarray(matrix)), True), scale * wanted, check_finite=False)
+    H *= scale
+    H *= scale[:, None]
+    H[diagonal, diagonal] += TINY
+    # The transpose of a symmetric matrix has the order of Fortran without a copy.
+    return scale * cho_solve((cholesky(H.T), True), scale * wanted, check_finite=False)
 
 
 def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:

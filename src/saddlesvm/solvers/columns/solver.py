@@ -59,7 +59,9 @@ ALL = 400  # features up to which all that are left make up the working set
 INNER = 10  # Newton steps on a working set, at most
 APPROACH = 3.0  # factor by which C, where features are many, and 1 / q, where the loss has kinks, grow step by step
 FALL = 0.3  # violation that a working set is solved to, relative to the largest of all features
-LITTLE = 0.002  # relative fall of the objective below which rough models no longer pay
+# Relative fall of the objective below which rough models no longer pay: measured on rcv1-binary, l1, C = 100, where
+# later models, of a matrix, cost as much as 50 of them and more.
+LITTLE = 2e-5
 INEXACT = 0.03  # violation that a model is minimised to, relative to the one it begins with; models are what costs
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
 SAFE = 1e-9  # relative slack of the screening rule, for rounding

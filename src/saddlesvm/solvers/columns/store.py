@@ -12,6 +12,8 @@ from saddlesvm.rows.small_types import widened
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse
 from saddlesvm.solvers.second_order.linear_algebra import BLOCK_VALUES
 
+MIRRORED = 128  # rows that are mirrored at once: their block stays in the cache; derived
+
 
 class ColumnStore:
     """The columns of a problem's members.
@@ -87,6 +89,15 @@ class ColumnStore:
         return out[:-1]
 
 
+def mirror_upper(matrix: np.ndarray) -> None:
+    """Copy the upper triangle of a matrix onto its lower one, in place."""
+    for first in range(0, len(matrix), MIRRORED):
+        last = first + MIRRORED
+        corner = matrix[first:last, first:last]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        matrix[last:, first:last] = matrix[first:last, last:].T
+
+
 class Gram:
     """``X_W' B X_W`` for a working set W and changing B, with the virtual feature as the last coordinate if asked for.
 
@@ -121,8 +132,8 @@ class Gram:
         if self.by_row is not None:
             upper = np.zeros((m + 1, m + 1))
             add_outer_sparse(self.by_row, active.astype(np.int32), bend[active], upper)
-            whole = np.triu(upper) + np.triu(upper, 1).T
-            return whole if self.intercept else np.ascontiguousarray(whole[:m, :m])
+            mirror_upper(upper)
+            return upper if self.intercept else np.ascontiguousarray(upper[:m, :m])
         lower = np.zeros((m, m), order="F")
         step = max(1, BLOCK_VALUES // max(m, 1))
         held, sums = self.store.columns.values, np.zeros(m)  # type: ignore[union-attr]
