@@ -26,16 +26,16 @@ from saddlesvm.lab import (
     Series,
     Switch,
     Table,
-    contender,
+    changed_options,
     count_text,
     fit,
     hinge_objective,
-    in_threads,
     iterates,
+    make_contender,
     make_dataset,
     medians,
-    options_of,
     reach_times,
+    run_in_threads,
     run_plan,
     run_solver,
     seconds_text,
@@ -124,7 +124,7 @@ class BloodCells(Experiment):
         entrants = [SDCA(), SDCA(start="sgd"), LAST, Pegasos(batch_size=100)]
         every = 0.5 if data is self.components else 1.0
         plan = Plan(
-            contenders=list(map(contender, entrants)),
+            contenders=[make_contender(solver) for solver in entrants],
             peers=[],
             losses=[Hinge()],
             C=[],
@@ -161,7 +161,7 @@ class BloodCells(Experiment):
         ends = trace[(trace["solver"] == "sdca") & (trace["outcome"] != "")]
         error = ends["test_error"].mean()
         sdca = times["sdca"]
-        pegasos = times[f"pegasos ({options_of(LAST)})"]
+        pegasos = times[f"pegasos ({changed_options(LAST)})"]
         said = (
             "SDCA about 3 times faster than Pegasos, 26 % test error"
             if "raw" in name
@@ -291,8 +291,8 @@ class BloodCells(Experiment):
         pieces = [
             (lam, word, fold) for lam in lambdas for word, folds in cuts.items() for fold in folds
         ]
-        found = in_threads(lambda piece: self._held_out(piece[0], *piece[2]), pieces)
-        whole = in_threads(lambda lam: self.raw.errors(*_model(self.raw, lam)), lambdas)
+        found = run_in_threads(lambda piece: self._held_out(piece[0], *piece[2]), pieces)
+        whole = run_in_threads(lambda lam: self.raw.errors(*_model(self.raw, lam)), lambdas)
         rows = []
         best = {}
         for lam, (train, test) in zip(lambdas, whole, strict=True):

@@ -28,7 +28,7 @@ from PIL import Image, UnidentifiedImageError
 from scipy import ndimage
 
 from saddlesvm.data import DataError, atomic_write
-from saddlesvm.lab import in_threads
+from saddlesvm.lab import run_in_threads
 
 CLASSES = ("eosinophil", "lymphocyte", "monocyte", "neutrophil")
 SPLITS = ("TRAIN", "TEST")
@@ -146,7 +146,7 @@ def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[s
     sources = sorted({row[:3] for row in found})
     number = {source: place for place, source in enumerate(sources)}
     arrays = {
-        "images": np.stack(in_threads(opened, [row[4] for row in found])),
+        "images": np.stack(run_in_threads(opened, [row[4] for row in found])),
         "label": label,
         "split": split,
         "source": np.array([number[row[:3]] for row in found], dtype=np.int16),

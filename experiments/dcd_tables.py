@@ -38,8 +38,8 @@ from saddlesvm.lab import (
     Section,
     Series,
     Table,
-    in_threads,
     make_dataset,
+    run_in_threads,
     run_solver,
     tidy_trace,
 )
@@ -248,7 +248,7 @@ def accuracies(
             table = (
                 [one(seed) for seed in range(seeds)]
                 if entrant.name == THEIRS
-                else in_threads(one, range(seeds))
+                else run_in_threads(one, range(seeds))
             )
             made |= {
                 (entrant.name, C): column

@@ -67,7 +67,7 @@ def block(name: str, report: Report, clock: bool = False) -> str:
         known = dict(machine_rows())
         return "; ".join(f"{word}: {known[word]}" for word in ON_PAGES)
     if name == "took":
-        return "; ".join(f"{word}: {told}" for word, told in report.took)
+        return "; ".join(f"{word}: {told}" for word, told in report.time_rows)
     number, _, title = name.removeprefix("table ").partition(" of ")
     sections = [section for section in report.sections if section.title == title]
     tables = [item for section in sections for item in section.items if isinstance(item, Table)]

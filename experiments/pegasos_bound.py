@@ -27,9 +27,9 @@ from saddlesvm.lab import (
     Table,
     bounds,
     fit,
-    in_threads,
     iterates,
     make_dataset,
+    run_in_threads,
 )
 from saddlesvm.losses import Hinge
 
@@ -189,7 +189,7 @@ class PegasosBound(Experiment):
                 ]
             )
 
-        return np.array(in_threads(one, range(runs)))
+        return np.array(run_in_threads(one, range(runs)))
 
     def measure_size(self, n: int) -> None:
         """Errors on new data of the last iterate, trained on n rows; shape (marks, runs)."""
@@ -278,7 +278,7 @@ class PegasosBound(Experiment):
                     }
                 )
         section.items.append(
-            Table.of(
+            Table.from_records(
                 rows, "Every bound over all runs, at the number of iterations where it does worst."
             )
         )

@@ -433,7 +433,9 @@ class PegasosFashion(Experiment):
             f"with the tail average of "
             "rows in random order. Each solver's own point."
         )
-        self.report.section("Mini-batches, projection, bias, lambda", Table.of(rows, caption))
+        self.report.section(
+            "Mini-batches, projection, bias, lambda", Table.from_records(rows, caption)
+        )
         best = max(rows, key=lambda row: float(row["test accuracy (%)"]))
         said = (
             f"the best variant ({best['variant']}) has {best['test accuracy (%)']} % test accuracy."
@@ -509,7 +511,7 @@ class PegasosFashion(Experiment):
             "objective is not a better classifier by itself: what the iterations leave undone "
             "acts as regularisation."
         )
-        self.report.section("Near the optimum", Prose(words), Table.of(rows))
+        self.report.section("Near the optimum", Prose(words), Table.from_records(rows))
         for strength, _, reached, of_worst, _, accuracy, seconds_taken in map(dict.values, rows):
             how = (
                 "certified"

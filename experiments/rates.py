@@ -25,10 +25,10 @@ from saddlesvm.lab import (
     Table,
     fit,
     hinge_objective,
-    in_threads,
     iterates,
     make_dataset,
     parse_contenders,
+    run_in_threads,
 )
 from saddlesvm.losses import Hinge
 
@@ -103,7 +103,7 @@ class Rates(Experiment):
             for contender in self.contenders
             for seed in range(self.repeats)
         ]
-        found = np.array(in_threads(lambda run: self._work(run[0], lam, n, run[1]), runs))
+        found = np.array(run_in_threads(lambda run: self._work(run[0], lam, n, run[1]), runs))
         medians = np.median(found.reshape(len(self.contenders), self.repeats, -1), axis=1)
         self.works |= {
             (lam, n, one.label): median

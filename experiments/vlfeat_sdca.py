@@ -198,7 +198,7 @@ class VLFeatSDCA(Experiment):
             "Both forms are the same problem; the objective of the C form is 1/lambda times "
             "the other one."
         )
-        self.report.section("lambda and C", Prose(words), Table.of(lines))
+        self.report.section("lambda and C", Prose(words), Table.from_records(lines))
         self.say(
             f"lambda = {LAM:g} and C = 1/(lambda n) give the same weights: they differ by "
             f"{largest:.1e} at most."

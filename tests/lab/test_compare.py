@@ -16,15 +16,12 @@ from saddlesvm import SDCA, SVC, Pegasos, certify  # noqa: E402
 from saddlesvm.data import DataError, load_bundled  # noqa: E402
 from saddlesvm.fit.outcome import Limits  # noqa: E402
 from saddlesvm.lab import curves, dataset, traces  # noqa: E402
-from saddlesvm.lab.comparison import (  # noqa: E402
-    compare,
-    reach_times,
-    verdict,
-)
+from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
-from saddlesvm.lab.machine import in_threads  # noqa: E402
+from saddlesvm.lab.machine import run_in_threads  # noqa: E402
 from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
-from saddlesvm.lab.runs import GROWTH, evaluation_of, parse_contenders, run_peer, run_solver  # noqa: E402  # noqa: E402
+from saddlesvm.lab.runs import GROWTH, evaluate_weights, parse_contenders, run_peer, run_solver  # noqa: E402  # noqa: E402
+from saddlesvm.lab.verdict import reach_times, state_verdict  # noqa: E402
 from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
 from saddlesvm.runtime.allowed import names_in  # noqa: E402
 
@@ -151,7 +148,7 @@ def test_an_interrupt_keeps_what_is_done(toy, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", PEERS)
 def test_peers_are_judged_by_our_objective(name, toy):
     peer = PEERS[name]
-    if not peer.installed:
+    if not peer.is_installed:
         pytest.skip(f"{peer.title} is not installed")
     X, y = toy
     regression = name == "sklearn-svr"
@@ -160,7 +157,7 @@ def test_peers_are_judged_by_our_objective(name, toy):
     setting = setting_of(data, problem)
     assert list(peer.climb(setting, 0, 0.0))  # the first fit of a process loads code
     rung = list(peer.climb(setting, 0, 2.0))[-1]
-    found = evaluation_of(problem, rung.w)
+    found = evaluate_weights(problem, rung.w)
     proof = certify(X, y, found.coef, found.intercept, loss=problem.loss, C=1.0, penalized_intercept=True, refine=200)
     assert found.certificate.primal == pytest.approx(proof.primal, rel=1e-12)
     assert proof.relative_gap < 0.05, "a peer that minimises another objective would be far off"
@@ -225,11 +222,11 @@ def test_verdict_names_the_first_and_the_factor():
     times = reach_times(trace, 1e-2).set_index("label")["seconds"]
     assert times["quick"] == 1.0
     assert times["slow"] == 3.0
-    first, _, last = verdict(trace)
+    first, _, last = state_verdict(trace)
     assert "quick came within 1e-2 of the optimum first" in first
     assert "slow 3" in first
-    assert "not in its time: slow" in last
-    assert verdict(traces.tidy_trace([])) == ["Nothing was run."]
+    assert "not before the time limit: slow" in last
+    assert state_verdict(traces.tidy_trace([])) == ["Nothing was run."]
 
 
 def test_curves_are_medians_with_their_quartiles():
@@ -285,7 +282,7 @@ def test_certificates_become_rarer(toy):
 
 
 def test_independent_work_keeps_its_order():
-    assert in_threads(lambda piece: piece * piece, range(9)) == [piece * piece for piece in range(9)]
+    assert run_in_threads(lambda piece: piece * piece, range(9)) == [piece * piece for piece in range(9)]
 
 
 def test_a_comparison_in_lambda_is_the_one_in_C(toy, tmp_path):
@@ -321,7 +318,7 @@ def test_the_verdict_blames_the_clock_only_where_it_stopped_a_run(toy):
     X, y = toy
     at_its_gap = compare(X, y, solvers="dcd,sdca", tol=1e-2, budget=20.0)
     assert set(at_its_gap.trace["outcome"]) - {""} == {"certified"}
-    assert not any("in its time" in line for line in at_its_gap.verdict())
+    assert not any("time limit" in line for line in at_its_gap.verdict())
     assert "all ended before" in at_its_gap.verdict()[-1]
 
 

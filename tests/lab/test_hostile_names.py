@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.lab.charts import Chart, Grid, Series
-from saddlesvm.lab.report import Picture, Prose, Report, Table, embedded
+from saddlesvm.lab.report import Picture, Prose, Report, Table, embed_json
 from support.browsing import browser
 
 NAMES = (
@@ -81,7 +81,7 @@ def test_a_name_adds_no_element_to_a_report(plain: Outline, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_embedded_says_the_same(name: str) -> None:
-    text = embedded({"name": [name]})
+    text = embed_json({"name": [name]})
     assert json.loads(text) == {"name": [name]}
     assert text.isascii() and not set(text) & set("<>&")
 

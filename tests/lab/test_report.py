@@ -64,7 +64,7 @@ def test_pictures_of_a_classifier():
     confusion = figures.confusion_grid(data.y, taken, (-1.0, 1.0))
     assert str(wrong) in confusion.caption
     assert confusion.draw().texts
-    assert figures.plane_chart(data.X, data.y, figures.affine(coef, 0.0)).draw().get_lines()
+    assert figures.plane_chart(data.X, data.y, lambda places: places @ coef).draw().get_lines()
     assert figures.margins_chart(data.X @ coef, data.y).draw().collections
     problem = data.problem(Hinge(), 1.0, "regularized")
     early, late = figures.shrinking_charts(problem, (1, 4))
@@ -167,3 +167,29 @@ def test_exported_figures_carry_their_caption_and_their_data(tmp_path):
     report.section("Lines", chart)
     (path,) = report.save_figures(tmp_path, ("svg",))
     assert path.read_text().count("some flowers") >= 1 and "It rises." in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("last", "labels"),
+    [
+        (8.0, {"1", "2", "5"}),
+        (300.0, {"1", "10", "100"}),
+        (20_000.0, {"1", "10", "100", "1,000", "10,000"}),
+    ],
+)
+def test_a_logarithmic_axis_of_epochs_has_plain_numbers_only(last, labels):
+    x = np.geomspace(1.0, last, 9)
+    ax = Chart("t", "epochs", "y", (Series("a", x, x),), x_log=True).draw()
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    texts = [*ax.xaxis.get_majorticklabels(), *ax.xaxis.get_minorticklabels()]
+    shown = {text.get_text() for text in texts if low <= text.get_position()[0] <= high}
+    assert shown - {""} == labels
+
+
+def test_a_logarithmic_axis_of_small_numbers_has_powers_of_ten():
+    y = np.geomspace(1e-9, 1.0, 9)
+    ax = Chart("t", "x", "gap", (Series("a", y, y),), y_log=True).draw()
+    ax.figure.canvas.draw()
+    shown = {text.get_text() for text in ax.yaxis.get_majorticklabels()}
+    assert shown and all("10^{" in text for text in shown)

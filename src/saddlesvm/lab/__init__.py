@@ -1,6 +1,6 @@
 """The lab: compare solvers, watch them, and the parts to write an experiment with.
 
-Nothing heavy is loaded before it is used: plots, tables and reports need the extra ``lab``.
+Modules are imported when they are used. Plots, tables and reports need the extra ``lab``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,15 @@ if TYPE_CHECKING:
     from saddlesvm.lab.comparison import (
         Comparison as Comparison,
         compare as compare,
-        count_text as count_text,
-        medians as medians,
-        reach_times as reach_times,
         run_plan as run_plan,
-        seconds_text as seconds_text,
     )
     from saddlesvm.lab.dataset import Dataset as Dataset, make_dataset as make_dataset
     from saddlesvm.lab.diagnostics import Diagnostics as Diagnostics
     from saddlesvm.lab.displays import GapDisplay as GapDisplay, PathDisplay as PathDisplay
     from saddlesvm.lab.machine import (
         LabProgress as LabProgress,
-        in_threads as in_threads,
         machine_rows as machine_rows,
+        run_in_threads as run_in_threads,
     )
     from saddlesvm.lab.report import (
         Picture as Picture,
@@ -43,10 +39,10 @@ if TYPE_CHECKING:
     from saddlesvm.lab.runs import (
         Contender as Contender,
         Plan as Plan,
-        contender as contender,
+        changed_options as changed_options,
         hinge_objective as hinge_objective,
         iterates as iterates,
-        options_of as options_of,
+        make_contender as make_contender,
         parse_contenders as parse_contenders,
         run_solver as run_solver,
         warm_up as warm_up,
@@ -56,6 +52,12 @@ if TYPE_CHECKING:
         read_trace as read_trace,
         tidy_trace as tidy_trace,
         write_trace as write_trace,
+    )
+    from saddlesvm.lab.verdict import (
+        count_text as count_text,
+        medians as medians,
+        reach_times as reach_times,
+        seconds_text as seconds_text,
     )
     from saddlesvm.problem.problem import Problem as Problem
     from saddlesvm.runtime.threads import (
@@ -71,20 +73,21 @@ NAMES = {
     "saddlesvm.lab.traces": "read_trace write_trace",
     "": "bounds figures study",
 }
-# What experiments are written with (experiments/ beside the package).
+# The parts that the experiments (experiments/ beside the package) are written with.
 PARTS = {
     "saddlesvm.fit.loop": "fit",
     "saddlesvm.fit.outcome": "FitResult Limits",
     "saddlesvm.lab.charts": "Chart Series",
-    "saddlesvm.lab.comparison": "count_text medians reach_times run_plan seconds_text",
+    "saddlesvm.lab.comparison": "run_plan",
     "saddlesvm.lab.dataset": "Dataset make_dataset",
-    "saddlesvm.lab.machine": "LabProgress in_threads machine_rows",
+    "saddlesvm.lab.machine": "LabProgress machine_rows run_in_threads",
     "saddlesvm.lab.report": "Picture Prose Report Section Switch Table",
     "saddlesvm.lab.runs": (
-        "Contender Plan contender hinge_objective iterates options_of parse_contenders "
+        "Contender Plan changed_options hinge_objective iterates make_contender parse_contenders "
         "run_solver warm_up"
     ),
     "saddlesvm.lab.traces": "tidy_trace",
+    "saddlesvm.lab.verdict": "count_text medians reach_times seconds_text",
     "saddlesvm.problem.problem": "Problem",
     "saddlesvm.runtime.threads": "interruptible usable_cores",
 }

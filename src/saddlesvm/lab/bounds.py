@@ -1,527 +1,45 @@
-"""The theorems as functions: upper bounds on the distance of an algorithm from the optimum after T
-iterations.
+"""The theorems as functions: bounds on the distance from the optimum after T iterations.
 
-Pegasos: theorem 1 and 2 of its paper with their corollaries, the sharper ones by Freedman's
-inequality, and those in expectation; the general theorem for strongly convex objectives, and the
+Pegasos: theorems 1 and 2 of its paper with their corollaries, the sharper bounds by Freedman's
+inequality, and bounds in expectation; the general theorem for strongly convex objectives, and the
 inequality for martingales behind it. SDCA: its theorems for Lipschitz and for smooth losses.
 :func:`iterations_for` inverts any of them.
 
-Pegasos. The bounds are functions of (R, lambda, T, delta).
-
-With ``f(w) = (lambda / 2) ||w||^2 + (1/n) sum_i max(0, 1 - y_i x_i . w)`` its minimum at ``w*``,
-iterates ``w_1 ... w_T`` of Pegasos with step sizes ``1 / (lambda t)``, and ``R`` the largest norm
-of a row, put
-
-    c = (sqrt(lambda) + R)^2   with the projection onto the ball of radius 1 / sqrt(lambda),
-    c = 4 R^2                  without.
-
-Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient
-solver for SVM", section 3. The number of rows does not occur in any of them.
-
-From a regret to an error with high probability, for any strongly convex objective.
-
-An online algorithm meets random functions ``c_t`` with mean F, and its regret is at most Reg. Put
-``xi_t = [F(w_t) - F(w*)] - [c_t(w_t) - c_t(w*)]``: noise of mean zero, at most b in size. If the
-c_t are L-Lipschitz and F is nu-strongly convex, the variance of xi_t is small where ``F(w_t) -
-F(w*)`` is,
-
-    Var_t xi_t <= L^2 ||w_t - w*||^2 <= (k L^2 / nu) [F(w_t) - F(w*)],
-
-with ``k = 2`` by strong convexity at the minimiser. The published proof compares with the midpoint,
-``F((w_t + w*) / 2) <= [F(w_t) + F(w*)] / 2 - (nu / 8) ||w_t - w*||^2``, and has ``k = 4``.
-
-Source: Kakade and Tewari (2008), "On the generalization ability of online strongly convex
-programming algorithms", theorem 2 and lemmas 3 and 4; Freedman (1975), "On tail probabilities for
-martingales".
-
-For Pegasos, ``f(w_t; A_t)`` is the function of iteration t. Its noise separates the regret on the
-rows drawn from the sum ``D = sum_t f(w_t) - f(w*)``. Freedman's inequality, peeled over the size of
-the variance, gives with probability at least ``1 - 4 ln(T) p``
-
-    D <= Reg + max(a sqrt(D), 3 b ln(1/p)),    so that
-    D <= Reg + a sqrt(Reg) + max(a^2, 3 b ln(1/p)),
-
-where ``Reg = c (1 + ln T) / (2 lambda)`` is theorem 1's bound. The functions take the whole
-probability of failure, ``delta = 4 ln(T) p``.
-
-SDCA. The bounds are functions of (n, lambda, T) and of the loss, for random draws. The problem is
-``P(w) = (1/n) sum_i phi_i(x_i . w) + (lambda / 2) ||w||^2``, alpha begins at zero, every step draws
-a row with replacement, and ``phi_i >= 0``, ``(1/n) sum_i phi_i(0) <= 1``, ``||x_i|| <= R``. All of
-them are in expectation over the draws. The paper has R = 1; its proof with ``||x_i||^2 <= R^2``
-kept puts ``R^2 / gamma`` for ``1 / gamma``, and ``(R L)^2`` for ``L^2``.
-
-Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized
-loss minimization", theorems 2 (Lipschitz losses), 3 and 8 (the start by Modified-SGD) and 5 (smooth
-losses).
+The formulas stand in the docstrings of ``pegasos_bounds``, ``martingale_bounds`` and
+``sdca_bounds``.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
-LEAST_ITERATIONS = 3.0
-LARGEST_LAMBDA = 0.25
-CONSTANT = 21.0
-MOST = 2**200  # iterations: the largest number that is tried
-
-
-def positive(**given: float) -> None:
-    """Raise ValueError unless all numbers are positive and finite; the message has the name of one
-    that is not.
-    """
-    for name, value in given.items():
-        if not 0.0 < value < math.inf:
-            raise ValueError(f"{name} must be positive and finite; got {value!r}")
-
-
-def between(name: str, value: float) -> None:
-    """`value` is strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must be between 0 and 1; got {value!r}")
-
-
-def iterations(T: float) -> None:
-    """T is finite and at least 3."""
-    if not LEAST_ITERATIONS <= T < math.inf:
-        raise ValueError(f"T must be at least 3 and finite; got {T!r}")
-
-
-def gradient_constant(R: float, lam: float, *, projection: bool = False) -> float:
-    """The constant c: a bound on the squared norm of every sub-gradient that Pegasos steps along.
-
-    Parameters
-    ----------
-    R : float
-        Largest norm of a row; positive.
-    lam : float
-        lambda; positive.
-    projection : bool, default=False
-        ``(sqrt(lambda) + R)^2`` with the projection step, ``4 R^2`` without.
-    """
-    positive(R=R, lam=lam)
-    return (math.sqrt(lam) + R) ** 2 if projection else 4.0 * R * R
-
-
-def rate(lam: float, T: float) -> float:
-    """``ln T / (lambda T)``: the rate of all these bounds, without their constants.
-
-    Parameters
-    ----------
-    lam : float
-        lambda; positive.
-    T : float
-        Iterations, more than 1.
-    """
-    positive(lam=lam)
-    iterations(T)
-    return math.log(T) / (lam * T)
-
-
-def deterministic_regret_bound(
-    R: float, lam: float, T: float, *, projection: bool = False
-) -> float:
-    """Theorem 1: ``c (1 + ln T) / (2 lambda T)`` bounds the average regret, whatever rows are
-    drawn.
-
-    With ``f(w; A_t)`` the objective on the rows of iteration t alone, for every u (with projection:
-    in the ball)
-
-        (1/T) sum_t f(w_t; A_t) - (1/T) sum_t f(u; A_t) <= c (1 + ln T) / (2 lambda T).
-
-    Conditions: T >= 3, rows of norm at most R. If every A_t is the whole data, the average iterate
-    is within the bound of the optimum (corollary 1).
-
-    Parameters
-    ----------
-    R, lam : float
-        Largest row norm, and lambda.
-    T : float
-        Iterations.
-    projection : bool, default=False
-    """
-    iterations(T)
-    return gradient_constant(R, lam, projection=projection) * (1.0 + math.log(T)) / (2.0 * lam * T)
-
-
-def expected_average_bound(R: float, lam: float, T: float, *, projection: bool = False) -> float:
-    """In expectation over the draws, for the average iterate: ``c (1 + ln T) / (2 lambda T)``.
-
-        E f(w) - f(w*) <= c (1 + ln T) / (2 lambda T),     w = (1/T) sum_t w_t,
-
-    by theorem 1 with u = w*, because ``E f(w_t; A_t) = E f(w_t)`` where the rows are drawn afresh,
-    and f is convex. Conditions and parameters as for :func:`deterministic_regret_bound`.
-    """
-    return deterministic_regret_bound(R, lam, T, projection=projection)
-
-
-def expected_suffix_bound(
-    R: float, lam: float, T: float, share: float = 0.5, *, projection: bool = False
-) -> float:
-    """In expectation, for the average of the last ``share T`` iterates: no logarithm of T is left.
-
-        E f(w) - f(w*) <= (2 + 2.5 ln(1 / (1 - share))) / share * c / (lambda T).
-
-    Source: Rakhlin, Shamir and Sridharan (2012), "Making gradient descent optimal for strongly
-    convex stochastic optimization", theorem 5. Conditions as for
-    :func:`deterministic_regret_bound`.
-
-    Parameters
-    ----------
-    R, lam : float
-        Largest row norm, and lambda.
-    T : float
-        Iterations.
-    share : float, default=0.5
-        Share of the iterates that are averaged; between 0 and 1.
-    projection : bool, default=False
-    """
-    between("share", share)
-    iterations(T)
-    constant = (2.0 + 2.5 * math.log(1.0 / (1.0 - share))) / share
-    return constant * gradient_constant(R, lam, projection=projection) / (lam * T)
-
-
-def average_regret_bound(
-    R: float, lam: float, T: float, delta: float, *, projection: bool = False
-) -> float:
-    """Theorem 2: ``21 c ln(T / delta) / (lambda T)`` bounds the average regret with probability ``1
-    - delta`` or more.
-
-        (1/T) sum_t f(w_t) - f(w*) <= 21 c ln(T / delta) / (lambda T).
-
-    Conditions: those of theorem 1; the rows of each A_t are drawn uniformly at random from the data
-    (with or without repetition); ``R >= 1`` and ``lambda <= 1/4``.
-
-    Parameters
-    ----------
-    R : float
-        Largest row norm, at least 1.
-    lam : float
-        lambda, at most 1/4.
-    T : float
-        Iterations.
-    delta : float
-        Probability that the bound fails; between 0 and 1.
-    projection : bool, default=False
-
-    Raises
-    ------
-    ValueError
-        A condition of the theorem is not met; the message names it.
-    """
-    if R < 1.0:
-        raise ValueError(f"the theorem needs R >= 1; got {R!r}")
-    if lam > LARGEST_LAMBDA:
-        raise ValueError(f"the theorem needs lambda <= 1/4; got {lam!r}")
-    between("delta", delta)
-    iterations(T)
-    return (
-        CONSTANT
-        * gradient_constant(R, lam, projection=projection)
-        * math.log(T / delta)
-        / (lam * T)
-    )
-
-
-def average_iterate_bound(
-    R: float, lam: float, T: float, delta: float, *, projection: bool = False
-) -> float:
-    """Corollary of theorem 2 for the average ``w = (1/T) sum_t w_t``: with probability at least ``1
-    - delta``
-
-        f(w) - f(w*) <= 21 c ln(T / delta) / (lambda T),
-
-    because f is convex (Jensen). Conditions and parameters as for :func:`average_regret_bound`.
-    """
-    return average_regret_bound(R, lam, T, delta, projection=projection)
-
-
-def random_iterate_bound(
-    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
-) -> float:
-    """Corollary of theorem 2 for an iterate w_r, r drawn uniformly from 1 ... T.
-
-    Where the bound on the average regret holds, it holds with probability at least ``1 - miss``
-    over the draw that
-
-        f(w_r) - f(w*) <= 21 c ln(T / delta) / (miss lambda T),
-
-    because the regrets are not negative (Markov). The paper states it for ``miss = 1/2``, with the
-    constant 42. Conditions and other parameters as for :func:`average_regret_bound`.
-
-    Parameters
-    ----------
-    miss : float, default=0.5
-        Probability over the draw of r that the bound fails; between 0 and 1.
-    """
-    between("miss", miss)
-    return average_regret_bound(R, lam, T, delta, projection=projection) / miss
-
-
-def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **options: Any) -> int:
-    """The least T from which on a bound says that the error is at most `eps`.
-
-    Every bound here falls with T once it is below its first values, so that doubling and bisection
-    find the place.
-
-    Parameters
-    ----------
-    eps : float
-        Wanted error, in the units of the objective in the lambda form; positive.
-    bound : callable
-        One of :mod:`saddlesvm.lab.bounds` with a parameter T.
-    *arguments, **options
-        The bound's other arguments, in their order, T left out.
-
-    Returns
-    -------
-    int
-        T of at least 3.
-
-    Raises
-    ------
-    ValueError
-        `eps` is not positive, a condition of the bound is not met, or no T below 2^200 is enough.
-
-    Examples
-    --------
-    >>> from saddlesvm.lab.bounds import deterministic_regret_bound, iterations_for
-    >>> iterations_for(0.1, deterministic_regret_bound, 1.0, 0.01)
-    21998
-    """
-    positive(eps=eps)
-    names = list(inspect.signature(bound).parameters)
-    if "T" not in names:
-        raise ValueError(f"{bound.__name__} has no parameter T")
-    places = names.index("T")
-
-    def error(T: int) -> float:
-        return bound(*arguments[:places], T, *arguments[places:], **options)
-
-    low = int(LEAST_ITERATIONS)
-    high = int(LEAST_ITERATIONS)
-    while error(high) > eps:
-        low = high
-        high = 2 * high
-        if high > MOST:
-            raise ValueError(
-                f"{bound.__name__} stays above eps={eps!r} for every T that was tried: give a "
-                f"larger eps"
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        if error(middle) > eps:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-# the constant k of the variance
-SHARP = 2.0
-MIDPOINT = 4.0
-
-
-def log_of_share(T: float, delta: float) -> float:
-    """``ln(1/p)`` for ``p = delta / (4 ln T)``: peeling over the variance costs the factor ``4 ln
-    T``.
-    """
-    between("delta", delta)
-    iterations(T)
-    log = math.log(4.0 * math.log(T) / delta)
-    if log <= 1.0:
-        raise ValueError(
-            f"the theorem needs delta < 4 ln(T) / e; got delta = {delta!r} with T = {T!r}"
-        )
-    return log
-
-
-def martingale_bound(variance: float, b: float, T: float, delta: float) -> float:
-    """Bernstein's inequality for martingales, without a bound on the variance known beforehand
-    (lemma 3.2).
-
-    For differences of mean zero and size at most b, and the sum sigma^2 of their conditional
-    variances,
-
-        sum_t X_t <= max(2 sigma, 3 b sqrt(ln(1/p))) sqrt(ln(1/p)),     p = delta / (4 ln T),
-
-    with probability ``1 - delta`` or more. Conditions: ``T >= 3``, ``p < 1/e``.
-
-    Parameters
-    ----------
-    variance : float
-        sigma^2, at least 0.
-    b : float
-        Largest size of a difference; positive.
-    T : float
-        Number of differences.
-    delta : float
-        Probability that the bound fails; between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        A condition is not met; the message names it.
-    """
-    positive(b=b)
-    if not 0.0 <= variance < math.inf:
-        raise ValueError(f"variance must be at least 0 and finite; got {variance!r}")
-    root = math.sqrt(log_of_share(T, delta))
-    return max(2.0 * math.sqrt(variance), 3.0 * b * root) * root
-
-
-def strongly_convex_average_bound(
-    regret: float, L: float, nu: float, B: float, T: float, delta: float, *, k: float = SHARP
-) -> float:
-    """The general theorem (3.3) for the average of an online algorithm's iterates: with probability
-    ``1 - delta``
-
-        F(w) - F(w*) <= [Reg + 4 sqrt(d Reg ln(1/p)) + max(16 d, 6 B) ln(1/p)] / T,
-
-    ``d = k L^2 / (4 nu)``, ``p = delta / (4 ln T)``; 3.2 with the variance above, and the quadratic
-    inequality in ``sqrt(D)`` solved: ``s - r <= max(4 sqrt(d s), 6 B q) q`` gives ``s <= r + 4
-    sqrt(d r) q + max(16 d, 6 B) q^2``.
-
-    Parameters
-    ----------
-    regret : float
-        Bound on the sum of the regrets, at least 0.
-    L : float
-        Lipschitz constant of the functions.
-    nu : float
-        Strong convexity: ``F(w) - F(w*) >= (nu / 2) ||w - w*||^2``.
-    B : float
-        Largest value of a function at an iterate; the functions are not negative.
-    T, delta : float
-        Iterations, and the probability that the bound fails.
-    k : float, default=2
-        Constant of the variance; Kakade and Tewari have 4.
-
-    Raises
-    ------
-    ValueError
-        A condition is not met; the message names it.
-    """
-    positive(L=L, nu=nu, B=B, k=k)
-    if not 0.0 <= regret < math.inf:
-        raise ValueError(f"regret must be at least 0 and finite; got {regret!r}")
-    log = log_of_share(T, delta)
-    d = 0.25 * k * L * L / nu
-    return (regret + 4.0 * math.sqrt(d * regret * log) + max(16.0 * d, 6.0 * B) * log) / T
-
-
-def pegasos_average_bound(
-    R: float, lam: float, T: float, delta: float, *, projection: bool = False, k: float = SHARP
-) -> float:
-    """The general theorem for Pegasos (3.6): with probability ``1 - delta`` the average iterate has
-
-        f(w) - f(w*) <= (c / (2 lambda T)) [1 + ln T + 4 sqrt((1 + ln T) ln(1/p)) + 16 ln(1/p)],
-
-    where 6 B is not the larger one; ``p = delta / (4 ln T)``, c as for
-    :func:`~saddlesvm.lab.bounds.gradient_constant`. Theorem 1 is the regret, ``L^2 = c``,
-    ``nu = lambda``.
-    Conditions:
-    rows of norm at most R, drawn afresh in every iteration, ``T >= 3``.
-
-    Parameters
-    ----------
-    R, lam : float
-        Largest row norm, and lambda.
-    T, delta : float
-        Iterations, and the probability that the bound fails.
-    projection : bool, default=False
-    k : float, default=2
-        Constant of the variance; 4 gives :func:`~saddlesvm.lab.bounds.kakade_tewari_average_bound`.
-
-    Examples
-    --------
-    >>> from saddlesvm.lab.bounds import pegasos_average_bound
-    >>> round(pegasos_average_bound(1.0, 0.01, 1e5, 0.05), 3)
-    0.317
-    """
-    c = gradient_constant(R, lam, projection=projection)
-    regret = T * deterministic_regret_bound(R, lam, T, projection=projection)
-    reach = 1.0 / math.sqrt(lam) if projection else R / lam
-    largest = 0.5 * lam * reach * reach + 1.0 + R * reach
-    return strongly_convex_average_bound(regret, math.sqrt(c), lam, largest, T, delta, k=k)
-
-
-def kakade_tewari_average_bound(
-    R: float, lam: float, T: float, delta: float, *, projection: bool = False
-) -> float:
-    """For the average iterate, with the constants of Kakade and Tewari: with probability ``1 -
-    delta`` or more
-
-        f(w) - f(w*) <= [Reg + 4 sqrt(c Reg ln(1/p) / lambda) + max(16 c / lambda, 6 B) ln(1/p)] /
-        T,
-
-    :func:`pegasos_average_bound` with their constant of the variance, ``k = 4``; conditions,
-    parameters and errors as
-    there. Other than theorem 2 of the Pegasos paper it asks for no least R and no largest lambda.
-    """
-    return pegasos_average_bound(R, lam, T, delta, projection=projection, k=MIDPOINT)
-
-
-def kakade_tewari_random_bound(
-    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
-) -> float:
-    """:func:`kakade_tewari_average_bound` for an iterate drawn uniformly from 1 ... T, by Markov's
-    inequality.
-
-    It fails with probability at most ``delta + miss``. Parameters as for
-    :func:`~saddlesvm.lab.bounds.freedman_random_bound`.
-    """
-    between("miss", miss)
-    return kakade_tewari_average_bound(R, lam, T, delta, projection=projection) / miss
-
-
-def freedman_average_bound(
-    R: float, lam: float, T: float, delta: float, *, projection: bool = False
-) -> float:
-    """The sharper form for the average iterate: below
-    :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
-
-    Three things are gained: the regulariser is no noise, so that xi_t's variance is at most ``R^2
-    ||w_t - w*||^2``; strong convexity gives ``||w_t - w*||^2 <= (2 / lambda) (f(w_t) - f(w*))``;
-    and the quadratic inequality in sqrt(D) is solved exactly. Thus ``a = sqrt(8 R^2 ln(1/p) /
-    lambda)``, ``b = 2 R max ||w_t - w*||``, and with ``p = delta / (4 ln T)``, with probability ``1
-    - delta`` or more,
-
-        f(w) - f(w*) <= max([a / 2 + sqrt(a^2 / 4 + Reg)]^2, Reg + 3 b ln(1/p)) / T.
-
-    Conditions, parameters and errors as for :func:`~saddlesvm.lab.bounds.pegasos_average_bound`.
-    """
-    log = log_of_share(T, delta)
-    positive(R=R, lam=lam)
-    optimum = min(1.0 / math.sqrt(lam), R / lam)
-    apart = optimum + (1.0 / math.sqrt(lam) if projection else R / lam)
-    a = math.sqrt(8.0 * R * R * log / lam)
-    regret = T * deterministic_regret_bound(R, lam, T, projection=projection)
-    return (
-        max((0.5 * a + math.sqrt(0.25 * a * a + regret)) ** 2, regret + 6.0 * R * apart * log) / T
-    )
-
-
-def freedman_random_bound(
-    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
-) -> float:
-    """:func:`freedman_average_bound` for an iterate drawn uniformly from 1 ... T, by Markov's
-    inequality.
-
-    Other parameters as there.
-
-    Parameters
-    ----------
-    miss : float, default=0.5
-        Probability over the draw of the iterate; the bound fails with probability at most ``delta +
-        miss``.
-    """
-    between("miss", miss)
-    return freedman_average_bound(R, lam, T, delta, projection=projection) / miss
-
+from saddlesvm.lab.bound_conditions import LEAST_ITERATIONS, check_positive
+from saddlesvm.lab.martingale_bounds import martingale_bound, strongly_convex_average_bound
+from saddlesvm.lab.pegasos_bounds import (
+    average_iterate_bound,
+    average_regret_bound,
+    deterministic_regret_bound,
+    expected_average_bound,
+    expected_suffix_bound,
+    freedman_average_bound,
+    freedman_random_bound,
+    gradient_constant,
+    kakade_tewari_average_bound,
+    kakade_tewari_random_bound,
+    pegasos_average_bound,
+    random_iterate_bound,
+    rate,
+)
+from saddlesvm.lab.sdca_bounds import (
+    sdca_lipschitz_bound,
+    sdca_lipschitz_dual_bound,
+    sdca_lipschitz_iterations,
+    sdca_smooth_bound,
+    sdca_smooth_dual_bound,
+    sdca_smooth_iterations,
+)
 
 __all__ = [
     "average_iterate_bound",
@@ -548,176 +66,62 @@ __all__ = [
     "strongly_convex_average_bound",
 ]
 
-
-def sdca_smooth_dual_bound(n: int, lam: float, gamma: float, T: float, *, R: float = 1.0) -> float:
-    """Smooth losses, the dual: ``E D* - D(alpha_T) <= exp(-T / (n + R^2 / (lambda gamma)))``.
-
-    Parameters
-    ----------
-    n : int
-        Rows.
-    lam : float
-        lambda; positive.
-    gamma : float
-        The loss is ``1 / gamma``-smooth: gamma is the smooth hinge's width, 4 for the logistic
-        loss.
-    T : float
-        Steps, at least 0.
-    R : float, default=1.0
-        Largest row norm.
-    """
-    return math.exp(-_steps(T) / _smooth_steps(n, lam, gamma, R))
+MOST = 2**200  # iterations up to which T is doubled (guessed)
 
 
-def sdca_smooth_bound(n: int, lam: float, gamma: float, T: float, *, R: float = 1.0) -> float:
-    """Theorem 5, the duality gap of the last iterate: with ``m = n + R^2 / (lambda gamma)``
+def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **options: Any) -> int:
+    """Return the least T from which on a bound is at most `eps`.
 
-        E P(w_T) - D(alpha_T) <= m exp(-T / m).
-
-    Parameters as for :func:`sdca_smooth_dual_bound`.
-    """
-    steps = _smooth_steps(n, lam, gamma, R)
-    return steps * math.exp(-_steps(T) / steps)
-
-
-def sdca_smooth_iterations(n: int, lam: float, gamma: float, eps: float, *, R: float = 1.0) -> int:
-    """Theorem 5 the other way round: ``m ln(m / eps)`` steps, ``m = n + R^2 / (lambda gamma)``,
-    bring the gap to eps.
-
-    Parameters as for :func:`sdca_smooth_dual_bound`; `eps` is the wanted expected duality gap.
-    """
-    positive(eps=eps)
-    steps = _smooth_steps(n, lam, gamma, R)
-    return max(0, math.ceil(steps * math.log(steps / eps)))
-
-
-def sdca_lipschitz_dual_bound(
-    n: int,
-    lam: float,
-    L: float,
-    T: float,
-    *,
-    R: float = 1.0,
-    spread: float | None = None,
-    start: str = "zero",
-) -> float:
-    """Lipschitz losses, the dual: ``E D* - D(alpha_T) <= 2 G / (lambda (2 n + T - t0))`` from T =
-    t0 on.
-
-    ``G = R^2 spread^2``; t0 steps come first, in which the dual's error falls exponentially from
-    what it is at the start to ``G / (lambda n)``: ``t0 = max(0, ceil(n ln(2 lambda n E_0 / G)))``
-    with ``E_0 = 1`` from zero (theorem 2), and ``E_0 = 2 (R L)^2 ln(e n) / (lambda n)`` after an
-    epoch of Modified-SGD (theorems 3 and 8), which does not count in T. With ``spread = 2 L`` these
-    are ``n ln(lambda n / (2 L^2))`` and ``n ln ln(e n)``.
+    Every bound here falls with T after its first values, so doubling and bisection find T.
 
     Parameters
     ----------
-    n : int
-        Rows.
-    lam : float
-        lambda; positive.
-    L : float
-        Lipschitz constant of the loss: 1 for the hinge, the absolute loss and the logistic loss.
-    T : float
-        Steps; the bound is infinite before t0.
-    R : float, default=1.0
-        Largest row norm.
-    spread : float, optional
-        Largest distance of a dual variable from a slope of its loss; 2 L when left out. For the
-        hinge it is 1, because both lie between 0 and y: its constants are a quarter of the
-        published ones.
-    start : {"zero", "sgd"}, default="zero"
-    """
-    first, G = _first_steps(n, lam, L, R, spread, start)
-    return math.inf if _steps(T) < first else 2.0 * G / (lam * (2.0 * n + T - first))
-
-
-def sdca_lipschitz_bound(
-    n: int,
-    lam: float,
-    L: float,
-    T: float,
-    *,
-    T0: float | None = None,
-    R: float = 1.0,
-    spread: float | None = None,
-    start: str = "zero",
-) -> float:
-    """Theorem 2, the duality gap of the average of the iterates T0 + 1 to T (or of a random one of
-    these):
-
-        E P(w) - D(alpha) <= 2 G / (lambda (2 n + T0 - t0)) + G / (2 lambda (T - T0)),
-
-    for ``T0 >= t0`` and ``T - T0 >= n``; with ``start="sgd"`` it is theorem 3. t0, G and the other
-    parameters are as for :func:`sdca_lipschitz_dual_bound`.
-
-    Parameters
-    ----------
-    n : int
-    lam, L : float
-    T : float
-        Steps.
-    T0 : float, optional
-        Steps before the average begins; the best choice when left out, ``(2 T - 2 n + t0) / 3``
-        within its limits.
-    R : float, default=1.0
-    spread : float, optional
-    start : {"zero", "sgd"}, default="zero"
+    eps : float
+        Wanted error, in the units of the objective in the lambda form; positive.
+    bound : callable
+        A function of this module with a parameter T.
+    *arguments, **options
+        The other arguments of the bound, in their order, without T.
 
     Returns
     -------
-    float
-        Infinite where T is too small for the theorem to say anything.
+    int
+        T of at least 3.
+
+    Raises
+    ------
+    ValueError
+        `eps` is not positive, a condition of the bound is not met, or no T below 2^200 is enough.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab.bounds import deterministic_regret_bound, iterations_for
+    >>> iterations_for(0.1, deterministic_regret_bound, 1.0, 0.01)
+    21998
     """
-    first, G = _first_steps(n, lam, L, R, spread, start)
-    last = _steps(T) - n
-    begin = min(max((2.0 * T - 2.0 * n + first) / 3.0, first), last) if T0 is None else float(T0)
-    if not first <= begin <= last:
-        return math.inf
-    return 2.0 * G / (lam * (2.0 * n + begin - first)) + 0.5 * G / (lam * (T - begin))
+    check_positive(eps=eps)
+    names = list(inspect.signature(bound).parameters)
+    if "T" not in names:
+        raise ValueError(f"{bound.__name__} has no parameter T")
+    place = names.index("T")
 
+    def error(T: int) -> float:
+        return bound(*arguments[:place], T, *arguments[place:], **options)
 
-def sdca_lipschitz_iterations(
-    n: int,
-    lam: float,
-    L: float,
-    eps: float,
-    *,
-    R: float = 1.0,
-    spread: float | None = None,
-    start: str = "zero",
-) -> int:
-    """Theorem 2 the other way round: ``t0 + n + 5 G / (lambda eps)`` steps bring the expected gap
-    to eps.
-
-    With ``spread = 2 L`` the last term is ``20 (R L)^2 / (lambda eps)``, for the hinge with its own
-    spread ``5 R^2 / (lambda eps)``. Parameters as for :func:`sdca_lipschitz_dual_bound`; `eps` is
-    the wanted expected duality gap of the average.
-    """
-    positive(eps=eps)
-    first, G = _first_steps(n, lam, L, R, spread, start)
-    return math.ceil(first + n + 5.0 * G / (lam * eps))
-
-
-def _smooth_steps(n: int, lam: float, gamma: float, R: float) -> float:
-    positive(n=n, lam=lam, gamma=gamma, R=R)
-    return n + R * R / (lam * gamma)
-
-
-def _first_steps(
-    n: int, lam: float, L: float, R: float, spread: float | None, start: str
-) -> tuple[int, float]:
-    """t0 and G."""
-    wide = 2.0 * L if spread is None else spread
-    positive(n=n, lam=lam, L=L, R=R, spread=wide)
-    if start not in ("zero", "sgd"):
-        raise ValueError(f"start must be 'zero' or 'sgd'; got {start!r}")
-    G = (R * wide) ** 2
-    error = 1.0 if start == "zero" else 2.0 * (R * L) ** 2 * math.log(math.e * n) / (lam * n)
-    return max(0, math.ceil(n * math.log(2.0 * lam * n * error / G))), G
-
-
-def _steps(T: float) -> float:
-    if not 0.0 <= T < math.inf:
-        raise ValueError(f"T must be at least 0 and finite; got {T!r}")
-    return T
+    # Double T until the bound is small enough, then halve the interval.
+    low = int(LEAST_ITERATIONS)
+    high = int(LEAST_ITERATIONS)
+    while error(high) > eps:
+        low = high
+        high = 2 * high
+        if high > MOST:
+            raise ValueError(
+                f"{bound.__name__} stays above eps={eps!r} up to T = 2^200: give a larger eps"
+            )
+    while high - low > 1:
+        middle = (low + high) // 2
+        if error(middle) > eps:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -26,16 +26,39 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 SHADES = ("#eef3f7", "#0b4f8a")  # colours of a grid's squares, for a share of 0 and of 1 of the row
-# captions of exported pictures: size in points, letters per inch
-CAPTION_SIZE = 6.5
-CAPTION_LETTERS = 19
-FEW_POINTS = 24  # lines of fewer points get markers
-MANY_POINTS = 1_000  # clouds of more points are pixels in an SVG, which would be large otherwise
+# Captions of exported pictures.
+CAPTION_SIZE = 6.5  # points
+CAPTION_LETTERS = 19  # letters per inch
+FEW_POINTS = 24  # lines of at most so many points get markers
+MANY_POINTS = 1_000  # clouds of more points are pixels in an SVG, so that it stays small
 DOTS_PER_INCH = 110  # of pictures in files
-# the two ends of a heat map, those of the classes; its middle is clear
+# The two ends of a heat map, which are the colours of the classes; its middle is clear.
 NEGATIVE = "#0072B2"
 POSITIVE = "#D55E00"
 OPACITY = 0.55  # of a heat map's ends
+POINT_AREA = 12.0  # square points of a point without a size of its own
+# A logarithmic axis whose ends differ by less than this factor has labels between powers of ten.
+FEW_DECADES = 50.0
+# A logarithmic axis between these numbers has plain numbers as labels, else powers of ten.
+LEAST_PLAIN = 1e-3
+MOST_PLAIN = 1e5
+# Margins of charts with short labels at their ticks, as shares of the figure.
+MARGINS = {"left": 0.13, "right": 0.97, "bottom": 0.13, "top": 0.92}
+# A colour that nothing else has: in a page the ink of the page, light or dark, takes its place.
+INK = "#010203"
+ON_PAGES: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.facecolor": "none",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": INK,
+}
 
 
 @dataclass(frozen=True)
@@ -56,9 +79,10 @@ class Series:
     size : ndarray of shape (m,), optional
         Areas of the points, in square points.
     follows : str
-        Name of a series whose legend entry stands for this one too.
+        Name of a series whose entry in the legend stands for this series, too.
     steps : bool
-        A histogram: y is the height from each x to the next, and the area below it is tinted.
+        Whether it is a histogram: y is the height from each x to the next, and the area below is
+        coloured.
     """
 
     name: str
@@ -74,7 +98,7 @@ class Series:
 
     @property
     def colour(self) -> str:
-        """Its colour in hexadecimal."""
+        """The colour in hexadecimal."""
         return PALETTE[self.style % len(PALETTE)]
 
 
@@ -111,19 +135,19 @@ class Chart:
     title, x_title, y_title : str
     series : tuple of Series
     x_log, y_log : bool
-        Logarithmic axes; values that are not positive are left out on them.
+        Whether an axis is logarithmic; it omits values that are not positive.
     levels : dict of float to str
-        Horizontal lines with a word beside each.
+        Horizontal lines, and the words beside them.
     caption : str
         What a reader should see, in a sentence.
     equal : bool
-        One unit is as long on both axes.
+        Whether one unit is as long on both axes.
     shade : Shade, optional
-        A heat map behind it.
+        A heat map behind the series.
     uprights : tuple of float
-        Where vertical lines stand.
+        Places of vertical lines.
     y_ticks : dict of float to str
-        Places on the vertical axis, and the words there in place of numbers.
+        Places on the vertical axis, and the words there instead of numbers.
     """
 
     title: str
@@ -170,10 +194,10 @@ class Chart:
         ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
         if self.x_log and has_positive(self.series, "x"):
             ax.set_xscale("log")
-            _label_sparsely(ax.xaxis)
+            _label_log_axis(ax.xaxis)
         if self.y_log and has_positive(self.series, "y"):
             ax.set_yscale("log")
-            _label_sparsely(ax.yaxis)
+            _label_log_axis(ax.yaxis)
         if self.y_ticks:
             ax.set_yticks(list(self.y_ticks), list(map(plain, self.y_ticks.values())))
         if self.equal:
@@ -207,7 +231,7 @@ class Grid:
 
     @property
     def shades(self) -> np.ndarray:
-        """Share of each row's total, which decides the colour."""
+        """The share of each row's total, which decides the colour."""
         totals = self.values.sum(axis=1, keepdims=True)
         return self.values / np.where(totals > 0, totals, 1)
 
@@ -237,34 +261,48 @@ class Grid:
 
 
 def plain(text: str) -> str:
-    """A name for matplotlib: dollars make no formula, and invisible characters are spelled out."""
+    """Return text for matplotlib: dollars make no formula, invisible characters are spelled out."""
     return shown(text).replace("$", r"\$")
 
 
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
-    """Axes on a new figure outside pyplot's global state; sizes in inches."""
+    """Return axes on a new figure, outside pyplot's global state; sizes in inches."""
     figure = needed("matplotlib.figure", "lab", "a chart")
     return figure.Figure(figsize=(width, height), layout="constrained").subplots()
 
 
 def has_positive(series: tuple[Series, ...], axis: str) -> bool:
     """Return True if a logarithmic axis would have anything to show."""
-    return any(bool((getattr(one, axis) > 0.0).any()) for one in series)
+    return any(bool((getattr(line, axis) > 0.0).any()) for line in series)
 
 
-def _label_sparsely(axis: Any) -> None:
-    """On a logarithmic axis, labels between the powers of ten only where there are few of these."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _label_log_axis(axis: Any) -> None:
+    """Label a logarithmic axis: plain numbers if they are short, else powers of ten."""
+    from matplotlib.ticker import (
+        FuncFormatter,
+        LogFormatterSciNotation,
+        LogLocator,
+        NullFormatter,
+    )
 
     low, high = sorted(axis.get_view_interval())
-    few = high < 50.0 * low
-    axis.set_minor_locator(LogLocator(subs=(2.0, 5.0) if few else "auto"))
-    axis.set_minor_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter()
-    )
+    if low >= LEAST_PLAIN and high <= MOST_PLAIN:
+        formatter: Any = FuncFormatter(lambda value, _: f"{value:,.10g}")
+    else:
+        # The thresholds let it label every tick that it is asked for.
+        formatter = LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf))
+    axis.set_major_formatter(formatter)
+    # An axis of few powers of ten needs labels between them.
+    if high < FEW_DECADES * low:
+        axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+        axis.set_minor_formatter(formatter)
+    else:
+        axis.set_minor_locator(LogLocator(subs="auto"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_shade(ax: Axes, shade: Shade) -> None:
+    """Draw a heat map with its colour bar."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
     ends = [to_rgba(NEGATIVE, OPACITY), to_rgba("white", 0.0), to_rgba(POSITIVE, OPACITY)]
@@ -284,6 +322,7 @@ def _draw_shade(ax: Axes, shade: Shade) -> None:
 
 
 def _draw_series(ax: Axes, series: Series) -> None:
+    """Draw a histogram, a cloud of points, or a line with its band."""
     marker = MARKERS[series.style % len(MARKERS)]
     label = "_nolegend_" if series.follows else plain(series.name)
     if series.steps:
@@ -298,7 +337,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
         )
         return
     if series.dash == "none":
-        area = 12.0 if series.size is None else series.size
+        area = POINT_AREA if series.size is None else series.size
         ax.scatter(
             series.x,
             series.y,
@@ -330,9 +369,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
 
 
 def save(ax: Any, path: str, *, caption: str = "") -> None:
-    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`, with a caption below
-    it.
-    """
+    """Write the figure of `ax` as PNG, SVG or PDF, by the ending of `path`, with its caption."""
     if caption:
         width = int(CAPTION_LETTERS * ax.figure.get_size_inches()[0])
         ax.figure.supxlabel(
@@ -341,41 +378,18 @@ def save(ax: Any, path: str, *, caption: str = "") -> None:
     ax.figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-MARGINS = {
-    "left": 0.13,
-    "right": 0.97,
-    "bottom": 0.13,
-    "top": 0.92,
-}  # of charts with short words at their ticks
-# A colour that nothing else has: in a page the ink of the page, light or dark, takes its place.
-INK = "#010203"
-ON_PAGES: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "legend.facecolor": "none",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": INK,
-}
-
-
 def draw_svg(draw: Callable[[], Any], name: str, margins: Mapping[str, float] | None = None) -> str:
-    """Draw a figure as an SVG element that stands inside a page.
+    """Return a figure as an SVG element for a page.
 
     Parameters
     ----------
     draw : callable
-        Draws on axes of its own and returns them.
+        Draws on axes of its own, and returns them.
     name : str
-        Tells the identifiers of this figure from those of the page's other figures.
+        Makes the identifiers of this figure unique on the page.
     margins : mapping of str to float, optional
-        Where the axes begin and end, as shares of the figure: to find room for all words takes half
-        of the time.
+        The ends of the axes, as shares of the figure. Without them, matplotlib searches room for
+        all words, which takes half of the time.
     """
     mpl = needed("matplotlib", "lab", "a chart")
     from matplotlib.backends.backend_svg import FigureCanvasSVG

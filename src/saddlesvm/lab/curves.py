@@ -1,4 +1,4 @@
-"""Charts of a trace: the median over the repeats, with the quartiles as a band."""
+"""Charts of a trace: the median over the repeats, and the quartiles as a band."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from saddlesvm.lab.charts import DASHES, Chart, Series
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
 from saddlesvm.runtime.allowed import one_of
 
+# Names of axes: the column of a trace, and the title.
 AXES = {
     "epochs": ("epoch", "epochs"),
     "seconds": ("seconds_solving", "seconds of solving"),
     "evaluations": ("kernel_evaluations", "kernel values computed"),
 }
+# Names of quantities: the column, the title, and whether the axis is logarithmic.
 QUANTITIES = {
     "suboptimality": (
         "relative_suboptimality",
@@ -31,12 +33,8 @@ QUANTITIES = {
     "change": ("change_of_w", "norm of the change of w in a pass", True),
     "seconds": ("seconds_solving", "seconds of solving", True),
 }
-ENDS = (
-    "test_error",
-    "train_error",
-    "seconds",
-)  # quantities of which the ends of runs are drawn against C
-MOST_POINTS = 240
+ENDS = ("test_error", "train_error", "seconds")  # quantities that are drawn against C
+MOST_POINTS = 240  # of a line: more are not seen on a screen
 QUARTILES = (0.25, 0.75)
 FLOOR = 1e-15  # smallest value on a log axis; smaller ones are drawn at this height
 
@@ -48,24 +46,24 @@ def curve_chart(
     title: str = "",
     centre: str = "median",
 ) -> Chart:
-    """A quantity of the trace along the runs, one line a solver.
+    """Return a quantity of the trace along the runs, with a line for each solver.
 
     Parameters
     ----------
     trace : DataFrame
         A tidy trace; lines of different problems (loss, C) differ by their dashes.
     quantity : {"suboptimality", "gap", "train_error", "test_error", "active", "change"}
-        The share of rows that shrinking still works on is "active"; the norm of the change of w in
-        a pass is "change".
+        "active" is the share of rows that shrinking still works on, "change" the norm of the change
+        of w in a pass.
     against : {"epochs", "seconds", "evaluations"}
     title : str, optional
     centre : {"median", "mean"}
-        Of the repeats.
+        The line of several repeats.
 
     Raises
     ------
     ValueError
-        An unknown quantity or axis.
+        The quantity or the axis is unknown.
     """
     if quantity not in QUANTITIES or against not in AXES:
         raise ValueError(
@@ -74,40 +72,46 @@ def curve_chart(
         )
     column, y_title, logarithmic = QUANTITIES[quantity]
     x_column, x_title = AXES[against]
-    frame = add_shares(trace)
-    series = [
-        summarise_runs(
-            label, [(run[x_column], run[column]) for run in runs], style, dash, logarithmic, centre
-        )
-        for label, style, dash, runs in group_lines(frame)
-    ]
-    shown = tuple(one for one in series if one.x.size)
-    words = f"{centre.capitalize()} over the repeats; the band holds the middle half of them."
+    series = []
+    for label, style, dash, runs in group_lines(add_shares(trace)):
+        points = [(run[x_column], run[column]) for run in runs]
+        line = summarise_runs(label, points, style, dash, logarithmic, centre)
+        if line.x.size:
+            series.append(line)
     return Chart(
-        title or y_title, x_title, y_title, shown, x_log=True, y_log=logarithmic, caption=words
+        title or y_title,
+        x_title,
+        y_title,
+        tuple(series),
+        x_log=True,
+        y_log=logarithmic,
+        caption=f"{centre.capitalize()} over the repeats; the band holds the middle half of them.",
     )
 
 
 def add_shares(trace: pd.DataFrame) -> pd.DataFrame:
-    """The trace with the columns that only charts use."""
+    """Return the trace with the share of active rows, which only charts use."""
     frame = trace.copy()
+    # All rows, as far as a pass visits each once: the visits of an epoch.
     rows = np.maximum(frame["rows_touched"] / frame["epoch"].where(frame["epoch"] > 0.0), 1.0)
     frame["active_share"] = frame["active_rows"] / rows.round()
     return frame
 
 
 def group_lines(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.DataFrame]]]:
-    """Label, colour, dash and runs of each line: a colour a solver, a dash a problem."""
+    """Yield label, colour, dash and runs of each line: colours for solvers, dashes for problems."""
     strength, written = strength_texts(frame)
     problems = list(dict.fromkeys(frame[PROBLEM].itertuples(index=False, name=None)))
     for style, (label, solver) in enumerate(add_labels(frame).groupby("label", sort=False)):
         for place, (loss, C) in enumerate(problems):
-            chosen = solver[(solver["loss"] == loss) & (solver["C"] == C)]
-            if len(chosen):
-                ending = "" if len(problems) == 1 else f", {loss}, {strength} = {written[C]}"
-                dash = DASHES[place % len(DASHES)]
-                runs = [run for _, run in chosen.groupby("repeat")]
-                yield str(label) + ending, style, dash, runs
+            part = solver[(solver["loss"] == loss) & (solver["C"] == C)]
+            if part.empty:
+                continue
+            name = str(label)
+            if len(problems) > 1:
+                name += f", {loss}, {strength} = {written[C]}"
+            dash = DASHES[place % len(DASHES)]
+            yield name, style, dash, [run for _, run in part.groupby("repeat")]
 
 
 def summarise_runs(
@@ -118,11 +122,10 @@ def summarise_runs(
     logarithmic: bool = False,
     centre: str = "median",
 ) -> Series:
-    """The median (or mean) of several runs, and their quartiles.
+    """Return the median (or mean) of several runs, and their quartiles.
 
-    A run counts with its latest value at each point; one that has ended goes on with its last. The
-    line begins where all of the runs have a value: one over those that happen to have begun would
-    rise when a late one joins.
+    A run counts with its latest value at each point, also after its end. The line begins where all
+    runs have a value; a line over fewer runs would rise when a late run joins.
 
     Parameters
     ----------
@@ -131,11 +134,16 @@ def summarise_runs(
     style : int
     dash : str
     logarithmic : bool
-        Values below :data:`FLOOR` are drawn there.
+        Draw values below :data:`FLOOR` there.
     centre : {"median", "mean"}
     """
-    clean = [keep_finite(np.asarray(x, dtype=float), np.asarray(y, dtype=float)) for x, y in runs]
-    clean = [(x, np.maximum(y, FLOOR) if logarithmic else y) for x, y in clean if x.size]
+    clean = []
+    for run in runs:
+        x, y = keep_finite(*(np.asarray(values, dtype=float) for values in run))
+        if logarithmic:
+            y = np.maximum(y, FLOOR)
+        if x.size:
+            clean.append((x, y))
     if not clean:
         return Series(name, np.empty(0), np.empty(0), style=style, dash=dash)
     if len(clean) == 1:
@@ -151,45 +159,53 @@ def summarise_runs(
 
 
 def hold_values(x: np.ndarray, y: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """The latest value at each point of the grid; NaN before the first."""
+    """Return the latest value at each point of the grid; NaN before the first."""
     place = np.searchsorted(x, grid, side="right") - 1
     return np.where(place >= 0, y[np.maximum(place, 0)], np.nan)
 
 
 def keep_finite(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points that are finite, with x above zero."""
     keep = np.isfinite(x) & np.isfinite(y) & (x > 0.0)
     return x[keep], y[keep]
 
 
 def thin_points(x: np.ndarray, most: int = MOST_POINTS) -> np.ndarray:
-    """At most `most` of the points, evenly by number, the ends among them."""
+    """Return at most `most` of the points, evenly by number, with both ends."""
     if x.size <= most:
         return x
     return x[np.unique(np.linspace(0, x.size - 1, most).round().astype(int))]
 
 
 def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "") -> Chart:
-    """Primal and dual objective of each solver closing in on each other."""
+    """Return the primal and the dual objective of each solver, closing in on each other."""
     x_column, x_title = AXES[against]
     series = []
     for label, style, _, runs in group_lines(trace):
-        for column, dash, follows in (("primal", "solid", ""), ("dual", "dash", label)):
-            name = f"{label}: dual" if follows else label
-            line = summarise_runs(name, [(run[x_column], run[column]) for run in runs], style, dash)
-            series.append(replace(line, follows=follows))
-    shown = tuple(one for one in series if one.x.size)
-    words = (
-        "Primal values come down (solid), dual bounds come up (dashed); the optimum lies between."
+        primal = [(run[x_column], run["primal"]) for run in runs]
+        dual = [(run[x_column], run["dual"]) for run in runs]
+        upper = summarise_runs(label, primal, style, "solid")
+        lower = summarise_runs(f"{label}: dual", dual, style, "dash")
+        series += [upper, replace(lower, follows=label)]
+    return Chart(
+        title or "primal and dual",
+        x_title,
+        f"objective ({strength_texts(trace)[0]} form)",
+        tuple(line for line in series if line.x.size),
+        x_log=True,
+        caption="Primal values fall (solid), dual bounds rise (dashed); the optimum lies between.",
     )
-    objective = f"objective ({strength_texts(trace)[0]} form)"
-    return Chart(title or "primal and dual", x_title, objective, shown, x_log=True, caption=words)
 
 
 def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
-    """The end of every run against C (or lambda): "test_error", "train_error", or "seconds" of
-    solving.
+    """Return the end of every run against C (or lambda): medians over the repeats, and quartiles.
 
-    Median over the repeats, with their quartiles.
+    Parameters
+    ----------
+    trace : DataFrame
+        A tidy trace.
+    quantity : {"test_error", "train_error", "seconds"}
+        The seconds are those of solving.
     """
     one_of("quantity", quantity, ENDS)
     column, y_title, logarithmic = QUANTITIES[quantity]
@@ -198,29 +214,19 @@ def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
     series = []
     for style, ((label, loss), line) in enumerate(lines):
         ends = line.groupby(["C", "repeat"], sort=False).last().reset_index()
-        values = ends.groupby("lam" if name == "lambda" else "C")[column].quantile(
-            [QUARTILES[0], 0.5, QUARTILES[1]]
-        )
-        known = values.unstack().dropna()
+        groups = ends.groupby("lam" if name == "lambda" else "C")[column]
+        known = groups.quantile([QUARTILES[0], 0.5, QUARTILES[1]]).unstack().dropna()
+        if known.empty:
+            continue
+        x = known.index.to_numpy(dtype=float)
         low, middle, high = known.to_numpy().T
-        series.append(
-            Series(
-                f"{label}, {loss}",
-                known.index.to_numpy(dtype=float),
-                middle,
-                low,
-                high,
-                style=style,
-            )
-        )
-    shown = tuple(one for one in series if one.x.size)
-    words = "Where each run ended; median and quartiles over the repeats."
+        series.append(Series(f"{label}, {loss}", x, middle, low, high, style=style))
     return Chart(
         f"{y_title} against {name}",
         name,
         y_title,
-        shown,
+        tuple(series),
         x_log=True,
         y_log=logarithmic,
-        caption=words,
+        caption="The end of each run; median and quartiles over the repeats.",
     )

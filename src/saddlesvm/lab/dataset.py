@@ -1,6 +1,4 @@
-"""The data of a comparison: rows, labels as numbers, a test part, and what a report says about
-them.
-"""
+"""The data of a comparison: rows, labels as numbers, a test part, and their description."""
 
 from __future__ import annotations
 
@@ -24,7 +22,9 @@ from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.dcd import DCD
 
-BLOCK_SCORES = 1_000_000  # scores computed at a time
+BLOCK_SCORES = 1_000_000  # scores computed at a time, 8 MB (guessed)
+HASHED_VALUES = 4096  # values of X that the fingerprint is made of, evenly spread
+LABELS_SHOWN = 12  # labels in a message
 Task = Literal["classification", "regression"]
 
 
@@ -40,13 +40,14 @@ class Dataset:
         -1 and +1, or targets.
     task : {"classification", "regression"}
     classes : tuple of two str
-        What -1 and +1 stand for; empty for a regression.
+        The names of -1 and +1; empty for a regression.
     test_X, test_y
         The test part in the same form, or None.
     image_shape : tuple of int, optional
-        Height and width, where a row is an image.
+        Height and width, if a row is an image.
     kernel : Kernel, optional
-        Of a comparison of kernel machines; their models are coefficients of the training rows.
+        The kernel of a comparison of kernel machines, whose models are coefficients of the training
+        rows.
     """
 
     name: str
@@ -61,17 +62,16 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the data and the kernel, by which a trace recognises them."""
+        """A short hash of the data and the kernel, by which a trace recognises its data."""
         digest = hashlib.sha256(repr((self.X.shape, str(self.X.dtype), self.task)).encode())
         values = self.X.data if sparse.issparse(self.X) else self.X.ravel()
-        digest.update(np.ascontiguousarray(values[:: max(1, values.size // 4096)]).tobytes())
+        sample = values[:: max(1, values.size // HASHED_VALUES)]
+        digest.update(np.ascontiguousarray(sample).tobytes())
         digest.update(self.y.tobytes())
-        if self.kernel is not None:
-            digest.update(
-                repr(
-                    (self.kernel.name, self.kernel.gamma, self.kernel.degree, self.kernel.coef0)
-                ).encode()
-            )
+        kernel = self.kernel
+        if kernel is not None:
+            parameters = (kernel.name, kernel.gamma, kernel.degree, kernel.coef0)
+            digest.update(repr(parameters).encode())
         return digest.hexdigest()[:12]
 
     @property
@@ -80,30 +80,33 @@ class Dataset:
         return DCD() if self.kernel is None else Decomposition()
 
     def describe(self) -> list[tuple[str, str]]:
-        """A description of the data, as pairs of words for a table."""
+        """Return a description of the data, as pairs of words for a table."""
         n, d = self.X.shape
-        stored = int(self.X.nnz) if sparse.issparse(self.X) else n * d
-        layout = "sparse (CSR)" if sparse.issparse(self.X) else "dense"
-        found = [
+        stored = n * d
+        layout = "dense"
+        if sparse.issparse(self.X):
+            stored = int(self.X.nnz)
+            layout = "sparse (CSR)"
+        pairs = [
             ("data", self.name),
             ("rows x features", f"{n:,} x {d:,}"),
             ("layout", f"{layout}, {self.X.dtype}, {stored:,} stored values"),
         ]
         if self.classes:
-            counts = [int((self.y == sign).sum()) for sign in (-1.0, 1.0)]
-            words = ", ".join(
-                f"{count:,} of {name}" for name, count in zip(self.classes, counts, strict=True)
-            )
-            found.append(("classes", words))
+            negative, positive = self.classes
+            n_positive = int((self.y == 1.0).sum())
+            words = f"{n - n_positive:,} of {negative}, {n_positive:,} of {positive}"
+            pairs.append(("classes", words))
         if self.test_X is not None:
-            found.append(("test rows", f"{self.test_X.shape[0]:,}"))
-        if (kernel := self.kernel) is not None:
+            pairs.append(("test rows", f"{self.test_X.shape[0]:,}"))
+        kernel = self.kernel
+        if kernel is not None:
             words = (
                 f"{kernel.name}, gamma = {kernel.gamma:.4g}, degree = {kernel.degree:g}, coef0 = "
                 f"{kernel.coef0:g}"
             )
-            found.append(("kernel", words))
-        return found
+            pairs.append(("kernel", words))
+        return pairs
 
     def problem(
         self,
@@ -113,8 +116,7 @@ class Dataset:
         scaling: float = 1.0,
         lam: float | None = None,
     ) -> Any:
-        """The regularised risk problem over all training rows: a `Problem`, or a `KernelProblem`
-        with a kernel.
+        """Return the problem over all training rows: with a kernel, a `KernelProblem`.
 
         Parameters
         ----------
@@ -136,28 +138,26 @@ class Dataset:
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
 
     def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
-        """Scores of the rows of X, shape (m, d), by k models; shape (m, k), float64.
+        """Return the scores of the rows of X, shape (m, d), by k models; shape (m, k), float64.
 
         The coefficients have shape (k, d); with a kernel (k, n), one for each training row.
         """
         if self.kernel is not None:
             support = np.flatnonzero(coefs.any(axis=0))
-            return (
-                expand(self.kernel, X, self.kernel.centres(self.X, support), coefs[:, support].T)
-                + intercepts
-            )
+            centres = self.kernel.centres(self.X, support)
+            return expand(self.kernel, X, centres, coefs[:, support].T) + intercepts
         return np.asarray(X @ coefs.T.astype(X.dtype), dtype=np.float64) + intercepts
 
     def errors(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
-        """Training and test error of a linear model; NaN without a test part.
+        """Return training and test error of a linear model; NaN without a test part.
 
-        The error is the share of rows on the wrong side, for a regression the mean absolute error.
+        The error is the share of rows on the wrong side; for a regression, the mean absolute error.
         """
         train, test = self.errors_of(coef[None, :], np.array([intercept]))
         return float(train[0]), float(test[0])
 
     def errors_of(self, coefs: np.ndarray, intercepts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Training and test errors of k models in few passes over the rows, each of shape (k,).
+        """Return training and test errors of k models, each of shape (k,).
 
         Parameters
         ----------
@@ -172,16 +172,19 @@ class Dataset:
     def _errors(
         self, X: Any, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
-        together = max(1, BLOCK_SCORES // y.size)
-        found = []
-        for k in range(0, intercepts.size, together):
-            part = slice(k, k + together)
-            scores = self.scores_of(X, coefs[part], intercepts[part])
+        """Return the errors of k models on some rows."""
+        # As many models in a pass over the rows as the memory for scores allows.
+        n_models = max(1, BLOCK_SCORES // y.size)
+        errors = []
+        for start in range(0, intercepts.size, n_models):
+            block = slice(start, start + n_models)
+            scores = self.scores_of(X, coefs[block], intercepts[block])
             if self.task == "regression":
-                found.append(np.abs(scores - y[:, None]).mean(axis=0))
+                errors.append(np.abs(scores - y[:, None]).mean(axis=0))
             else:
-                found.append(((scores > 0.0) != (y > 0.0)[:, None]).mean(axis=0))
-        return np.concatenate(found)
+                is_wrong = (scores > 0.0) != (y > 0.0)[:, None]
+                errors.append(is_wrong.mean(axis=0))
+        return np.concatenate(errors)
 
 
 def make_dataset(
@@ -203,12 +206,12 @@ def make_dataset(
     test : tuple (X, y), optional
     task : {"classification", "regression"}
     positive : label, optional
-        The class that is +1, all others being -1; needed for more than two classes. Of two classes
-        the greater one.
+        The class that becomes +1; the others become -1. It is needed for more than two classes; of
+        two classes, the greater one by default.
     name : str
-        For the report.
+        The name of the data in the report.
     image_shape : tuple of int, optional
-        Height and width, where a row is an image.
+        Height and width, if a row is an image.
 
     Raises
     ------
@@ -217,89 +220,93 @@ def make_dataset(
         features.
     """
     design = check_design(X).plain
-    labels = check_labels(y, design.shape[0])
-    held_out = None if test is None else check_design(test[0]).plain
-    if held_out is not None and held_out.shape[1] != design.shape[1]:
-        raise ValueError(
-            f"the test data have {held_out.shape[1]} features; the training data have "
-            f"{design.shape[1]}"
-        )
-    if image_shape is not None and image_shape[0] * image_shape[1] != design.shape[1]:
-        raise ValueError(
-            f"images of {image_shape[0]} x {image_shape[1]} do not have {design.shape[1]} features"
-        )
-    test_labels = (
-        None if test is None or held_out is None else check_labels(test[1], held_out.shape[0])
-    )
+    n, d = design.shape
+    labels = check_labels(y, n)
+    if image_shape is not None and image_shape[0] * image_shape[1] != d:
+        raise ValueError(f"images of {image_shape[0]} x {image_shape[1]} do not have {d} features")
+    test_X = None
+    test_labels = None
+    if test is not None:
+        test_X = check_design(test[0]).plain
+        if test_X.shape[1] != d:
+            raise ValueError(
+                f"the test data have {test_X.shape[1]} features; the training data have {d}"
+            )
+        test_labels = check_labels(test[1], test_X.shape[0])
+
+    # Targets stay numbers.
     if task == "regression":
-        targets = check_targets(labels, design.shape[0])
-        held = (
-            None
-            if test_labels is None or held_out is None
-            else check_targets(test_labels, held_out.shape[0])
-        )
-        return Dataset(name, design, targets, task, (), held_out, held, image_shape)
+        targets = check_targets(labels, n)
+        test_y = None
+        if test_X is not None:
+            test_y = check_targets(test_labels, test_X.shape[0])
+        return Dataset(name, design, targets, task, (), test_X, test_y, image_shape)
+
+    # Labels become signs.
     chosen, classes = choose_positive(labels, positive)
-    if test_labels is not None and (strange := np.setdiff1d(test_labels, labels)).size:
-        raise ValueError(f"the test data have a label that the training data lack: {strange[0]!r}")
+    test_y = None
+    if test_labels is not None:
+        unknown = np.setdiff1d(test_labels, labels)
+        if unknown.size:
+            raise ValueError(
+                f"the test data have a label that the training data lack: {unknown[0]!r}"
+            )
+        test_y = np.where(test_labels == chosen, 1.0, -1.0)
     signs = np.where(labels == chosen, 1.0, -1.0)
-    held = None if test_labels is None else np.where(test_labels == chosen, 1.0, -1.0)
-    return Dataset(name, design, signs, task, classes, held_out, held, image_shape)
+    return Dataset(name, design, signs, task, classes, test_X, test_y, image_shape)
 
 
 def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, str]]:
-    """The label that becomes +1, and the names of both sides.
+    """Return the label that becomes +1, and the names of both sides.
 
     Raises
     ------
     ValueError
-        `positive` is no label, is missing with more than two classes, or there is one class only.
+        `positive` is not a label, or is missing with more than two classes, or there is only one
+        class.
     """
     found = np.unique(labels)
     if found.size < 2:
-        raise ValueError(f"y holds one class only, {found[0]}; a comparison needs two")
+        raise ValueError(f"y has one class only, {found[0]}; a comparison needs two")
     if positive is None:
         if found.size > 2:
             raise ValueError(
                 f"y has {found.size} classes; say which one is compared with the rest "
-                f"(positive=...)"
+                "(positive=...)"
             )
         return found[1], (str(found[0]), str(found[1]))
     matching = [label for label in found if str(label) == str(positive)]
     if not matching:
-        raise ValueError(
-            f"positive={positive!r} is none of the labels {', '.join(map(str, found[:12]))}"
-        )
-    others = [label for label in found if label != matching[0]]
-    return matching[0], (
-        str(others[0]) if len(others) == 1 else f"not {matching[0]}",
-        str(matching[0]),
-    )
+        known = ", ".join(map(str, found[:LABELS_SHOWN]))
+        raise ValueError(f"positive={positive!r} is not one of the labels {known}")
+    chosen = matching[0]
+    others = [label for label in found if label != chosen]
+    rest = str(others[0]) if len(others) == 1 else f"not {chosen}"
+    return chosen, (rest, str(chosen))
 
 
 def check_intercept(intercept: str) -> InterceptName:
-    """`intercept`, if it is one of the three kinds."""
+    """Return the intercept; raise ValueError if it is not one of the three kinds."""
     return intercept_kind(intercept).name
 
 
 def with_kernel(
     data: Dataset, metric: str | Callable[..., Any], gamma: Any, degree: float, coef0: float
 ) -> Dataset:
-    """The data with a kernel.
+    """Return the data with a kernel.
 
     Parameters
     ----------
     data : Dataset
     metric : str or callable
-        As in :class:`~saddlesvm.SVC`, but for "precomputed".
+        As in :class:`~saddlesvm.SVC`, except "precomputed".
     gamma : {"scale", "auto"} or float
     degree, coef0 : float
 
     Raises
     ------
     ValueError
-        There is no such kernel, a parameter is out of range, or the data are none of
-        classification.
+        There is no such kernel, a parameter is out of range, or the task is not classification.
     """
     able = [name for name in KERNELS if name != "precomputed"]
     if not callable(metric) and metric not in able:

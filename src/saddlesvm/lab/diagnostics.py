@@ -1,4 +1,4 @@
-"""A callback that looks at the rows of each class at every certificate of a fit."""
+"""A callback that measures losses, errors and margins at each certificate of a fit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Diagnostics:
-    """A callback for the `callbacks` of an estimator; its table has one row for each row of the
-    fit's trace.
+    """A callback that measures losses, errors and margins at each certificate of a fit.
+
+    Give it to the `callbacks` of an estimator. Its table has a row for each row of the trace.
 
     Parameters
     ----------
@@ -26,18 +27,18 @@ class Diagnostics:
         Two classes.
     loss : str or Loss, default="hinge"
     every : float, optional
-        Epochs between certificates; by default as the fit makes them.
+        Epochs between certificates; by default, the fit decides.
 
     Attributes
     ----------
     rows : list of dict
-        A row a certificate, with the keys
+        A row for each certificate, with the keys
 
         ==========================  =======================================================
         epoch, relative_gap         of the certificate
         half_norm                   ``||w||^2 / 2``, the intercept left out
         loss_CLASS                  mean loss of the rows of that class
-        error_CLASS                 share of them on the wrong side
+        error_CLASS                 share of these rows on the wrong side
         margin_QUANTILE             quantile of the margins of all rows: ``margin_0.05``
         ==========================  =======================================================
 
@@ -65,21 +66,19 @@ class Diagnostics:
     def __call__(self, record: Record) -> None:
         """Add the row of a certificate."""
         y = self.data.y
-        margins = y * (
-            np.asarray(self.data.X @ record.coef, dtype=np.float64).ravel()
-            + float(record.intercept)
-        )
+        products = np.asarray(self.data.X @ record.coef, dtype=np.float64).ravel()
+        margins = y * (products + float(record.intercept))
         losses = np.array([self.loss.value(float(margin), 1.0) for margin in margins])
         row = {"epoch": record.epoch, "relative_gap": record.relative_gap}
         row["half_norm"] = 0.5 * float(record.coef @ record.coef)
         for name, sign in zip(self.data.classes, (-1.0, 1.0), strict=True):
-            own = y == sign
-            row[f"loss_{name}"] = float(losses[own].mean())
-            row[f"error_{name}"] = float((margins[own] <= 0.0).mean())
+            is_class = y == sign
+            row[f"loss_{name}"] = float(losses[is_class].mean())
+            row[f"error_{name}"] = float((margins[is_class] <= 0.0).mean())
         for share, value in zip(QUANTILES, np.quantile(margins, QUANTILES), strict=True):
             row[f"margin_{share:g}"] = float(value)
         self.rows.append(row)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame."""
+        """Return the table as a pandas DataFrame."""
         return pd.DataFrame(self.rows)

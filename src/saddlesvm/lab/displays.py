@@ -1,6 +1,4 @@
-"""Pictures of fitted models and of paths, named as in scikit-learn: ``from_estimator``,
-``from_path``, ``plot``.
-"""
+"""Pictures of fitted models and of paths, made as in scikit-learn: ``from_estimator``, ``plot``."""
 
 from __future__ import annotations
 
@@ -17,12 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-FINE = 241  # number of values of C at which a path is drawn
-MOST_WEIGHTS = 12  # number of features whose weights are drawn, the largest first
+FINE = 241  # values of C at which a path is drawn
+MOST_WEIGHTS = 12  # features whose weights are drawn, the largest first: as many lines are distinct
+N_COLOURS = 8  # after so many lines, the dashes change
+CHOSEN_AREA = 90.0  # square points of the mark of the chosen C
+# The axes: the column of a trace, and its title.
 AGAINST = {
     "epochs": ("epoch", "epochs"),
     "seconds": ("seconds_solving", "seconds of solving"),
-}  # columns of a trace
+}
+TICKS = 6  # labels on either side of the optimum, about
 GAP_KINDS = ("gap", "closing")  # charts of a fit
 PATH_KINDS = ("gap", "error", "weights", "features")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
@@ -35,13 +37,14 @@ class Display:
     ----------
     ax_ : matplotlib.axes.Axes
     figure_ : matplotlib.figure.Figure
-        Of the last :meth:`plot`.
+        The axes and the figure of the last :meth:`plot`.
     """
 
     ax_: Axes
     figure_: Figure | SubFigure
 
-    def _drawn(self, chart: Chart, ax: Axes | None) -> Self:
+    def _draw(self, chart: Chart, ax: Axes | None) -> Self:
+        """Draw a chart, and remember its axes and its figure."""
         self.ax_ = chart.draw(ax)
         self.figure_ = self.ax_.figure
         return self
@@ -54,11 +57,11 @@ class GapDisplay(Display):
     Attributes
     ----------
     trace : Trace
-        Of the model.
+        The trace of the model.
     name : str
-        Of the model, for the title.
+        The name of the model, for the title.
     ax_, figure_
-        Where it was drawn last.
+        The axes and the figure of the last drawing.
 
     Examples
     --------
@@ -85,26 +88,24 @@ class GapDisplay(Display):
         kind: str = "gap",
     ) -> Self:
         """Draw the trace of a fitted estimator; see :meth:`plot`."""
-        return cls(model.trace_, name or type(model).__name__).plot(ax, against=against, kind=kind)
+        display = cls(model.trace_, name or type(model).__name__)
+        return display.plot(ax, against=against, kind=kind)
 
     def chart(self, against: str = "epochs") -> Chart:
-        """The relative gap of each certificate, against epochs or seconds of solving, a line a
-        sub-problem.
+        """Return the relative gap along the fit, a line for each sub-problem.
+
+        Parameters
+        ----------
+        against : {"epochs", "seconds"}, default="epochs"
         """
         column, words = AGAINST[against]
         names = list(dict.fromkeys(record["problem"] for record in self.trace))
         series = []
         for style, problem in enumerate(names):
-            mine = [record for record in self.trace if record["problem"] == problem]
-            gaps = np.maximum([record["relative_gap"] for record in mine], SMALLEST_GAP)
-            series.append(
-                Series(
-                    problem or "relative gap",
-                    np.array([one[column] for one in mine]),
-                    gaps,
-                    style=style,
-                )
-            )
+            records = [record for record in self.trace if record["problem"] == problem]
+            x = np.array([record[column] for record in records])
+            gaps = np.maximum([record["relative_gap"] for record in records], SMALLEST_GAP)
+            series.append(Series(problem or "relative gap", x, gaps, style=style))
         return Chart(
             self.name,
             words,
@@ -116,8 +117,7 @@ class GapDisplay(Display):
         )
 
     def closing_chart(self, against: str = "epochs") -> Chart:
-        """The primal objective from above and the dual one from below, by their distance from the
-        optimum.
+        """Return the primal objective from above and the dual objective from below.
 
         The optimum lies between the lowest primal and the highest dual objective. The distances are
         measured from the far end of this interval, relative to the objective, so the optimum is no
@@ -139,19 +139,22 @@ class GapDisplay(Display):
                 "them to GapDisplay(trace=...)"
             )
         column, words = AGAINST[against]
-        x, primal, dual = (
-            np.array([one[name] for one in self.trace]) for name in (column, "primal", "dual")
-        )
+        x = np.array([record[column] for record in self.trace])
+        primal = np.array([record["primal"] for record in self.trace])
+        dual = np.array([record["dual"] for record in self.trace])
         size = max(abs(primal.min()), abs(dual.max())) or 1.0
         above = np.maximum((primal - dual.max()) / size, SMALLEST_GAP)
         below = np.maximum((primal.min() - dual) / size, SMALLEST_GAP)
+        # The axis counts powers of ten from a floor: upwards (primal) and downwards (dual).
         floor = float(np.floor(np.log10(min(above.min(), below.min()))))
         top = int(np.ceil(np.log10(max(above.max(), below.max())) - floor))
-        step = max(1, top // 6)
+        step = max(1, top // TICKS)
         ticks = {0.0: "optimum"}
         for decades in range(step, top + 1, step):
-            power = f"1e{floor + decades:.0f}" if floor + decades else "1"
-            ticks |= {float(decades): f"+{power}", float(-decades): f"-{power}"}
+            exponent = floor + decades
+            power = f"1e{exponent:.0f}" if exponent else "1"
+            ticks[float(decades)] = f"+{power}"
+            ticks[float(-decades)] = f"-{power}"
         series = (
             Series("primal, from above", x, np.log10(above) - floor, style=1),
             Series("dual, from below", x, floor - np.log10(below), style=0),
@@ -169,15 +172,15 @@ class GapDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None, *, against: str = "epochs", kind: str = "gap") -> Self:
-        """Draw on `ax`, or on a figure of its own; returns the display.
+        """Draw on `ax`, or on a new figure, and return the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
         against : {"epochs", "seconds"}, default="epochs"
         kind : {"gap", "closing"}, default="gap"
-            The relative gap, a line a sub-problem; or both objectives, on a logarithmic scale on
-            either side of the optimum.
+            The relative gap, a line for each sub-problem; or both objectives, on a logarithmic
+            scale on either side of the optimum.
 
         Raises
         ------
@@ -187,7 +190,8 @@ class GapDisplay(Display):
         """
         one_of("against", against, tuple(AGAINST))
         one_of("kind", kind, GAP_KINDS)
-        return self._drawn((self.chart if kind == "gap" else self.closing_chart)(against), ax)
+        chart = self.chart(against) if kind == "gap" else self.closing_chart(against)
+        return self._draw(chart, ax)
 
 
 @dataclass
@@ -198,13 +202,13 @@ class PathDisplay(Display):
     ----------
     path : CertifiedPath or RegularizationPath
     scores : dict of str to (Cs, scores)
-        Curves to draw over C: of validation data, or of leave-one-out.
+        Errors to draw over C: of validation data, or of leave-one-out.
     chosen : float, optional
         The C that was chosen.
     names : sequence of str, optional
-        Of the features.
+        The names of the features.
     ax_, figure_
-        Where it was drawn last.
+        The axes and the figure of the last drawing.
 
     Examples
     --------
@@ -233,8 +237,9 @@ class PathDisplay(Display):
         ax: Axes | None = None,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Draw one picture of a path; see :meth:`plot`. `X` and `y` are validation data for
-        ``kind="error"``.
+        """Draw a picture of a path; see :meth:`plot`.
+
+        `X` and `y` are validation data, which ``kind="error"`` needs.
         """
         scores = {}
         if X is not None:
@@ -244,50 +249,45 @@ class PathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, *, kind: str = "error", ax: Axes | None = None) -> Self:
-        """Draw the path behind a model that was fitted with ``C="auto"``, with the leave-one-out
-        error on it.
-        """
-        return cls.of_choice(model.choice_, getattr(model, "feature_names_in_", None)).plot(
-            ax, kind=kind
-        )
+        """Draw the path of a model that was fitted with ``C="auto"``; see :meth:`plot`."""
+        display = cls.from_choice(model.choice_, getattr(model, "feature_names_in_", None))
+        return display.plot(ax, kind=kind)
 
     @classmethod
-    def of_choice(cls, choice: Any, names: Sequence[str] | None = None) -> Self:
-        """The path and the leave-one-out errors of a choice of C."""
-        return cls(
-            choice.path, {"leave-one-out (estimated)": (choice.Cs, choice.errors)}, choice.C, names
-        )
+    def from_choice(cls, choice: Any, names: Sequence[str] | None = None) -> Self:
+        """Return the display of a choice of C: its path and its leave-one-out errors."""
+        scores = {"leave-one-out (estimated)": (choice.Cs, choice.errors)}
+        return cls(choice.path, scores, choice.C, names)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "gap") -> Self:
-        """Draw on `ax`, or on a figure of its own; returns the display.
+        """Draw on `ax`, or on a new figure, and return the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
         kind : {"gap", "error", "weights", "features"}, default="gap"
-            The proven gap over C; the error over C; the weights over C; how many features have a
-            weight.
+            The proven gap, the error, the weights, or the number of features with a weight, each
+            over C.
         """
         one_of("kind", kind, PATH_KINDS)
-        return self._drawn(getattr(self, f"{kind}_chart")(), ax)
-
-    def _certificates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        grid = np.union1d(self.path.grid(FINE), self.path.Cs)
-        found = [self.path.certificate(C) for C in grid]
-        return grid, np.array([one.primal for one in found]), np.array([one.dual for one in found])
+        return self._draw(getattr(self, f"{kind}_chart")(), ax)
 
     def gap_chart(self) -> Chart:
-        """The relative gap that is proven at each C, the fits as dots."""
-        fits = np.maximum(self.path.fit_gaps, SMALLEST_GAP)
-        series = [Series(f"the {len(fits)} fits", self.path.Cs, fits, style=1, dash="none")]
-        shown = "Each fit proves the model of its own C."
-        if self.path.every_C:
-            grid, primal, dual = self._certificates()
-            gaps = np.maximum(
-                (primal - dual) / np.maximum(np.abs(primal), np.abs(dual)), SMALLEST_GAP
-            )
+        """Return the relative gap that is proven at each C, with the fits as dots."""
+        path = self.path
+        fits = np.maximum(path.fit_gaps, SMALLEST_GAP)
+        series = [Series(f"the {len(fits)} fits", path.Cs, fits, style=1, dash="none")]
+        caption = "Each fit proves the model of its own C."
+        if path.every_C:
+            # Between the fits, the certificates follow from the neighbours.
+            grid = np.union1d(path.grid(FINE), path.Cs)
+            certificates = [path.certificate(C) for C in grid]
+            primal = np.array([certificate.primal for certificate in certificates])
+            dual = np.array([certificate.dual for certificate in certificates])
+            gaps = (primal - dual) / np.maximum(np.abs(primal), np.abs(dual))
+            gaps = np.maximum(gaps, SMALLEST_GAP)
             series.insert(0, Series("proven for the model of each C", grid, gaps))
-            shown = f"{len(fits)} fits prove a model for every C between the ends."
+            caption = f"{len(fits)} fits prove a model for every C between the ends."
         return Chart(
             "Proven gap",
             "C",
@@ -295,12 +295,12 @@ class PathDisplay(Display):
             tuple(series),
             x_log=True,
             y_log=True,
-            levels={self.path.gap: "asked for"},
-            caption=shown,
+            levels={path.gap: "requested gap"},
+            caption=caption,
         )
 
     def error_chart(self) -> Chart:
-        """The error over C of each of the scores, with the chosen C."""
+        """Return the errors over C, with the chosen C."""
         if not self.scores:
             raise ValueError(
                 "there is no error to draw: give validation data, or a path of C='auto'"
@@ -311,59 +311,49 @@ class PathDisplay(Display):
         ]
         if self.chosen is not None:
             Cs, errors = next(iter(self.scores.values()))
-            at = np.array([self.chosen])
-            height = np.array([float(np.interp(np.log(self.chosen), np.log(Cs), errors))])
+            error = float(np.interp(np.log(self.chosen), np.log(Cs), errors))
             series.append(
                 Series(
                     f"chosen: C = {self.chosen:.3g}",
-                    at,
-                    height,
+                    np.array([self.chosen]),
+                    np.array([error]),
                     style=len(series),
                     dash="none",
-                    size=np.array([90.0]),
+                    size=np.array([CHOSEN_AREA]),
                 )
             )
         return Chart("Error along the path", "C", "error", tuple(series), x_log=True)
 
     def weights_chart(self) -> Chart:
-        """The largest weights over C, of the first sub-problem where there are several."""
+        """Return the largest weights over C, of the first sub-problem if there are several."""
         grid = self.path.grid(FINE)
         weights = np.stack([np.atleast_2d(self.path.coef(C))[0] for C in grid])
         largest = np.argsort(-np.abs(weights).max(axis=0))[:MOST_WEIGHTS]
-        names = (
-            self.names
-            if self.names is not None
-            else [f"feature {j}" for j in range(weights.shape[1])]
+        n_weights = weights.shape[1]
+        series = []
+        for style, j in enumerate(sorted(largest.tolist())):
+            name = f"feature {j}" if self.names is None else str(self.names[j])
+            dash = "solid" if style < N_COLOURS else "dash"
+            series.append(Series(name, grid, weights[:, j], style=style, dash=dash))
+        caption = ""
+        if len(series) < n_weights:
+            caption = f"The {len(series)} largest of {n_weights} weights."
+        return Chart(
+            "Weights along the path", "C", "weight", tuple(series), x_log=True, caption=caption
         )
-        series = tuple(
-            Series(
-                str(names[j]),
-                grid,
-                weights[:, j],
-                style=style,
-                dash=("solid", "dash")[style // 8 % 2],
-            )
-            for style, j in enumerate(sorted(largest.tolist()))
-        )
-        shown = (
-            f"The {len(series)} largest of {weights.shape[1]} weights."
-            if len(series) < weights.shape[1]
-            else ""
-        )
-        return Chart("Weights along the path", "C", "weight", series, x_log=True, caption=shown)
 
     def features_chart(self) -> Chart:
-        """The number of features with a weight over C, in any of the sub-problems."""
+        """Return the number of features with a weight in any sub-problem, over C."""
         grid = self.path.grid(FINE)
         weights = [np.atleast_2d(self.path.coef(C)) for C in grid]
-        counts = np.array([float(one.any(axis=0).sum()) for one in weights])
+        counts = np.array([float(W.any(axis=0).sum()) for W in weights])
         series = (Series("features with a weight", grid, counts),)
-        shown = f"Of {weights[0].shape[1]:,} features; all other weights are exactly zero."
+        caption = f"Of {weights[0].shape[1]:,} features; all other weights are exactly zero."
         return Chart(
             "Features along the path",
             "C",
             "features with a weight",
             series,
             x_log=True,
-            caption=shown,
+            caption=caption,
         )

@@ -1,11 +1,12 @@
-"""Every figure of the lab: functions that return charts, whose ``draw(ax)`` draws on matplotlib
-axes and returns them.
+"""The figures of the lab: functions that return charts.
 
-Without axes a figure of its own is made, which :func:`save` writes as PNG or SVG.
+``draw(ax)`` of a chart draws on matplotlib axes and returns them. Without axes it makes a new
+figure, which :func:`save` writes as PNG or SVG.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ __all__ = [
     "strength_chart",
 ]
 
-# square points: areas of active rows, and of rows set aside
+# Areas of the points of active rows, and of rows set aside, in square points.
 BIG = 26.0
 SMALL = 4.0
 CLASS_STYLES = (0, 1)
@@ -47,7 +48,7 @@ BINS = 60  # bars of a histogram
 def confusion_grid(
     y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], title: str = "Confusion matrix"
 ) -> Grid:
-    """The confusion matrix: true classes down, predicted ones across.
+    """Return the confusion matrix: true classes down, predicted classes across.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def misclassified(
     most: int = 32,
     ax: Axes | None = None,
 ) -> Axes:
-    """The misclassified rows as images, the worst first where scores are given.
+    """Draw the misclassified rows as images; with scores, the worst mistakes first.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def misclassified(
     shape : tuple of int
         Height and width.
     scores : ndarray of shape (n,), optional
-        The greater its absolute value, the worse a mistake.
+        The larger the absolute value, the worse the mistake.
     most : int, default=32
         Images at most.
     ax : matplotlib.axes.Axes, optional
@@ -96,13 +97,17 @@ def misclassified(
     height, width = shape
     columns = max(1, min(8, shown.size))
     lines = max(1, math.ceil(shown.size / columns))
-    ax = new_axes(0.8 * columns + 0.4, 0.95 * lines + 0.5) if ax is None else ax
+    if ax is None:
+        ax = new_axes(0.8 * columns + 0.4, 0.95 * lines + 0.5)
     ax.set_axis_off()
     ax.set_title(f"{wrong.size:,} of {y.size:,} are misclassified (true / predicted)", fontsize=8)
-    dense = np.asarray(X[shown].todense() if hasattr(X, "todense") else X[shown], dtype=float)
+    rows = X[shown]
+    if hasattr(rows, "todense"):
+        rows = rows.todense()
+    # The images stand in a grid, with room for the words above each.
     pitch_x = width * 1.15
     pitch_y = height * 1.35
-    for k, image in enumerate(dense):
+    for k, image in enumerate(np.asarray(rows, dtype=float)):
         left = (k % columns) * pitch_x
         top = (k // columns) * pitch_y
         ax.imshow(
@@ -124,8 +129,7 @@ def plane_chart(
     names: Sequence[str] = NAMES,
     alpha: np.ndarray | None = None,
 ) -> Chart:
-    """A heat map of the decision function on the plane, its zero and its margin as lines, and the
-    rows as points.
+    """Return the decision function on the plane as a heat map, with its margin and the rows.
 
     Parameters
     ----------
@@ -133,37 +137,38 @@ def plane_chart(
     y : ndarray of shape (n,)
         -1 and +1.
     decide : callable
-        The decision function: takes rows of shape (m, 2), gives values of shape (m,).
+        The decision function: it takes rows of shape (m, 2), and returns values of shape (m,).
     title : str
     names : sequence of two str
-        Of the classes -1 and +1.
+        The names of the classes -1 and +1.
     alpha : ndarray of shape (n,), optional
-        Dual variables: rows where they are zero get small marks.
+        Dual variables: rows whose variable is zero get small marks.
     """
     shade = shade_over(X, decide)
     size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
-    series = [*_classes(X, y, size, names)]
+    series = class_series(X, y, size, names)
     for level, dash, name in (
         (0.0, "solid", "decision 0"),
         (-1.0, "dot", "margin -1"),
         (1.0, "dash", "margin +1"),
     ):
-        series.append(Series(name, *level_line(shade, level), style=2, dash=dash))
-    words = (
-        "The solid line parts the classes; points between the outer lines lie inside the margin."
+        line = Series(name, *level_line(shade, level), style=2, dash=dash)
+        if line.x.size:
+            series.append(line)
+    caption = (
+        "The solid line separates the classes; points between the outer lines are inside the "
+        "margin."
     )
     if alpha is not None:
-        words += " Small marks: rows with alpha = 0, without which the model would be the same."
-    shown = tuple(one for one in series if one.x.size)
-    return Chart(
-        title or "Decision function", "x1", "x2", shown, caption=words, equal=True, shade=shade
-    )
+        caption += " Small marks: rows with alpha = 0, without which the model would be the same."
+    title = title or "Decision function"
+    return Chart(title, "x1", "x2", tuple(series), caption=caption, equal=True, shade=shade)
 
 
 def points_chart(
     X: np.ndarray, y: np.ndarray, title: str = "", names: Sequence[str] = NAMES
 ) -> Chart:
-    """The rows of a plane as points, a colour and a mark for each class.
+    """Return the rows of a plane as points, with a colour and a mark for each class.
 
     Parameters
     ----------
@@ -172,63 +177,54 @@ def points_chart(
         -1 and +1.
     title : str
     names : sequence of two str
-        Of the classes -1 and +1.
+        The names of the classes -1 and +1.
     """
+    series = tuple(class_series(X, y, None, names))
     caption = f"{y.size:,} rows of two classes."
-    return Chart(
-        title or "The data",
-        "x1",
-        "x2",
-        tuple(_classes(X, y, None, names)),
-        caption=caption,
-        equal=True,
-    )
+    return Chart(title or "The data", "x1", "x2", series, caption=caption, equal=True)
 
 
-def affine(coef: np.ndarray, intercept: float) -> Callable[[np.ndarray], np.ndarray]:
-    """A linear decision function."""
-    return lambda places: places @ coef + intercept
+def linear_scores(coef: np.ndarray, intercept: float, X: np.ndarray) -> np.ndarray:
+    """Return the values of a linear decision function."""
+    return X @ coef + intercept
 
 
 def shade_over(X: np.ndarray, decide: Callable[[np.ndarray], np.ndarray]) -> Shade:
-    """A function of the plane over the box of the rows."""
+    """Return the values of a decision function over the box of the rows."""
     low = X.min(axis=0).astype(float)
     high = X.max(axis=0).astype(float)
-    x1, x2 = (np.linspace(low[axis], high[axis], GRID) for axis in (0, 1))
+    x1 = np.linspace(low[0], high[0], GRID)
+    x2 = np.linspace(low[1], high[1], GRID)
     places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
-    return Shade(
-        x1,
-        x2,
-        np.asarray(decide(places.astype(X.dtype)), dtype=float).reshape(GRID, GRID),
-        "decision",
-    )
+    values = np.asarray(decide(places.astype(X.dtype)), dtype=float)
+    return Shade(x1, x2, values.reshape(GRID, GRID), "decision")
 
 
 def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The level lines of a heat map, as points; NaN between two lines."""
+    """Return the level lines of a heat map as points, with NaN between two lines."""
     from contourpy import contour_generator
 
     lines = contour_generator(shade.x, shade.y, shade.values).lines(level)
+    if not lines:
+        return np.empty(0), np.empty(0)
     gap = np.full((1, 2), np.nan)
-    points = (
-        np.concatenate([part for line in lines for part in (line, gap)])
-        if lines
-        else np.empty((0, 2))
-    )
-    return points[:-1, 0], points[:-1, 1]
+    parts: list[Any] = []
+    for line in lines:
+        parts += [line, gap]
+    points = np.concatenate(parts[:-1])
+    return points[:, 0], points[:, 1]
 
 
 def margins_chart(
     scores: np.ndarray, y: np.ndarray, names: Sequence[str] = NAMES, title: str = ""
 ) -> Chart:
-    """Histogram of the decision function, one colour a class; the margin lies between the outer
-    dotted lines.
+    """Return a histogram of the decision function, with a colour for each class.
 
     Parameters
     ----------
     scores, y : ndarray of shape (n,)
     names : sequence of two str
-        Of the classes -1 and +1.
+        The names of the classes -1 and +1.
     title : str
     """
     edges = np.histogram_bin_edges(scores, bins=BINS)
@@ -236,13 +232,13 @@ def margins_chart(
     for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
         counts, _ = np.histogram(scores[y == sign], bins=edges)
         series.append(Series(name, edges, np.append(counts, 0.0), style=style, steps=True))
-    words = "How far the rows are from the border; the margin lies between the outer dotted lines."
+    caption = "Distances of the rows from the border; the margin is between the outer dotted lines."
     return Chart(
         title or "Decision function and margin",
         "decision function",
         "rows",
         tuple(series),
-        caption=words,
+        caption=caption,
         uprights=(-1.0, 0.0, 1.0),
     )
 
@@ -250,44 +246,46 @@ def margins_chart(
 def shrinking_charts(
     problem: Problem, epochs: Sequence[float] = (1, 2, 4, 8), names: Sequence[str] = NAMES
 ) -> list[Chart]:
-    """One scatter an epoch of a 2-D problem under shrinking: rows set aside are small.
+    """Return the rows of a 2-D problem after some epochs; rows that shrinking set aside are small.
 
     Parameters
     ----------
     problem : Problem
         Dense, of two features.
     epochs : sequence of float
-        Passes' worth of row visits.
+        Row visits, in passes.
     names : sequence of two str
-        Of the classes -1 and +1.
+        The names of the classes -1 and +1.
     """
     X = np.asarray(problem.X.values)  # type: ignore[union-attr]
     y = problem.y
     charts = []
-    for epoch, (state, point) in zip(
-        epochs, iterates(problem, DCD(), list(epochs), 0), strict=True
-    ):
-        working = np.zeros(y.size, dtype=bool)
-        working[state.order[: state.active]] = True
-        size = np.where(working, BIG, SMALL)
+    points = iterates(problem, DCD(), list(epochs), 0)
+    for epoch, (state, point) in zip(epochs, points, strict=True):
+        is_active = np.zeros(y.size, dtype=bool)
+        is_active[state.order[: state.active]] = True
+        size = np.where(is_active, BIG, SMALL)
         assert point.w is not None
         w = point.w.astype(float)
+        decide = functools.partial(linear_scores, w[:2], w[2] * problem.scale)
+        shade = shade_over(X, decide)
+        border = Series("decision 0", *level_line(shade, 0.0), style=2)
+        series = (*class_series(X, y, size, names), border)
         caption = (
-            f"{state.active:,} of {y.size:,} rows are active; the small ones are set aside by "
-            "shrinking."
+            f"{state.active:,} of {y.size:,} rows are active; shrinking has set the small ones "
+            "aside."
         )
-        line = level_line(shade_over(X, affine(w[:2], w[2] * problem.scale)), 0.0)
-        lines = (*_classes(X, y, size, names), Series("decision 0", *line, style=2))
-        charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", lines, caption=caption, equal=True))
+        charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", series, caption=caption, equal=True))
     return charts
 
 
-def _classes(
+def class_series(
     X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]
 ) -> list[Series]:
-    found = []
+    """Return the rows of the plane as two clouds of points, one for each class."""
+    clouds = []
     for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
-        mine = y == sign
-        area = None if size is None else size[mine]
-        found.append(Series(name, X[mine, 0], X[mine, 1], style=style, dash="none", size=area))
-    return found
+        rows = y == sign
+        area = None if size is None else size[rows]
+        clouds.append(Series(name, X[rows, 0], X[rows, 1], style=style, dash="none", size=area))
+    return clouds

@@ -1,9 +1,4 @@
-"""The origin of a report (machine, versions, command), the progress of the lab on a terminal, and
-its data.
-
-Data of experiments are taken from a given folder, from the cache folder, or from OpenML through
-scikit-learn.
-"""
+"""The machine that a report was made on, work in threads, and the lab's progress bar."""
 
 from __future__ import annotations
 
@@ -34,12 +29,12 @@ PACKAGES = (
     "pandas",
     "matplotlib",
 )
-ENGINES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
+PEER_PACKAGES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
 Answer = TypeVar("Answer")
 
 
 def machine_rows() -> list[tuple[str, str]]:
-    """Processor, cores, memory, system and versions, as pairs of words for a table."""
+    """Return processor, cores, memory, system and versions, as pairs of words for a table."""
     rows = [
         ("processor", processor()),
         ("cores for this process", str(usable_cores())),
@@ -47,29 +42,33 @@ def machine_rows() -> list[tuple[str, str]]:
         ("system", platform.platform()),
         ("Python", platform.python_version()),
     ]
-    return rows + [(name, found) for name in (*PACKAGES, *ENGINES) if (found := installed(name))]
+    for name in (*PACKAGES, *PEER_PACKAGES):
+        number = version_of(name)
+        if number:
+            rows.append((name, number))
+    return rows
 
 
 def processor() -> str:
-    """Name of the processor, as far as the system reports it."""
+    """Return the name of the processor, as far as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    if names:
+        return names[0]
+    return platform.processor() or platform.machine()
 
 
-def in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:
-    """The results of independent pieces of work, in order, done on all usable cores; not for work
-    that is timed.
-    """
+def run_in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:
+    """Do independent pieces of work on all cores, untimed; return the results in order."""
     with threadpool_limits(1), ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(work, pieces))
 
 
 def memory() -> str:
-    """Main memory in GiB; "unknown" where the system does not report it."""
+    """Return the main memory in GiB; "unknown" if the system does not report it."""
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -77,8 +76,8 @@ def memory() -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
-def installed(name: str) -> str:
-    """Version of an installed distribution; empty if it is not there."""
+def version_of(name: str) -> str:
+    """Return the version of a package; empty if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -86,14 +85,13 @@ def installed(name: str) -> str:
 
 
 def command_line() -> str:
-    """The command that this process was started with, the program by its bare name."""
+    """Return the command that started this process, without the program's folder."""
     program, *arguments = sys.argv or ["python"]
     return shlex.join([Path(program).name or "python", *arguments])
 
 
 class LabProgress:
-    """A bar over all cells of a comparison or experiment, on standard error where that is a
-    terminal.
+    """A bar over all cells of a comparison or experiment, on standard error if it is a terminal.
 
     Parameters
     ----------
@@ -124,7 +122,7 @@ class LabProgress:
             self.bar.stop()
 
     def begin(self, words: str) -> None:
-        """Show the name of the present piece of work."""
+        """Show the name of the piece of work that begins."""
         self.words = words
         self.gap = 1.0
         self._show(words)
@@ -135,12 +133,14 @@ class LabProgress:
             self.bar.advance()
 
     def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """A slice of a fit is done."""
+        """Show how far a fit has come."""
         self._show(f"{self.words}: epoch {epoch:.0f}, gap {self.gap:.1e}, {seconds:.1f} s")
 
     def __call__(self, record: Record, /) -> None:
+        """Note the gap of a certificate."""
         self.gap = record.relative_gap
 
     def _show(self, words: str) -> None:
+        """Show words beside the bar, if there is one."""
         if self.bar is not None:
             self.bar.show(words)

@@ -1,10 +1,9 @@
-"""Solvers of other packages behind one adapter: fitted with a growing number of epochs, and judged
-by our objective.
+"""Solvers of other packages (peers), behind one adapter.
 
-A peer gives a final model only, so its curve is a ladder of fits from scratch. All of them see the
-same data: a regularised intercept is a constant column that is appended before the clock starts. We
-recompute their objective in float64 from their coefficients, and derive a dual point from these to
-bound the gap (as :func:`saddlesvm.certify` does).
+A peer returns a final model only, so its curve is a ladder of fits from scratch with more and more
+epochs. All peers get the same data: a regularised intercept is a constant column that is appended
+before the clock starts. Their objective is computed again in float64 from their coefficients, and a
+dual point that follows from these bounds the gap (as in :func:`saddlesvm.certify`).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from saddlesvm.lab.dataset import Dataset
 from saddlesvm.problem.loss import Loss, loss_name
 from saddlesvm.problem.problem import Problem
 
-LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-TIGHT = 1e-9
+LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # epochs
+TIGHT = 1e-9  # tolerance of a peer, so small that its epochs end the fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class Setting:
     Attributes
     ----------
     X : ndarray or CSR matrix
-        With the constant column of a regularised intercept appended.
+        With the constant column of a regularised intercept as the last one.
     y : ndarray
     loss : Loss
     C : float
@@ -56,8 +55,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Rung:
-    """One fit of a peer: epochs (NaN if not reported), seconds, weights, and whether the peer
-    reports convergence.
+    """A fit of a peer.
+
+    Attributes
+    ----------
+    epochs : float
+        NaN if the peer does not report them.
+    seconds : float
+    w : ndarray
+    converged : bool
+        Whether the peer reports convergence.
     """
 
     epochs: float
@@ -73,16 +80,16 @@ class Peer:
     Attributes
     ----------
     name : str
-        On the command line and in tables.
+        The name on the command line and in tables.
     title : str
         The name in reports.
     module : str
         The module that must be importable.
     losses : dict of str to str
-        Our name of each loss, and the peer's name for it.
+        Our name of each loss, and the peer's name.
     fit : callable
-        Takes the setting, the peer's name of the loss, epochs and seed; returns weights and the
-        epochs used.
+        It takes the setting, the peer's name of the loss, epochs and a seed, and returns the
+        weights and the epochs used.
     """
 
     name: str
@@ -92,33 +99,32 @@ class Peer:
     fit: Callable[[Setting, str, int, int], tuple[np.ndarray, float]]
 
     @property
-    def installed(self) -> bool:
-        """True if its package can be imported."""
+    def is_installed(self) -> bool:
+        """Whether the peer's package can be imported."""
         return importlib.util.find_spec(self.module) is not None
 
     def climb(
         self, setting: Setting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER
     ) -> Iterator[Rung]:
-        """Fits with more and more epochs, until it converges or the next one would exceed the time
-        left.
-        """
+        """Fit with more and more epochs, until the peer converges or the time is spent."""
         spent = 0.0
-        there = self.losses[loss_name(setting.loss)]
+        loss = self.losses[loss_name(setting.loss)]
         for epochs in ladder:
             began = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                w, used = self.fit(setting, there, epochs, seed)
+                w, used = self.fit(setting, loss, epochs, seed)
             took = time.perf_counter() - began
             spent += took
             converged = used < epochs
             yield Rung(float(used), took, np.asarray(w, dtype=np.float64).ravel(), converged)
+            # The next fit takes about twice as long.
             if converged or spent + 2.0 * took > seconds:
                 return
 
 
 def fit_linear_svc(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """scikit-learn's LinearSVC (LIBLINEAR's dual coordinate descent)."""
+    """Fit scikit-learn's LinearSVC (LIBLINEAR's dual coordinate descent)."""
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(
@@ -135,7 +141,7 @@ def fit_linear_svc(setting: Setting, loss: str, epochs: int, seed: int) -> tuple
 
 
 def fit_linear_svr(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """scikit-learn's LinearSVR."""
+    """Fit scikit-learn's LinearSVR."""
     from sklearn.svm import LinearSVR
 
     width = float(getattr(setting.loss, "epsilon", 0.0))
@@ -153,7 +159,7 @@ def fit_linear_svr(setting: Setting, loss: str, epochs: int, seed: int) -> tuple
 
 
 def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """scikit-learn's SGDClassifier with alpha = lambda and its "optimal" step sizes."""
+    """Fit scikit-learn's SGDClassifier with alpha = lambda and its "optimal" step sizes."""
     from sklearn.linear_model import SGDClassifier
 
     model = SGDClassifier(
@@ -170,26 +176,24 @@ def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.nda
 
 
 def fit_liblinear(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """LIBLINEAR's own Python package. It neither takes nor reports epochs: the ladder lowers its
-    tolerance instead.
-    """
+    """Fit LIBLINEAR's own Python package, with a tolerance instead of epochs."""
     from liblinear.liblinearutil import parameter, problem, train
 
-    matrix = setting.X if sparse.issparse(setting.X) else np.ascontiguousarray(setting.X)
-    model = train(
-        problem(setting.y, matrix),
-        parameter(f"-s {loss} -c {setting.C!r} -e {1.0 / epochs**2!r} -q"),
-    )
+    matrix = setting.X
+    if not sparse.issparse(matrix):
+        matrix = np.ascontiguousarray(matrix)
+    options = parameter(f"-s {loss} -c {setting.C!r} -e {1.0 / epochs**2!r} -q")
+    model = train(problem(setting.y, matrix), options)
+    # LIBLINEAR's first label is the positive side.
     sign = 1.0 if model.get_labels()[0] > 0 else -1.0
     return sign * np.array(model.w[: setting.X.shape[1]]), math.nan
 
 
 def fit_cyanure(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """cyanure: accelerated stochastic variance reduction. Its squared hinge is half of ours, so is
-    its lambda.
-    """
+    """Fit cyanure (accelerated stochastic variance reduction)."""
     from cyanure.estimators import Classifier
 
+    # Its squared hinge is half of ours, so is its lambda.
     factor = 0.5 if loss == "sqhinge" else 1.0
     model = Classifier(
         loss=loss,
@@ -208,7 +212,7 @@ def fit_cyanure(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np
 
 
 def fit_lightning(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """lightning's LinearSVC (dual coordinate descent)."""
+    """Fit lightning's LinearSVC (dual coordinate descent)."""
     from lightning.classification import LinearSVC
 
     model = LinearSVC(C=setting.C, loss=loss, max_iter=epochs, tol=TIGHT, random_state=seed)
@@ -216,6 +220,7 @@ def fit_lightning(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[
     return np.asarray(model.coef_), float(epochs)
 
 
+# Our names of losses, and the peer's names.
 HINGES = {"hinge": "hinge", "squared_hinge": "squared_hinge"}
 LIBLINEAR_TYPES = {"hinge": "3", "squared_hinge": "1", "logistic": "7"}
 TUBES = {name: name for name in ("epsilon_insensitive", "squared_epsilon_insensitive")}
@@ -245,29 +250,31 @@ PEERS: dict[str, Peer] = {
 
 
 def parse_peers(names: str | list[str] | tuple[str, ...]) -> list[Peer]:
-    """Peers by name; "all" stands for those that are installed.
+    """Return peers by name; "all" stands for every peer that is installed.
 
     Raises
     ------
     ValueError
-        An unknown name, or a package that is not installed.
+        A name is unknown, or a package is not installed.
     """
-    given = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    if isinstance(names, str):
+        names = [part.strip() for part in names.split(",")]
+    given = [name for name in dict.fromkeys(names) if name]
     if given == ["all"]:
-        return [peer for peer in PEERS.values() if peer.installed]
-    for name in filter(None, given):
+        return [peer for peer in PEERS.values() if peer.is_installed]
+    for name in given:
         if name not in PEERS:
             raise ValueError(f"unknown peer {name!r}: use one of {', '.join(PEERS)}, or all")
-        if not PEERS[name].installed:
+        if not PEERS[name].is_installed:
             raise ValueError(
                 f"the peer {name!r} needs the package {PEERS[name].module!r}, which is not "
-                f"installed"
+                "installed: install it, or leave the peer out"
             )
-    return [PEERS[name] for name in dict.fromkeys(filter(None, given))]
+    return [PEERS[name] for name in given]
 
 
 def setting_of(dataset: Dataset, problem: Problem) -> Setting:
-    """The problem as peers take it; a regularised intercept becomes a constant column.
+    """Return the problem as peers take it; a regularised intercept becomes a constant column.
 
     Raises
     ------
@@ -279,14 +286,15 @@ def setting_of(dataset: Dataset, problem: Problem) -> Setting:
     X = dataset.X
     if problem.intercept.present:
         column = np.full((X.shape[0], 1), problem.scale, dtype=X.dtype)
-        X = (
-            sparse.hstack([X, column], format="csr")
-            if sparse.issparse(X)
-            else np.hstack([X, column])
-        )
+        if sparse.issparse(X):
+            X = sparse.hstack([X, column], format="csr")
+        else:
+            X = np.hstack([X, column])
     return Setting(X, dataset.y, problem.loss, problem.C, problem.n)
 
 
 def full_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """A peer's weights with a place for the virtual feature, shape (d + 1,)."""
-    return w if problem.intercept.present else np.append(w, 0.0)
+    """Return a peer's weights with a place for the virtual feature, shape (d + 1,)."""
+    if problem.intercept.present:
+        return w
+    return np.append(w, 0.0)

@@ -1,6 +1,4 @@
-"""A report: the findings in words, then tables and figures, in one HTML file that works without a
-network.
-"""
+"""A report: findings in words, tables and figures, in one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -21,9 +19,10 @@ from saddlesvm.lab.charts import MARGINS, Chart, Grid, draw_svg, save
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.runtime.shown import shown
 
-COMPACT = (",", ":")  # of JSON, as JavaScript writes it
-ONE = r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?"
-NUMBER = re.compile(rf"{ONE}( to {ONE})?\s?(%|s|ms|µs)?")
+COMPACT = (",", ":")  # the separators of JSON, as JavaScript writes it
+DIGITS = r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?"
+# A number, or from one number to another, with or without a unit.
+NUMBER = re.compile(rf"{DIGITS}( to {DIGITS})?\s?(%|s|ms|µs)?")
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,14 @@ class Table:
     caption: str = ""
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, str]], caption: str = "") -> Table:
-        """A table of rows, one at least, each of which names its cells, in the same order."""
-        return cls(list(rows[0]), [list(row.values()) for row in rows], caption)
+    def from_records(cls, records: Sequence[Mapping[str, str]], caption: str = "") -> Table:
+        """Return a table of records with the same names in the same order, at least one record."""
+        return cls(list(records[0]), [list(record.values()) for record in records], caption)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is drawn by matplotlib alone, such as images.
+    """A figure that matplotlib draws, such as images.
 
     Attributes
     ----------
@@ -72,15 +71,15 @@ class Picture:
 
 @dataclass(frozen=True)
 class Switch:
-    """Charts of which one is shown at a time.
+    """Charts with buttons that choose the one to show.
 
     Attributes
     ----------
     title, caption : str
     names : tuple of str
-        What is switched, such as "quantity" and "against".
+        What the buttons choose, such as "quantity" and "against".
     charts : dict of tuple of str to Chart
-        The chart for each choice of values, one a name; the first is shown at first.
+        The chart for each choice, a value for each name; the page begins with the first.
     """
 
     title: str
@@ -94,8 +93,14 @@ Item = Prose | Table | Chart | Grid | Picture | Switch
 
 @dataclass
 class Section:
-    """A heading with the items below it, and the name of their data if the report is about several
-    sets.
+    """A heading with the items below it.
+
+    Attributes
+    ----------
+    title : str
+    items : list
+    data : str
+        The name of their data, if the report is about several sets.
     """
 
     title: str
@@ -118,7 +123,7 @@ class Report:
     command : str
         The command that repeats the report.
     seconds, processor_seconds : float
-        What the work took, on the clock and of all cores; zero where nobody measured.
+        The time of the work, on the clock and of all cores; zero if it was not measured.
     timed : set of str
         The findings that depend on the clock.
     """
@@ -133,7 +138,7 @@ class Report:
     timed: set[str] = field(default_factory=set)
 
     @property
-    def took(self) -> list[tuple[str, str]]:
+    def time_rows(self) -> list[tuple[str, str]]:
         """The time of the work, as pairs of words."""
         if not self.seconds:
             return []
@@ -143,13 +148,13 @@ class Report:
         ]
 
     def section(self, title: str, *items: Item, data: str = "") -> Section:
-        """Append a section and return it."""
-        made = Section(title, list(items), data)
-        self.sections.append(made)
-        return made
+        """Append a section, and return it."""
+        section = Section(title, list(items), data)
+        self.sections.append(section)
+        return section
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the HTML file, all at once; its path.
+        """Write the HTML file, and return its path.
 
         Raises
         ------
@@ -159,168 +164,170 @@ class Report:
         return write_page(path, self.html())
 
     def html(self) -> str:
-        """The page, with its styles, its script and its figures inside."""
-        page = Page()
-        body = "\n".join(page.section(section) for section in self.sections)
+        """Return the page, with its styles, its script and its figures inside."""
+        page = PageWriter()
+        body = "\n".join(page.write_section(section) for section in self.sections)
         parts = {
-            "title": words(self.title),
+            "title": escape(self.title),
             "style": page_part("report.css"),
-            "verdict": "\n".join(f"<li>{words(sentence)}</li>" for sentence in self.verdict),
+            "verdict": "\n".join(f"<li>{escape(sentence)}</li>" for sentence in self.verdict),
             "contents": "\n".join(page.contents),
             "body": body,
-            "data": facts(self.data),
-            "machine": facts(machine_rows() + self.took),
-            "command": words(self.command),
+            "data": write_pairs(self.data),
+            "machine": write_pairs(machine_rows() + self.time_rows),
+            "command": escape(self.command),
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
             "script": page_part("report.js"),
         }
         return Template(page_part("report.html")).substitute(parts)
 
     def data_words(self, section: Section) -> str:
-        """The data of a section's figures in words: its own, or those of a report about one set."""
-        names = [value for name, value in self.data if name in ("data", "population")]
+        """Return a sentence that names the data of a section's figures; empty for several."""
         if section.data:
-            names = [section.data]
+            return f"Data: {section.data}."
+        names = [value for name, value in self.data if name in ("data", "population")]
         return f"Data: {names[0]}." if len(names) == 1 else ""
 
     def save_figures(
         self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")
     ) -> list[Path]:
-        """Write every figure as files named after its section and title, captions and data named
-        below; their paths.
+        """Write every figure as files, and return their paths.
+
+        The files are named after the section and the title. Caption and data stand below the figure
+        in the first format.
         """
         Path(folder).mkdir(parents=True, exist_ok=True)
         paths = []
         for section in self.sections:
-            for item in each_drawn(section.items):
-                if isinstance(item, (Chart, Grid, Picture)):
-                    stem = slug(f"{section.title} {item.title}")
-                    ax = item.draw()
-                    caption = " ".join(filter(None, (item.caption, self.data_words(section))))
-                    for ending in formats:
-                        path = Path(folder) / f"{stem}.{ending}"
-                        save(ax, os.fspath(path), caption=caption if ending == formats[0] else "")
-                        paths.append(path)
+            for item in expand_switches(section.items):
+                if not isinstance(item, (Chart, Grid, Picture)):
+                    continue
+                name = make_slug(f"{section.title} {item.title}")
+                caption = " ".join(filter(None, (item.caption, self.data_words(section))))
+                ax = item.draw()
+                for number, ending in enumerate(formats):
+                    path = Path(folder) / f"{name}.{ending}"
+                    save(ax, os.fspath(path), caption=caption if number == 0 else "")
+                    paths.append(path)
         return paths
 
 
-def each_drawn(items: Sequence[Item]) -> Iterator[Item]:
-    """The items, those of a switch one after the other."""
+def expand_switches(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the items, and all charts of a switch in its place."""
     for item in items:
-        yield from item.charts.values() if isinstance(item, Switch) else (item,)
+        if isinstance(item, Switch):
+            yield from item.charts.values()
+        else:
+            yield item
 
 
-class Page:
-    """The HTML of the sections, and their table of contents."""
+class PageWriter:
+    """Writes the HTML of sections, and collects their table of contents."""
 
     def __init__(self) -> None:
         self.figures = 0
         self.contents: list[str] = []
 
-    def section(self, section: Section) -> str:
-        """A section's HTML."""
-        name = slug(section.title)
-        title = words(section.title)
+    def write_section(self, section: Section) -> str:
+        """Return a section's HTML."""
+        name = make_slug(section.title)
+        title = escape(section.title)
         self.contents.append(f'<li><a href="#{name}">{title}</a></li>')
-        inside = "\n".join(self.item(item) for item in section.items)
+        inside = "\n".join(self.write_item(item) for item in section.items)
         return f'<section id="{name}"><h2>{title}</h2>\n{inside}\n</section>'
 
-    def item(self, item: Item) -> str:
-        """The HTML of a paragraph, table or figure."""
+    def write_item(self, item: Item) -> str:
+        """Return the HTML of a paragraph, table or figure."""
         if isinstance(item, Prose):
-            return f"<p>{words(item.text)}</p>"
+            return f"<p>{escape(item.text)}</p>"
         if isinstance(item, Table):
-            return table(item)
-        caption = f"<figcaption><b>{words(item.title)}</b> {words(item.caption)}</figcaption>"
+            return write_table(item)
+        caption = f"<figcaption><b>{escape(item.title)}</b> {escape(item.caption)}</figcaption>"
         if isinstance(item, Switch):
-            choices = "\n".join(
-                self.drawing(chart, chart.title, keys, hidden=number > 0)
+            buttons = write_buttons(item, self.figures)
+            drawings = "\n".join(
+                self.write_drawing(chart, chart.title, keys, is_hidden=number > 0)
                 for number, (keys, chart) in enumerate(item.charts.items())
             )
-            return (
-                f'<figure class="choices">{caption}{switches(item, self.figures)}{choices}</figure>'
-            )
-        return f"<figure>{caption}{self.drawing(item, f'{item.title}. {item.caption}')}</figure>"
+            return f'<figure class="choices">{caption}{buttons}{drawings}</figure>'
+        drawing = self.write_drawing(item, f"{item.title}. {item.caption}")
+        return f"<figure>{caption}{drawing}</figure>"
 
-    def drawing(
+    def write_drawing(
         self,
         item: Chart | Grid | Picture,
         label: str,
         keys: Sequence[str] = (),
-        hidden: bool = False,
+        is_hidden: bool = False,
     ) -> str:
-        """A figure as SVG; `keys` are the choices of a switch that show it."""
+        """Return a figure as SVG; `keys` are the choices of a switch that show it."""
         # The number makes the identifiers inside the SVG unique on the page.
         self.figures += 1
-        chosen = f' data-keys="{words(json.dumps(list(keys), separators=COMPACT))}"' if keys else ""
-        short = isinstance(item, Chart) and not (item.shade or item.y_ticks)
-        drawn = draw_svg(item.draw, f"figure {self.figures}", MARGINS if short else None)
-        state = " hidden" if hidden else ""
-        return (
-            '<div class="chart" role="img" '
-            f'aria-label="{words(label)}"{chosen}{state}>{drawn}</div>'
-        )
+        # A chart with numbers at its ticks needs no search for room.
+        has_numbers_only = isinstance(item, Chart) and not (item.shade or item.y_ticks)
+        margins = MARGINS if has_numbers_only else None
+        drawing = draw_svg(item.draw, f"figure {self.figures}", margins)
+        attributes = f'class="chart" role="img" aria-label="{escape(label)}"'
+        if keys:
+            attributes += f' data-keys="{escape(json.dumps(list(keys), separators=COMPACT))}"'
+        if is_hidden:
+            attributes += " hidden"
+        return f"<div {attributes}>{drawing}</div>"
 
 
-def switches(item: Switch, number: int) -> str:
-    """Buttons to choose a chart with, a row for each name."""
+def write_buttons(item: Switch, number: int) -> str:
+    """Return the HTML of a switch's buttons, a row for each name."""
     rows = []
     for place, name in enumerate(item.names):
-        values = dict.fromkeys(keys[place] for keys in item.charts)
-        group = f"switch-{number}-{place}"
-        buttons = "".join(
-            f'<label><input type="radio" name="{group}" '
-            f'value="{words(value)}"{" checked" if first == 0 else ""}>'
-            f"<span>{words(value)}</span></label>"
-            for first, value in enumerate(values)
-        )
-        rows.append(f"<fieldset><legend>{words(name)}</legend>{buttons}</fieldset>")
+        buttons = ""
+        for k, value in enumerate(dict.fromkeys(keys[place] for keys in item.charts)):
+            state = " checked" if k == 0 else ""
+            buttons += (
+                f'<label><input type="radio" name="switch-{number}-{place}" '
+                f'value="{escape(value)}"{state}><span>{escape(value)}</span></label>'
+            )
+        rows.append(f"<fieldset><legend>{escape(name)}</legend>{buttons}</fieldset>")
     return f'<div class="switch">{"".join(rows)}</div>'
 
 
-def table(item: Table) -> str:
-    """A table's HTML; cells that are a number, or from one to another, with a unit or without, are
-    set to the right.
-
-    Pairs of words without headings are a description list.
-    """
+def write_table(item: Table) -> str:
+    """Return a table's HTML; pairs of words without headings become a description list."""
     if not any(item.columns):
-        return f"<dl>{facts([(name, value) for name, value in item.rows])}</dl>"
-    head = "".join(f'<th scope="col">{words(name)}</th>' for name in item.columns)
-    rows = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in item.rows)
-    caption = f"<figcaption>{words(item.caption)}</figcaption>" if item.caption else ""
+        return f"<dl>{write_pairs([(name, value) for name, value in item.rows])}</dl>"
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in item.columns)
+    rows = "\n".join(f"<tr>{''.join(map(write_cell, row))}</tr>" for row in item.rows)
+    caption = f"<figcaption>{escape(item.caption)}</figcaption>" if item.caption else ""
     body = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
     return f'<figure class="table">{caption}<div class="wide">{body}</div></figure>'
 
 
-def _cell(text: str) -> str:
+def write_cell(text: str) -> str:
+    """Return a cell's HTML; numbers are set to the right."""
     kind = ' class="number"' if NUMBER.fullmatch(text) else ""
-    return f"<td{kind}>{words(text)}</td>"
+    return f"<td{kind}>{escape(text)}</td>"
 
 
-def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """Pairs of words as a description list."""
-    return "\n".join(f"<dt>{words(name)}</dt><dd>{words(value)}</dd>" for name, value in pairs)
+def write_pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return pairs of words as the lines of a description list."""
+    return "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
 
 
-def embedded(value: Any) -> str:
-    """JSON in ASCII without angle brackets, so that its text cannot begin or end an element, a
-    comment or a script.
-    """
+def embed_json(value: Any) -> str:
+    """Return JSON in ASCII whose text can neither begin nor end an element or a script."""
     text = json.dumps(value, separators=COMPACT)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def words(text: str) -> str:
-    """Text as HTML, with the characters that cannot be seen spelled out."""
+def escape(text: str) -> str:
+    """Return text as HTML, with invisible characters spelled out."""
     return html.escape(shown(text))
 
 
-def slug(text: str) -> str:
-    """Text as a name for files and anchors."""
+def make_slug(text: str) -> str:
+    """Return text as a name for files and anchors."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def page_part(name: str) -> str:
-    """A template, style or script of the pages."""
+    """Return a template, style or script of the pages."""
     return (files("saddlesvm.lab") / "page" / name).read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.lab.displays import GapDisplay, PathDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table
 
-FEATURES = 15  # features a class
-ENOUGH = 2  # certificates that a line goes through, at least
+FEATURES_SHOWN = 15  # features for each class (guessed: a screen)
+CERTIFICATES_OF_A_LINE = 2
 
 
 def model_report(
@@ -30,18 +30,19 @@ def model_report(
     model : estimator
         With ``certificate_``, ``outcome_`` and ``trace_``.
     name : str
-        Of the data.
+        The name of the data.
     groups : dict of str to list of (str, str)
-        Facts in words; the first group is of the data.
+        Facts in words; the first group is about the data.
     command : str
         The command that repeats the report.
     names : sequence of str, optional
         Names of the features, if the model has none.
     trace : Trace, optional
-        Of the same fit with more certificates, to be drawn in place of the model's own.
+        The trace of the same fit with more certificates, to be drawn in place of the model's own.
     """
-    (_, data), *others = groups.items()
-    facts = dict(others)
+    first, *others = groups
+    data = groups[first]
+    facts = {title: groups[title] for title in others}
     report = Report(
         f"{type(model).__name__}: {name}",
         model_verdict(model, dict(facts.get("quality", ()))),
@@ -50,65 +51,66 @@ def model_report(
     )
     if "quality" in facts:
         report.section("Quality of the model", Table(["", ""], facts.pop("quality")))
-    report.section("How the gap closed", *closing(model, trace))
+    report.section("How the gap closed", *closing_items(model, trace))
     if hasattr(model, "top_features"):
-        proven = any(name.endswith("labels proven") for name, _ in groups.get("quality", ()))
-        best_of = model.top_features(FEATURES, names, bounds=proven)
-        tables = [features(best, heading(model, label)) for label, best in best_of.items()]
+        # The bounds of the weights take a proof, which the report has if it counts proven labels.
+        has_proof = any(name.endswith("labels proven") for name, _ in groups.get("quality", ()))
+        strongest = model.top_features(FEATURES_SHOWN, names, bounds=has_proof)
+        tables = [
+            features_table(best, class_heading(model, label)) for label, best in strongest.items()
+        ]
         report.section("The strongest features", *tables)
     for title, lines in facts.items():
-        report.section("The fit" if title == "done" else title.capitalize(), Table(["", ""], lines))
+        report.section(title.capitalize(), Table(["", ""], lines))
     return report
 
 
-def model_verdict(model: Any, worth: dict[str, str]) -> list[str]:
-    """The result of the fit, in sentences: the proven distance from the optimum, the reason of the
-    end, the scores.
-    """
+def model_verdict(model: Any, quality: dict[str, str]) -> list[str]:
+    """Return the result of the fit in sentences: the proof, why the fit ended, and the scores."""
     certificate = model.certificate_
     outcome = model.outcome_
-    excess = (
-        f"{100 * max(certificate.excess, 0.0):.3g} %"
-        if np.isfinite(certificate.excess)
-        else "an unknown share"
-    )
-    found = [
-        f"{'Certified' if outcome is Outcome.CERTIFIED else 'Not certified'}: the objective is "
-        f"at most {excess} above "
-        f"the optimum (relative gap {certificate.relative_gap:.2g}).",
-    ]
+    is_certified = outcome is Outcome.CERTIFIED
     if certificate.dual == -np.inf:
-        found = [
+        sentences = [
             "Not certified: the kernel is not positive semi-definite, so nothing is known about "
             "the optimum."
         ]
-    if outcome is not Outcome.CERTIFIED:
-        found.append(f"The fit ended as {outcome}. {outcome.advice}")
-    scores = [
-        f"{name} {value}" for name, value in worth.items() if "accuracy" in name or "R2" in name
-    ]
-    found += [
-        f"Decisions: {value} {name.removesuffix(' proven')} are proven to be those of the exact "
-        f"optimum."
-        for name, value in worth.items()
-        if name.endswith("labels proven")
-    ]
+    else:
+        excess = "an unknown share"
+        if np.isfinite(certificate.excess):
+            excess = f"{100 * max(certificate.excess, 0.0):.3g} %"
+        sentences = [
+            f"{'Certified' if is_certified else 'Not certified'}: the objective is at most "
+            f"{excess} above the optimum (relative gap {certificate.relative_gap:.2g})."
+        ]
+    if not is_certified:
+        sentences.append(f"The fit ended as {outcome}. {outcome.advice}")
+    for name, value in quality.items():
+        if name.endswith("labels proven"):
+            rows = name.removesuffix(" proven")
+            sentences.append(
+                f"Decisions: the exact optimum provably decides alike for {value} {rows}."
+            )
     if getattr(model, "probability", False):
-        found.append("Decisions: none is proven, as the labels come from calibrated probabilities.")
+        sentences.append(
+            "Decisions: none is proven, because the labels come from calibrated probabilities."
+        )
+    scores = [
+        f"{name} {value}" for name, value in quality.items() if "accuracy" in name or "R2" in name
+    ]
     if scores:
-        found.append(f"Scores: {', '.join(scores)}.")
-    return found
+        sentences.append(f"Scores: {', '.join(scores)}.")
+    return sentences
 
 
 def can_be_drawn(trace: Trace) -> bool:
     """Return True if a sub-problem has two certificates, between which a line can be drawn."""
-    return max(Counter(record["problem"] for record in trace).values(), default=0) >= ENOUGH
+    counts = Counter(record["problem"] for record in trace)
+    return max(counts.values(), default=0) >= CERTIFICATES_OF_A_LINE
 
 
-def closing(model: Any, other: Trace | None) -> list[Item]:
-    """The chart of objectives or gaps, of another trace where the model's own has no line; or a
-    sentence.
-    """
+def closing_items(model: Any, other: Trace | None) -> list[Item]:
+    """Return the chart of the gap, of `other` if it is given; or a sentence if there is no line."""
     trace = model.trace_ if other is None else other
     if not can_be_drawn(trace):
         return [
@@ -117,34 +119,31 @@ def closing(model: Any, other: Trace | None) -> list[Item]:
             )
         ]
     display = GapDisplay(trace, type(model).__name__)
-    several = len({record["problem"] for record in trace}) > 1
-    chart = display.chart() if several else display.closing_chart()
+    is_single = len({record["problem"] for record in trace}) == 1
+    chart = display.closing_chart() if is_single else display.chart()
+    if other is None:
+        return [chart]
     explanation = (
-        "The fit needed one certificate. The picture shows the same fit with a "
-        "certificate after each epoch."
+        "The fit needed one certificate. The picture shows the same fit with a certificate after "
+        "each epoch."
     )
-    return [chart] if other is None else [Prose(explanation), chart]
+    return [Prose(explanation), chart]
 
 
-def features(best: list[tuple[Any, ...]], caption: str) -> Item:
-    """A table of features, with bounds on the optimum's weights where they are known; or a
-    sentence.
-    """
+def features_table(best: list[tuple[Any, ...]], caption: str) -> Item:
+    """Return a table of features, with bounds of the optimum's weights if they are known."""
     if not best:
         return Prose(
-            f"{caption} No feature speaks for this class: all weights are zero, or speak "
-            f"against it."
+            f"{caption} No feature speaks for this class: all weights are zero, or speak against "
+            "it."
         )
     titles = ["feature", "weight", "optimum from", "to"][: len(best[0])]
-    return Table(
-        titles,
-        [[str(one), *(f"{value:+#.4g}" for value in values)] for one, *values in best],
-        caption,
-    )
+    rows = [[str(name), *(f"{value:+#.4g}" for value in values)] for name, *values in best]
+    return Table(titles, rows, caption)
 
 
-def heading(model: Any, label: Any) -> str:
-    """The class that the features of a table support, in words."""
+def class_heading(model: Any, label: Any) -> str:
+    """Return the class that the features of a table speak for, in words."""
     if not hasattr(model, "classes_"):
         return "The largest weights, of either sign."
     if isinstance(label, tuple):
@@ -161,9 +160,9 @@ def path_report(
     ----------
     display : PathDisplay
     name : str
-        Of the data.
+        The name of the data.
     facts : list of (str, str)
-        The data and the options.
+        Facts of the data and of the options.
     command : str
         The command that repeats the report.
     """
@@ -173,63 +172,60 @@ def path_report(
     report.section("What is proven", display.gap_chart())
     if display.scores:
         report.section("Which C", display.error_chart())
-    sparse = not all(np.all(model.coef_) for model in path.models)
-    report.section(
-        "The models", display.weights_chart(), *([display.features_chart()] if sparse else [])
-    )
-    report.section("The fits", fits(path))
+    models = report.section("The models", display.weights_chart())
+    has_zero_weights = not all(np.all(model.coef_) for model in path.models)
+    if has_zero_weights:
+        models.items.append(display.features_chart())
+    report.section("The fits", fits_table(path))
     return report
 
 
 def path_verdict(display: PathDisplay) -> list[str]:
-    """The findings, in sentences that the path's proofs support."""
+    """Return the findings in sentences that the proofs of the path support."""
     path = display.path
-    low = path.Cs[0]
-    high = path.Cs[-1]
-    which = (
-        f"every C from {low:.4g} to {high:.4g}"
-        if path.every_C
-        else f"its own C, from {low:.4g} to {high:.4g}"
-    )
-    each = "fits prove a model for" if path.every_C else "fits, each of which proves the model of"
-    found = [
-        f"{path.Cs.size} {each} {which}: its objective is within a relative gap of "
-        f"{path.proven_gap:.2g} of the "
-        "optimum for that C."
-    ]
-    if not path.every_C:
-        fewest = path.n_features_selected[0]
-        most = path.n_features_selected[-1]
-        found.append(
-            f"{fewest:,} features have a weight at the smallest C, {most:,} at the largest."
-        )
-    elif path.unproven:
-        stretches = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in path.unproven)
-        found.append(
-            f"It ended early ({path.outcome}): {path.gap:.2g} was asked for, and is not proven "
-            f"for C from {stretches}."
+    ends = f"from {path.Cs[0]:.4g} to {path.Cs[-1]:.4g}"
+    gap = f"a relative gap of {path.proven_gap:.2g}"
+    if path.every_C:
+        sentences = [
+            f"{path.Cs.size} fits prove a model for every C {ends}: its objective is within {gap} "
+            "of the optimum for that C."
+        ]
+        if path.unproven:
+            stretches = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in path.unproven)
+            sentences.append(
+                f"The path ended early ({path.outcome}): the requested gap of {path.gap:.2g} is "
+                f"not proven for C from {stretches}."
+            )
+    else:
+        sentences = [
+            f"{path.Cs.size} fits, for C {ends}: the objective of each is within {gap} of the "
+            "optimum for its C."
+        ]
+        counts = path.n_features_selected
+        sentences.append(
+            f"{counts[0]:,} features have a weight at the smallest C, {counts[-1]:,} at the "
+            "largest."
         )
     if display.chosen is not None:
-        found.append(f"The chosen C is {display.chosen:.4g}.")
-    return found
+        sentences.append(f"The chosen C is {display.chosen:.4g}.")
+    return sentences
 
 
-def fits(path: Any) -> Table:
-    """A row for each fit."""
-    rows = [
-        [
-            f"{C:.4g}",
-            f"{certificate.primal:.6g}",
-            f"{certificate.dual:.6g}",
-            f"{certificate.relative_gap:.1e}",
-            f"{model.n_features_selected_:,}",
-            f"{model.n_iter_}",
-        ]
-        for C, certificate, model in zip(path.Cs, path.fit_certificates, path.models, strict=True)
-    ]
-    columns = ["C", "primal", "dual", "relative gap", "features with a weight", "epochs"]
-    return Table(
-        columns,
-        rows,
-        "In the C form; the ends were fitted first." if path.every_C else "In the C form.",
-    )
+def fits_table(path: Any) -> Table:
+    """Return a table with a row for each fit of a path."""
+    records = []
+    for C, certificate, model in zip(path.Cs, path.fit_certificates, path.models, strict=True):
+        records.append(
+            {
+                "C": f"{C:.4g}",
+                "primal": f"{certificate.primal:.6g}",
+                "dual": f"{certificate.dual:.6g}",
+                "relative gap": f"{certificate.relative_gap:.1e}",
+                "features with a weight": f"{model.n_features_selected_:,}",
+                "epochs": f"{model.n_iter_}",
+            }
+        )
+    caption = "Objectives in the C form."
+    if path.every_C:
+        caption += " The ends were fitted first."
+    return Table.from_records(records, caption)

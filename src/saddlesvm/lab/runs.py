@@ -1,5 +1,4 @@
-"""The runs of a comparison: the solvers, given by name, as objects or as text with options; and the
-plan.
+"""The runs of a comparison: solvers with their options, and the plan of what runs on what.
 
 A cell of the plan is a solver or a peer on one problem with one seed. It gives rows of the trace.
 """
@@ -29,6 +28,27 @@ from saddlesvm.runtime.allowed import names_in
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
 
+# Epochs between two certificates, as a share of the epochs done. A certificate every epoch would
+# slow a long run down, and lets a solver that stops on the gap recall rows that shrinking had set
+# aside. Certificates of kernel machines compute kernel values anew, so they are rarer.
+GROWTH = 0.1
+KERNEL_GROWTH = 0.5
+WARM_ROWS = 256  # row visits of the run that loads compiled kernels
+PEER_SECONDS = 10.0  # for the ladder of a peer, if the plan has no limit
+# The columns of the trace that bear the names of a record's fields.
+RECORDED = (
+    "epoch",
+    "rows_touched",
+    "seconds_solving",
+    "seconds_certifying",
+    "primal",
+    "dual",
+    "gap",
+    "relative_gap",
+    "kernel_evaluations",
+    "remark",
+)
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -37,7 +57,7 @@ class Contender:
     Attributes
     ----------
     solver : object
-        Solver object.
+        A solver object.
     options : str
         The options that are not the defaults, as ``name=value`` joined by commas.
     """
@@ -59,85 +79,63 @@ class Contender:
 def parse_contenders(
     solvers: str | Any | Iterable[Any], *, kernels: bool = False
 ) -> list[Contender]:
-    """Contenders from names, text with options, and solver objects.
+    """Return contenders from names, text with options, and solver objects.
 
     Parameters
     ----------
     solvers : str, solver object, or sequence of them
         A string may name several: ``"dcd,pegasos:batch_size=64,output=average"``. A part with a
-        ``=`` goes on with the options of the solver before it.
+        ``=`` is a further option of the solver before it.
     kernels : bool, default=False
         Whether they are solvers of kernel machines.
 
     Raises
     ------
     ValueError
-        An unknown solver or option, a value out of range, or the same contender twice.
+        A solver or option is unknown, a value is out of range, or a contender is named twice.
     """
-    given = (
-        [solvers]
-        if isinstance(solvers, str) or not isinstance(solvers, Iterable)
-        else list(solvers)
-    )
-    found: list[Contender] = []
-    made = make_kernel_solver if kernels else make_solver
-    for one in given:
-        found += [
-            contender(made(named)) for named in (names_in(one) if isinstance(one, str) else [one])
-        ]
-    if not found:
+    is_single = isinstance(solvers, str) or not isinstance(solvers, Iterable)
+    given: list[Any] = [solvers] if is_single else list(solvers)
+    make = make_kernel_solver if kernels else make_solver
+    contenders: list[Contender] = []
+    for item in given:
+        named = names_in(item) if isinstance(item, str) else [item]
+        contenders += [make_contender(make(solver)) for solver in named]
+    if not contenders:
         raise ValueError("no solver is named; give at least one")
-    labels = [contender.label for contender in found]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise ValueError(f"the solver {twice} is named twice")
-    return found
+    labels = [contender.label for contender in contenders]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"the solver {label} is named twice: leave one of the two out")
+    return contenders
 
 
-def contender(solver: Any) -> Contender:
-    """A solver object as a contender."""
-    return Contender(solver, options_of(solver))
+def make_contender(solver: Any) -> Contender:
+    """Return a solver object as a contender."""
+    return Contender(solver, changed_options(solver))
 
 
-def options_of(solver: Any) -> str:
-    """The options of a solver object that differ from the defaults."""
-    given = {one.name: getattr(solver, one.name) for one in dataclasses.fields(solver)}
-    other = {
-        one.name: given[one.name]
-        for one in dataclasses.fields(solver)
-        if given[one.name] != one.default
-    }
-    return ",".join(
-        f"{name}={str(one).lower() if isinstance(one, bool) else one}"
-        for name, one in other.items()
-    )
+def changed_options(solver: Any) -> str:
+    """Return the options of a solver object that differ from the defaults, as text."""
+    parts = []
+    for option in dataclasses.fields(solver):
+        value = getattr(solver, option.name)
+        if value != option.default:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            parts.append(f"{option.name}={text}")
+    return ",".join(parts)
 
 
 def label_of(name: str, options: str) -> str:
-    """Name and options as a contender's label writes them."""
+    """Return name and options as a contender's label has them."""
     return f"{name} ({options})" if options else name
 
 
 def as_list(given: Any) -> list[Any]:
-    """A list of one, or the sequence as a list."""
-    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-
-
-GROWTH = 0.1  # epochs between certificates, as a share of the epochs done
-KERNEL_GROWTH = 0.5  # the same for kernel machines, whose certificates compute kernel values anew
-WARM_ROWS = 256
-RECORDED = (  # of a fit's record: the columns of the trace that bear the same names
-    "epoch",
-    "rows_touched",
-    "seconds_solving",
-    "seconds_certifying",
-    "primal",
-    "dual",
-    "gap",
-    "relative_gap",
-    "kernel_evaluations",
-    "remark",
-)
+    """Return a sequence as a list, and a single value as a list of one."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return list(given)
+    return [given]
 
 
 def warm_up(problem: Any, solver: Any) -> None:
@@ -158,67 +156,70 @@ def run_solver(
     stop: threading.Event | None = None,
     ticker: Any = None,
 ) -> tuple[list[dict[str, Any]], FitResult]:
-    """Fit and measure; the errors are computed when the clock has stopped.
-
-    A certificate every epoch would slow a long run down, and lets a solver that stops on the gap
-    recall rows that shrinking had set aside. So certificates become rarer as the run goes on.
+    """Fit, and measure the errors when the clock has stopped.
 
     Returns
     -------
     rows : list of dict
-        The last one carries the outcome.
+        Rows of the trace; the last row has the outcome.
     result : FitResult
     """
-    # Errors are computed from the records afterwards: the clock of the fit has stopped then.
-    records: list[Record] = []
+    # Certificates become rarer as the run goes on.
     growth = GROWTH if isinstance(problem, Problem) else KERNEL_GROWTH
     rarer = replace(limits, certify_every=limits.certify_every or 1.0, certify_growth=growth)
-    callbacks: list[Any] = [records.append, *([] if ticker is None else [ticker])]
+    records: list[Record] = []
+    callbacks: list[Any] = [records.append]
+    if ticker is not None:
+        callbacks.append(ticker)
     result = fit(problem, solver, rarer, seed=seed, callbacks=callbacks, stop=stop)
-    rows = rows_of(dataset, records)
+    # The clock of the fit has stopped: the errors take no time of it.
+    rows = trace_rows(dataset, records)
     if rows:
         rows[-1]["outcome"] = str(result.outcome)
     return rows, result
 
 
-def rows_of(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
-    """The records of a fit as rows of the trace, without the columns that name the cell."""
+def trace_rows(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
+    """Return the records of a fit as rows of the trace, without the columns that name the cell."""
     if not records:
         return []
     coefs = np.array([record.coef for record in records])
-    errors = dataset.errors_of(coefs, np.array([record.intercept for record in records]))
-    return [
-        {name: getattr(record, name) for name in RECORDED}
-        | {
-            "train_error": train,
-            "test_error": test,
-            "active_rows": record.active,
-            "change_of_w": record.change if math.isfinite(record.change) else math.nan,
-        }
-        for record, train, test in zip(records, *(one.tolist() for one in errors), strict=True)
-    ]
+    intercepts = np.array([record.intercept for record in records])
+    train, test = dataset.errors_of(coefs, intercepts)
+    rows = []
+    for k, record in enumerate(records):
+        row = {name: getattr(record, name) for name in RECORDED}
+        row["train_error"] = float(train[k])
+        row["test_error"] = float(test[k])
+        row["active_rows"] = record.active
+        row["change_of_w"] = record.change if math.isfinite(record.change) else math.nan
+        rows.append(row)
+    return rows
 
 
 def run_peer(
     dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Climb a peer's ladder and evaluate every rung by our objective."""
+    """Climb a peer's ladder of fits, and evaluate every fit by our objective."""
     setting = setting_of(dataset, problem)
+    # The first fit in a process loads code, which the comparison does not time.
     for _ in peer.climb(setting, seed, 0.0, ladder=(1,)):
-        pass  # the first fit in a process loads code; the comparison does not time that
+        pass
     rows = [peer_row(dataset, problem, rung) for rung in peer.climb(setting, seed, seconds)]
     rows[-1]["outcome"] = rows[-1]["outcome"] or "time_limit"
     return rows
 
 
 def peer_row(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
-    """A peer's model as a row of the trace."""
-    evaluation = evaluation_of(problem, rung.w)
+    """Return a peer's model as a row of the trace."""
+    evaluation = evaluate_weights(problem, rung.w)
     train, test = dataset.errors(evaluation.coef, evaluation.intercept)
     certificate = evaluation.certificate
     return {
-        name: getattr(certificate, name) for name in ("primal", "dual", "gap", "relative_gap")
-    } | {
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "gap": certificate.gap,
+        "relative_gap": certificate.relative_gap,
         "epoch": rung.epochs,
         "rows_touched": int(rung.epochs * problem.n) if math.isfinite(rung.epochs) else 0,
         "seconds_solving": rung.seconds,
@@ -230,8 +231,8 @@ def peer_row(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
     }
 
 
-def evaluation_of(problem: Problem, w: np.ndarray) -> Evaluation:
-    """Objective and gap of weights that were found elsewhere, in float64."""
+def evaluate_weights(problem: Problem, w: np.ndarray) -> Evaluation:
+    """Return objective and gap, in float64, of weights that another package found."""
     return evaluate(problem, Point(w=full_weights(problem, w)))
 
 
@@ -242,10 +243,10 @@ def iterates(
     seed: int = 0,
     start: Point | None = None,
 ) -> Iterator[tuple[Any, Point]]:
-    """State and point of a solver at the given epochs, as they are, without the fit's choice of the
-    best one.
+    """Yield state and point of a solver at the given epochs.
 
-    The weights of a point are a copy; the state, and the dual variables, change with the next step.
+    A fit would keep its best point; these are the iterates themselves. The weights of a point are a
+    copy; the state and the dual variables change with the next step.
 
     Parameters
     ----------
@@ -256,18 +257,18 @@ def iterates(
     seed : int
     start : Point, optional
     """
-
     state = solver.init(problem, seed, start)
     n = problem.members.size
     for epoch in epochs:
         while (left := round((epoch - state.epochs) * n)) > 0:
             state = solver.step(problem, state, Budget(left))
         point = solver.solution(problem, state)
-        yield state, Point(None if point.w is None else point.w.copy(), point.alpha, point.tracks)
+        w = None if point.w is None else point.w.copy()
+        yield state, Point(w, point.alpha, point.tracks)
 
 
 def hinge_objective(data: Dataset, lam: float, w: np.ndarray | None) -> float:
-    """The hinge objective in the lambda form, of weights with a place for the virtual feature."""
+    """Return the hinge objective in the lambda form; `w` has a place for the virtual feature."""
     assert w is not None
     coef = w[:-1].astype(np.float64)
     margins = data.y * np.asarray(data.X @ coef.astype(data.X.dtype), dtype=np.float64)
@@ -287,12 +288,12 @@ class Plan:
     repeats : int
         Seeds 0 to repeats - 1.
     limits : Limits
-        Of every single run.
+        The limits of each run.
     intercept : {"none", "regularized", "free"}
     scaling : float
         Value of the constant feature of a regularised intercept.
     lam : sequence of float
-        More problems, in the lambda form: their objectives are those of that form.
+        More problems, whose objectives are in the lambda form.
     """
 
     contenders: list[Contender]
@@ -308,12 +309,9 @@ class Plan:
     @property
     def cells(self) -> int:
         """Number of runs."""
-        return (
-            len(self.losses)
-            * (len(self.C) + len(self.lam))
-            * self.repeats
-            * (len(self.contenders) + len(self.peers))
-        )
+        n_problems = len(self.losses) * (len(self.C) + len(self.lam))
+        n_solvers = len(self.contenders) + len(self.peers)
+        return n_problems * n_solvers * self.repeats
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,64 +343,66 @@ class Cell:
     @property
     def words(self) -> str:
         """The words on the progress bar."""
-        who = self.entrant.label if isinstance(self.entrant, Contender) else self.entrant.title
         problem = self.problem
+        if isinstance(self.entrant, Contender):
+            name = self.entrant.label
+        else:
+            name = self.entrant.title
         strength = f"lambda = {problem.lam:g}" if problem.uses_lambda else f"C = {problem.C:g}"
-        return f"{who}, {spelled(problem.loss)}, {strength}, repeat {self.repeat + 1}"
+        return f"{name}, {spelled(problem.loss)}, {strength}, repeat {self.repeat + 1}"
 
     def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
-        """The rows of the run, named."""
+        """Run the cell, and return its rows with the columns that name it."""
+        problem = self.problem
         if isinstance(self.entrant, Contender):
+            solver = self.entrant.solver
             if self.repeat == 0:
-                warm_up(self.problem, self.entrant.solver)
+                warm_up(problem, solver)
             rows, _ = run_solver(
                 self.dataset,
-                self.problem,
-                self.entrant.solver,
+                problem,
+                solver,
                 self.limits,
                 seed=self.repeat,
                 stop=stop,
                 ticker=bar,
             )
         else:
-            rows = run_peer(
-                self.dataset,
-                self.problem,
-                self.entrant,
-                self.limits.max_time or 10.0,
-                seed=self.repeat,
-            )
-        solver, options, loss, C, repeat = self.key
+            seconds = self.limits.max_time or PEER_SECONDS
+            rows = run_peer(self.dataset, problem, self.entrant, seconds, seed=self.repeat)
         names = {
             "data": self.dataset.fingerprint,
-            "solver": solver,
-            "options": options,
-            "loss": loss,
-            "C": C,
-        }
-        names |= {
-            "lam": self.problem.lam,
-            "form": "lambda" if self.problem.uses_lambda else "C",
-            "repeat": repeat,
+            "solver": self.entrant.name,
+            "options": self.options,
+            "loss": spelled(problem.loss),
+            "C": problem.C,
+            "lam": problem.lam,
+            "form": "lambda" if problem.uses_lambda else "C",
+            "repeat": self.repeat,
         }
         return [row | names for row in rows]
 
 
-def cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
-    """Every cell of the plan that can run; `notes` receives a sentence for each that cannot."""
+def list_cells(dataset: Dataset, plan: Plan, notes: list[str]) -> Iterator[Cell]:
+    """Yield the cells of the plan that can run; add a sentence to `notes` for each that cannot."""
+    strengths: list[tuple[float | None, float | None]] = [(C, None) for C in plan.C]
+    strengths += [(None, lam) for lam in plan.lam]
     for loss in plan.losses:
-        for C, lam in (*((C, None) for C in plan.C), *((None, lam) for lam in plan.lam)):
+        able = []
+        for peer in plan.peers:
+            # Peers have no free intercept that all of them fit alike.
+            if plan.intercept != "free" and loss_name(loss) in peer.losses:
+                able.append(peer)
+                continue
+            note = (
+                f"{peer.title} is left out for the {loss_name(loss)} loss with intercept "
+                f"{plan.intercept}."
+            )
+            if note not in notes:
+                notes.append(note)
+        for C, lam in strengths:
             problem = dataset.problem(loss, C, plan.intercept, plan.scaling, lam)
-            comparable = not problem.intercept.constrained
-            able = [peer for peer in plan.peers if comparable and loss_name(loss) in peer.losses]
-            for peer in plan.peers:
-                note = (
-                    f"{peer.title} is left out for the {loss_name(loss)} loss with intercept "
-                    f"{plan.intercept}."
-                )
-                if peer not in able and note not in notes:
-                    notes.append(note)
+            entrants: list[Contender | Peer] = [*plan.contenders, *able]
             for repeat in range(plan.repeats):
-                entrants: list[Contender | Peer] = [*plan.contenders, *able]
                 for entrant in entrants:
                     yield Cell(dataset, problem, entrant, plan.limits, repeat)

@@ -1,9 +1,7 @@
-"""Tools for readers who write the algorithms themselves: the solvers' random draws, and a check
-against the solvers.
+"""For readers who write the algorithms themselves: a check against the compiled solvers.
 
-The pages in ``docs/study`` derive each algorithm and give it in plain NumPy. ``check`` replays such
-a function, or a reader's own, against the compiled solver with the same draws, on the small data of
-each algorithm's cases.
+The pages in ``docs/study`` derive each algorithm and give it in plain NumPy. :func:`check` runs
+such a function, or a reader's own, and the compiled solver on small data with the same draws.
 """
 
 from __future__ import annotations
@@ -28,20 +26,26 @@ from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import JointAscent
 
+__all__ = ["ALGORITHMS", "Agreement", "Draws", "check"]
+
+# The size of the cases, and the seed of their draws.
 ROWS = 60
 FEATURES = 4
 CLASSES = 3
 SEED = 7
+# Largest difference, relative to the largest value, that rounding explains in these short runs.
+TOLERANCE = 1e-10
+MASK = 2**64 - 1  # the generator computes in 64 bits
 
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison.
+    """A function call with its expected answers.
 
     Attributes
     ----------
     words : str
-        The special feature of the case, in words.
+        What is special about the case.
     given : tuple
         Positional arguments.
     options : dict
@@ -49,12 +53,11 @@ class Case:
     names : tuple of str
         Names of the answers.
     expected : tuple
-        The compiled solver's answers.
+        The answers of the compiled solver.
     draws : bool
         Whether the function takes random draws, as the last positional argument.
     form : str
-        Which of the algorithm's published forms it is, where there are several; a function has to
-        agree with one.
+        The published form of the algorithm, if there are several; a function has to agree with one.
     """
 
     words: str
@@ -66,30 +69,32 @@ class Case:
     form: str = ""
 
     def arguments(self) -> tuple[Any, ...]:
-        """Positional arguments, with fresh copies of the arrays and fresh draws."""
-        given = tuple(one.copy() if isinstance(one, np.ndarray) else one for one in self.given)
-        return (*given, Draws(SEED)) if self.draws else given
+        """Return the positional arguments, with fresh copies of the arrays and fresh draws."""
+        given: list[Any] = []
+        for value in self.given:
+            given.append(value.copy() if isinstance(value, np.ndarray) else value)
+        if self.draws:
+            given.append(Draws(SEED))
+        return tuple(given)
 
 
 def two_classes(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two Gaussian classes that overlap, labels -1 and +1."""
+    """Return two Gaussian classes that overlap, with labels -1 and +1."""
     random = np.random.default_rng(seed)
     y = random.choice([-1.0, 1.0], ROWS)
     return random.standard_normal((ROWS, FEATURES)) + 0.8 * y[:, None], y
 
 
 def linear_problem(loss: str = "hinge", **strength: Any) -> Problem:
-    """The problem over these rows, without an intercept unless one is asked for."""
+    """Return the problem over these rows; by default without an intercept."""
     return make_dataset(*two_classes(), name="").problem(make_loss(loss), **strength)
 
 
 def run_certified(problem: Any, solver: Any, epochs: float) -> tuple[Any, Any]:
-    """State and point of a solver after so many epochs, certified twice an epoch: certificates
-    observe.
-    """
+    """Return state and point of a solver after some epochs; certificates must not change them."""
     state = solver.init(problem, SEED)
     n = problem.members.size
-    # Half an epoch at a time, with a certificate after each half.
+    # A certificate after each half of an epoch.
     while (left := round((epochs - state.epochs) * n)) > 0:
         state = solver.step(problem, state, Budget(min(left, n // 2)))
         state = solver.certified(problem, state, evaluate(problem, solver.solution(problem, state)))
@@ -97,7 +102,7 @@ def run_certified(problem: Any, solver: Any, epochs: float) -> tuple[Any, Any]:
 
 
 def pegasos_cases() -> Iterator[Case]:
-    """Single rows and batches, with the projection and with an intercept."""
+    """Yield single rows and batches, with the projection and with an intercept."""
     X, y = two_classes()
     variants: list[tuple[str, dict[str, Any]]] = [
         ("one row an iteration", {}),
@@ -118,16 +123,16 @@ def pegasos_cases() -> Iterator[Case]:
         )
         _, point = run_certified(problem, solver, T * k / ROWS)
         assert point.w is not None
-        yield Case(
-            words, (X, y, lam, T), ("w", "b"), (point.w[:-1], point.w[-1] * problem.scale), options
-        )
+        expected = (point.w[:-1], point.w[-1] * problem.scale)
+        yield Case(words, (X, y, lam, T), ("w", "b"), expected, options)
 
 
 def kernel_problem(lam: float) -> KernelProblem:
-    """The problem over these rows with a Gaussian kernel, as a matrix of its values."""
+    """Return the problem over these rows with a Gaussian kernel, as a matrix of its values."""
     X, y = two_classes()
+    squares = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
     return KernelProblem(
-        X=np.exp(-0.5 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)),
+        X=np.exp(-0.5 * squares),
         kernel=Kernel("precomputed"),
         y=y,
         weights=np.empty(0),
@@ -139,12 +144,9 @@ def kernel_problem(lam: float) -> KernelProblem:
 
 
 def kernel_pegasos_cases() -> Iterator[Case]:
-    """A Gaussian kernel, two lengths of run; rows judged as in figure 3 of the paper, and by w_t
-    itself.
-
-    The second form is the linear solver's on the rows of a factor of the kernel matrix, ``K = F
-    F'``: its weights are ``F' (counts y) / (lambda T)``.
-    """
+    """Yield runs with a Gaussian kernel; rows judged as in figure 3 of the paper, and by w_t."""
+    # The second form is that of the linear solver on the rows of a factor of the kernel matrix,
+    # K = F F': its weights are F' (counts y) / (lambda T).
     lam = 0.05
     problem = kernel_problem(lam)
     K = np.asarray(problem.X)
@@ -157,15 +159,15 @@ def kernel_pegasos_cases() -> Iterator[Case]:
         _, point = run_certified(features, linear, T / ROWS)
         assert point.w is not None
         exact = np.rint(y * np.linalg.solve(factor.T, lam * T * point.w[:-1]))
-        for form, counts in (
-            ("judged as in figure 3", np.abs(state.alpha)),
-            ("judged by w_t", exact),
-        ):
-            yield Case(f"{T} iterations", (K, y, lam, T), ("counts",), (counts,), form=form)
+        words = f"{T} iterations"
+        given = (K, y, lam, T)
+        counts = np.abs(state.alpha)
+        yield Case(words, given, ("counts",), (counts,), form="judged as in figure 3")
+        yield Case(words, given, ("counts",), (exact,), form="judged by w_t")
 
 
 def sdca_cases() -> Iterator[Case]:
-    """From zero, and from an epoch of Modified-SGD."""
+    """Yield starts from zero, and from an epoch of Modified-SGD."""
     X, y = two_classes()
     lam = 0.05
     problem = linear_problem(lam=lam)
@@ -175,20 +177,15 @@ def sdca_cases() -> Iterator[Case]:
             state, point = run_certified(problem, SDCA(start=start), epochs + began)
             assert point.w is not None
             words = f"start={start!r}, {epochs} epochs"
-            yield Case(
-                words,
-                (X, y, lam, epochs),
-                ("alpha", "w"),
-                (state.alpha, point.w[:-1]),
-                {"start": start},
-            )
+            given = (X, y, lam, epochs)
+            expected = (state.alpha, point.w[:-1])
+            yield Case(words, given, ("alpha", "w"), expected, {"start": start})
 
 
 def dcd_cases() -> Iterator[Case]:
-    """Both losses, with and without shrinking, rough and fine tolerances; two that end while rows
-    are set aside.
-    """
+    """Yield both losses, with and without shrinking, to rough and fine tolerances."""
     X, y = two_classes()
+    # The runs to eps = 0.2 end while rows are set aside.
     for loss, shrink, C, eps in (
         ("hinge", False, 1.0, 0.1),
         ("hinge", False, 1.0, 1e-6),
@@ -205,16 +202,15 @@ def dcd_cases() -> Iterator[Case]:
         state = solver.init(problem, SEED)
         while not state.satisfied:
             state = solver.step(problem, state, Budget(ROWS))
-            state = solver.certified(
-                problem, state, evaluate(problem, solver.solution(problem, state))
-            )
+            evaluation = evaluate(problem, solver.solution(problem, state))
+            state = solver.certified(problem, state, evaluation)
         words = f"{loss}, {'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
         options = {"shrink": shrink, "loss": loss}
         yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)
 
 
 def second_order_cases() -> Iterator[Case]:
-    """Newton's method on the squared hinge, and with a proximal term on the hinge."""
+    """Yield Newton's method on the squared hinge, and with a proximal term on the hinge."""
     X, y = two_classes()
     C = 1.0
     for loss, proximity in (("squared_hinge", 0.0), ("hinge", None)):
@@ -222,13 +218,13 @@ def second_order_cases() -> Iterator[Case]:
         for steps in (1, 4):
             state, _ = run_certified(problem, Newton(warm_up=0, proximity=proximity), float(steps))
             words = f"{loss}, {steps} steps"
-            yield Case(
-                words, (X, y, C, steps), ("w",), (state.w[:-1].copy(),), {"loss": loss}, draws=False
-            )
+            given = (X, y, C, steps)
+            expected = (state.w[:-1].copy(),)
+            yield Case(words, given, ("w",), expected, {"loss": loss}, draws=False)
 
 
 def crammer_singer_cases() -> Iterator[Case]:
-    """Three classes, one and several passes, without shrinking."""
+    """Yield three classes, with one and several passes, without shrinking."""
     random = np.random.default_rng(1)
     y = random.integers(0, CLASSES, ROWS)
     X = random.standard_normal((ROWS, FEATURES)) + 1.5 * np.eye(CLASSES, FEATURES)[y]
@@ -241,22 +237,8 @@ def crammer_singer_cases() -> Iterator[Case]:
         yield Case(f"{passes} passes", (X, y, CLASSES, C, passes), ("alpha", "W"), expected)
 
 
-CASES: dict[str, Callable[[], Iterator[Case]]] = {
-    "pegasos": pegasos_cases,
-    "kernel_pegasos": kernel_pegasos_cases,
-    "sdca": sdca_cases,
-    "dcd": dcd_cases,
-    "second_order": second_order_cases,
-    "crammer_singer": crammer_singer_cases,
-}
-
-
-MASK = 2**64 - 1
-
-
 class Draws:
-    """A twin of the generator that a solver seeds with `seed`: splitmix64 (Steele, Lea and Flood
-    2014).
+    """The random generator of a solver with this seed: splitmix64 (Steele, Lea and Flood 2014).
 
     Parameters
     ----------
@@ -278,7 +260,7 @@ class Draws:
         self.state = seed & MASK
 
     def bits(self) -> int:
-        """The next 64 random bits."""
+        """Return the next 64 random bits."""
         self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
         z = self.state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
@@ -286,7 +268,7 @@ class Draws:
         return z ^ (z >> 31)
 
     def below(self, n: int) -> int:
-        """A random integer from 0 to n - 1, for n below 2^32."""
+        """Return a random integer from 0 to n - 1, for n below 2^32."""
         return ((self.bits() >> 32) * n) >> 32
 
     def shuffle(self, items: Any) -> None:
@@ -296,10 +278,14 @@ class Draws:
             items[k], items[j] = items[j], items[k]
 
 
-__all__ = ["ALGORITHMS", "Agreement", "Draws", "check"]
-
-# Largest difference, relative to the largest value, that rounding explains in these short runs.
-TOLERANCE = 1e-10
+CASES: dict[str, Callable[[], Iterator[Case]]] = {
+    "pegasos": pegasos_cases,
+    "kernel_pegasos": kernel_pegasos_cases,
+    "sdca": sdca_cases,
+    "dcd": dcd_cases,
+    "second_order": second_order_cases,
+    "crammer_singer": crammer_singer_cases,
+}
 ALGORITHMS = tuple(CASES)
 
 
@@ -314,8 +300,8 @@ class Agreement:
         For each case and each answer the largest difference, relative to the largest value;
         infinite for a wrong shape.
     form : str
-        Where the algorithm has several published forms, the one that the function is nearest to;
-        else empty.
+        The published form that the function is nearest to, if the algorithm has several; else
+        empty.
     """
 
     algorithm: str
@@ -329,7 +315,7 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """True if no difference is beyond rounding (1e-10)."""
+        """Whether no difference is larger than rounding explains (1e-10)."""
         return self.worst <= TOLERANCE
 
     def __str__(self) -> str:
@@ -347,8 +333,7 @@ class Agreement:
 
 
 def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
-    """Run `function` and the compiled solver on small data with the same draws, and compare what
-    they return.
+    """Compare a function with the compiled solver on small data with the same draws.
 
     Parameters
     ----------
@@ -365,9 +350,9 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         crammer_singer      X, y, K, C, passes, draws                                  alpha, W
         ==================  =========================================================  =============
 
-        Kernel Pegasos has two forms, and one of them has to be met: a row's margin is judged with
-        ``1 / (lambda t)``, as figure 3 of the paper does, or by w_t itself, with ``1 / (lambda (t -
-        1))``.
+        Kernel Pegasos has two forms, and the function has to agree with one: a row's margin is
+        judged with ``1 / (lambda t)``, as in figure 3 of the paper, or by w_t itself, with
+        ``1 / (lambda (t - 1))``.
     function : callable
 
     Returns
@@ -384,18 +369,17 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         raise ValueError(f"there is no algorithm {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
     forms: dict[str, dict[str, float]] = {}
     for case in CASES[algorithm]():
-        for name, given, expected in zip(
-            case.names, _answers(function, case), case.expected, strict=True
-        ):
-            forms.setdefault(case.form, {})[f"{case.words}: {name}"] = _difference(given, expected)
-    return min(
-        (Agreement(algorithm, found, form) for form, found in forms.items()),
-        key=lambda one: one.worst,
-    )
+        differences = forms.setdefault(case.form, {})
+        answers = _call(function, case)
+        for name, given, expected in zip(case.names, answers, case.expected, strict=True):
+            differences[f"{case.words}: {name}"] = _difference(given, expected)
+    # Of several published forms, the nearest counts.
+    agreements = [Agreement(algorithm, found, form) for form, found in forms.items()]
+    return min(agreements, key=lambda agreement: agreement.worst)
 
 
-def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:
-    """The function's answers for a case, as a tuple."""
+def _call(function: Callable[..., Any], case: Case) -> Sequence[Any]:
+    """Call the function for a case, and return its answers as a tuple."""
     returned = function(*case.arguments(), **case.options)
     answers = returned if isinstance(returned, tuple) else (returned,)
     if len(answers) != len(case.names):
@@ -406,9 +390,7 @@ def _answers(function: Callable[..., Any], case: Case) -> Sequence[Any]:
 
 
 def _difference(given: Any, expected: Any) -> float:
-    """The largest difference relative to the largest expected value; infinite where the shapes do
-    not agree.
-    """
+    """Return the largest difference, relative to the largest value; infinite for a wrong shape."""
     given = np.asarray(given, dtype=np.float64)
     expected = np.asarray(expected, dtype=np.float64)
     if given.shape != expected.shape or not np.isfinite(given).all():

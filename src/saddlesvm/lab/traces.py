@@ -1,4 +1,4 @@
-"""The trace of the lab: a table, a row a certificate, in memory and as Parquet or CSV."""
+"""The trace of the lab: a table with a row for each certificate, as Parquet or CSV in files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 from saddlesvm.data import DataError, atomic_write
 from saddlesvm.lab.runs import label_of
 
+# Types of columns.
 TEXT = "str"
 WHOLE = "int64"
 NUMBER = "float64"
@@ -42,33 +43,31 @@ COLUMNS: dict[str, str] = {
     "outcome": TEXT,
     "remark": TEXT,
 }
-CELL = ["solver", "options", "loss", "C", "repeat"]
-PROBLEM = ["loss", "C"]
+BLANK: dict[str, Any] = {TEXT: "", WHOLE: 0, NUMBER: np.nan}  # what a row without a value gets
+CELL = ["solver", "options", "loss", "C", "repeat"]  # the columns that identify a run
+PROBLEM = ["loss", "C"]  # the columns that identify a problem
 ENDINGS = (".parquet", ".csv")
 
 
 def tidy_trace(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """A trace table from rows; columns that a row lacks are filled with empty text, 0 or NaN.
+    """Return a trace table of rows; missing values become empty text, 0 or NaN.
 
     Returns
     -------
     DataFrame
-        The columns of :data:`COLUMNS` in their order and types, suboptimality filled in; `form`
-        says whether objectives are those of the C or of the lambda form.
+        The columns of :data:`COLUMNS` in their order and types, with the suboptimality. `form` says
+        whether the objectives are in the C form or in the lambda form.
     """
-    blank: dict[str, Any] = {
-        name: {TEXT: "", WHOLE: 0, NUMBER: np.nan}[kind] for name, kind in COLUMNS.items()
-    }
+    blank = {name: BLANK[kind] for name, kind in COLUMNS.items()}
     frame = pd.DataFrame([blank | row for row in rows], columns=list(COLUMNS))
-    return with_suboptimality(frame.astype(COLUMNS))
+    return add_suboptimality(frame.astype(COLUMNS))
 
 
-def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with the distance of each primal value from the best dual bound that any run of its
-    problem proved.
+def add_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the distances of the primal values from the optimum.
 
-    ``suboptimality`` is ``primal - bound``, ``relative_suboptimality`` divides it by the lowest
-    primal value known.
+    ``suboptimality`` is the distance from the best dual bound that any run of the problem proved.
+    ``relative_suboptimality`` divides it by the lowest primal value known.
     """
     frame = frame.copy()
     problems = frame.groupby(PROBLEM)
@@ -80,36 +79,34 @@ def with_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with the column `label`: solver and options as legends and tables write them."""
-    return frame.assign(
-        label=[label_of(*names) for names in zip(frame["solver"], frame["options"], strict=True)]
-    )
+    """Return the table with the column `label`: solver and options, as legends have them."""
+    names = zip(frame["solver"], frame["options"], strict=True)
+    return frame.assign(label=[label_of(solver, options) for solver, options in names])
 
 
 def strength_texts(frame: pd.DataFrame) -> tuple[str, dict[float, str]]:
-    """The name of the strength, "C" or "lambda", and the text for each C."""
+    """Return the name of the strength, "C" or "lambda", and the text for each C."""
     if len(frame) and (frame["form"] == "lambda").all():
-        return "lambda", {
-            float(C): f"{lam:g}" for C, lam in zip(frame["C"], frame["lam"], strict=True)
-        }
+        pairs = zip(frame["C"], frame["lam"], strict=True)
+        return "lambda", {float(C): f"{lam:g}" for C, lam in pairs}
     return "C", {float(C): f"{C:g}" for C in frame["C"].unique()}
 
 
 def done_cells(frame: pd.DataFrame) -> set[tuple[Any, ...]]:
-    """The cells (solver, options, loss, C, repeat) of a table that were run to their end."""
+    """Return the cells (solver, options, loss, C, repeat) of a table that ran to their end."""
     ended = frame[(frame["outcome"] != "") & (frame["outcome"] != "interrupted")]
     return set(ended[CELL].itertuples(index=False, name=None))
 
 
 def drop_unfinished(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the cells that were run to their end."""
+    """Return the rows of the cells that ran to their end."""
     done = done_cells(frame)
     keep = [key in done for key in frame[CELL].itertuples(index=False, name=None)]
     return frame[np.array(keep, dtype=bool)].reset_index(drop=True)
 
 
 def write_trace(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a trace table; the ending of `path` decides between Parquet and CSV.
+    """Write a trace table as Parquet or CSV, by the ending of `path`.
 
     Raises
     ------
@@ -165,12 +162,11 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
         if ending == ".parquet":
             frame = pd.read_parquet(path)
         else:
-            # As text, which astype reads to the last bit; a blank number is NaN.
+            # As text, which `astype` below reads to the last bit; a blank number is NaN.
             frame = pd.read_csv(path, keep_default_na=False, dtype=str)
-            for name in frame.columns.intersection(
-                [name for name, kind in COLUMNS.items() if kind == NUMBER]
-            ):
-                frame[name] = frame[name].where(frame[name] != "", "nan")
+            for name, kind in COLUMNS.items():
+                if kind == NUMBER and name in frame:
+                    frame[name] = frame[name].where(frame[name] != "", "nan")
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -187,7 +183,7 @@ def read_trace(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a trace file, if it is one that is known."""
+    """Return the ending of a trace file; raise DataError if it is unknown."""
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         raise DataError(f"{os.fspath(path)}: a trace is written as {' or '.join(ENDINGS)}")

@@ -1,0 +1,273 @@
+"""The result of a comparison, and its report: verdict, tables, curves, pictures of a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import FitResult, Limits
+from saddlesvm.lab import figures
+from saddlesvm.lab.charts import Chart
+from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
+from saddlesvm.lab.dataset import Dataset
+from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
+from saddlesvm.lab.runs import Plan
+from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
+from saddlesvm.lab.verdict import (
+    LEVELS,
+    count_text,
+    medians,
+    reach_times,
+    seconds_text,
+    share_text,
+    state_verdict,
+)
+from saddlesvm.problem.losses import make_loss, spelled
+from saddlesvm.problem.problem import Problem
+
+# Limits of the fit whose model is shown.
+MODEL_SECONDS = 10.0
+MODEL_GAP = 1e-4  # relative gap
+
+
+@dataclass(eq=False)
+class Comparison:
+    """The result of a comparison: its runs, the verdict on them, and their report.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    plan : Plan
+    trace : DataFrame
+        The tidy trace; columns as in :data:`saddlesvm.lab.traces.COLUMNS`.
+    notes : list of str
+        The runs that were left out, and why.
+    interrupted : bool
+        Whether Ctrl-C ended it early; the trace holds the finished runs.
+    command : str
+        The command that repeats the comparison.
+
+    Examples
+    --------
+    >>> from saddlesvm.lab import compare
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> found = compare(notes.X, notes.y, solvers="dcd", C=0.01, tol=1e-3, name="banknote")
+    >>> len(found.verdict()) > 0, "relative_gap" in found.trace
+    (True, True)
+    """
+
+    dataset: Dataset
+    plan: Plan
+    trace: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    command: str = ""
+
+    def verdict(self) -> list[str]:
+        """Sentences that say which solver was first to which accuracy, and by what factor."""
+        return state_verdict(self.trace)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report as one HTML file, and return its path."""
+        return comparison_report(self).write(path)
+
+    def save_figures(
+        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("png", "svg")
+    ) -> list[Path]:
+        """Write every figure of the report in these formats, and return the paths."""
+        return comparison_report(self).save_figures(folder, formats)
+
+
+def comparison_report(comparison: Comparison) -> Report:
+    """Assemble the report of a comparison, or of its finished runs if it was interrupted."""
+    trace = comparison.trace
+    sentences = state_verdict(trace)
+    if comparison.interrupted:
+        count = comparison.plan.cells
+        sentences.insert(0, f"Interrupted: the report has the finished ones of {count} runs.")
+    report = Report(
+        f"Solvers compared on {comparison.dataset.name}",
+        sentences + comparison.notes,
+        data=comparison.dataset.describe() + describe_settings(comparison),
+        command=comparison.command,
+    )
+    if trace.empty:
+        return report
+    report.section("Results", reach_table(trace), endings_table(trace))
+    for (loss, C), part in trace.groupby(PROBLEM, sort=False):
+        name, written = strength_texts(part)
+        title = f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"
+        report.sections.append(convergence_section(part, title))
+    if trace["C"].nunique() > 1:
+        quantities = ["seconds", "train_error"]
+        if trace["test_error"].notna().any():
+            quantities.append("test_error")
+        charts = [strength_chart(trace, quantity) for quantity in quantities]
+        report.section(f"Against {strength_texts(trace)[0]}", *charts)
+    if comparison.dataset.task == "classification":
+        report.sections.append(classifier_section(comparison))
+    return report
+
+
+def describe_settings(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return the settings of the runs, as pairs of words."""
+    plan = comparison.plan
+    intercept: str = plan.intercept
+    if intercept != "none":
+        intercept = f"{intercept}, scaling {plan.scaling:g}"
+    limits = f"relative gap {plan.limits.tol:g}, or {plan.limits.max_time:g} s with certificates"
+    return [("intercept", intercept), ("each run ends at", limits), ("repeats", str(plan.repeats))]
+
+
+def reach_table(trace: pd.DataFrame) -> Table:
+    """Return a table of the median seconds and epochs to each level."""
+    keys = [*PROBLEM, "label"]
+    tables = [medians(reach_times(trace, level)).set_index(keys) for level in LEVELS]
+    name, written = strength_texts(trace)
+    columns = ["loss", name, "solver"]
+    for level in LEVELS:
+        columns += [f"time to {level:.0e}", "epochs"]
+    rows = []
+    for key in tables[-1].index:
+        loss, C, label = key
+        row = [str(loss), written[C], str(label)]
+        for times in tables:
+            row += [seconds_text(times.loc[key, "seconds"]), count_text(times.loc[key, "epochs"])]
+        rows.append(row)
+    caption = (
+        "Time of solving until the objective was within a fraction of the optimum; median over "
+        "the repeats."
+    )
+    return Table(columns, rows, caption)
+
+
+def endings_table(trace: pd.DataFrame) -> Table:
+    """Return a table of the last objective, gap and errors of each solver."""
+    keys = [*PROBLEM, "label"]
+    ends = add_labels(trace).groupby([*keys, "repeat"], sort=False).last().reset_index()
+    name, written = strength_texts(trace)
+    measures = ["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]
+    rows = []
+    for (loss, C, label), runs in ends.groupby(keys, sort=False):
+        middle = runs[measures].median()
+        row = {
+            "loss": str(loss),
+            name: written[float(C)],
+            "solver": str(label),
+            "outcome": ", ".join(sorted(set(runs["outcome"]))),
+            "objective": f"{middle['primal']:.8g}",
+            "relative gap": f"{middle['relative_gap']:.2g}",
+            "epochs": count_text(middle["epoch"]),
+            "solving": seconds_text(middle["seconds_solving"]),
+            "certifying": seconds_text(middle["seconds_certifying"]),
+            "train error": share_text(runs["train_error"].dropna().median()),
+            "test error": share_text(runs["test_error"].dropna().median()),
+        }
+        rows.append(row)
+    caption = (
+        "The ends of the runs; medians over the repeats. The time of a peer is that of its longest "
+        "single fit."
+    )
+    return Table.from_records(rows, caption)
+
+
+def convergence_section(trace: pd.DataFrame, title: str) -> Section:
+    """Return the curves of one problem."""
+    closing: dict[tuple[str, ...], Chart] = {}
+    for quantity, word in (("suboptimality", "Suboptimality"), ("gap", "Duality gap")):
+        for against, (column, axis) in AXES.items():
+            if trace[column].any():
+                chart = curve_chart(trace, quantity, against, f"{word} against {axis}")
+                closing[(word, axis)] = chart
+    caption = next(iter(closing.values())).caption
+    charts: list[Item] = [
+        Switch("Closing in on the optimum", caption, ("quantity", "against"), closing),
+        closing_chart(trace, "epochs", "Primal and dual closing in on each other"),
+    ]
+    # Quantities that some traces lack.
+    for quantity, against, word in (
+        ("test_error", "seconds", "Test error over time"),
+        ("active", "epochs", "Active rows under shrinking"),
+        ("change", "epochs", "Change of w in a pass"),
+    ):
+        chart = curve_chart(trace, quantity, against, word)
+        if chart.series:
+            charts.append(chart)
+    return Section(f"Convergence: {title}", charts)
+
+
+def classifier_section(comparison: Comparison) -> Section:
+    """Return pictures of a certified model, for the C with the lowest error in the comparison."""
+    dataset = comparison.dataset
+    plan = comparison.plan
+    trace = comparison.trace
+    has_test = dataset.test_X is not None
+    column = "test_error" if has_test else "train_error"
+    best = trace.loc[trace[column].fillna(np.inf).idxmin()]
+    # The trace has the name of the loss; a loss object of the plan may be known there only.
+    planned = {spelled(loss): loss for loss in plan.losses}
+    loss = planned.get(best["loss"]) or make_loss(best["loss"])
+    strength, written = strength_texts(trace)
+    C = None
+    lam = None
+    if strength == "lambda":
+        lam = float(best["lam"])
+    else:
+        C = float(best["C"])
+    problem = dataset.problem(loss, C, plan.intercept, plan.scaling, lam)
+    result = fit(problem, dataset.reference_solver, Limits(tol=MODEL_GAP, max_time=MODEL_SECONDS))
+    name = f"{str(best['loss']).replace('_', ' ')}, {strength} = {written[float(best['C'])]}"
+    words = (
+        f"The model with the lowest error: {name}, fitted again to a relative gap of "
+        f"{result.certificate.relative_gap:.1e}. The pictures show the "
+        f"{'test' if has_test else 'training'} rows."
+    )
+    section = Section("The classifier", [Prose(words), *model_pictures(dataset, result)])
+    is_plane = dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray)
+    if is_plane and isinstance(problem, Problem):
+        section.items += figures.shrinking_charts(problem, names=dataset.classes)
+    return section
+
+
+def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
+    """Return the pictures of a model that the data allow."""
+    X = dataset.X
+    y = dataset.y
+    alpha: np.ndarray | None = model.alpha
+    if dataset.test_X is not None:
+        assert dataset.test_y is not None
+        X = dataset.test_X
+        y = dataset.test_y
+        alpha = None
+
+    def decide(rows: Any) -> np.ndarray:
+        return dataset.scores_of(rows, model.coef[None], np.array([model.intercept]))[:, 0]
+
+    scores = decide(X)
+    names = np.array(dataset.classes)
+    true = names[(y > 0).astype(int)]
+    predicted = names[(scores > 0).astype(int)]
+    items: list[Any] = [
+        figures.confusion_grid(true, predicted, dataset.classes),
+        figures.margins_chart(scores, y, dataset.classes),
+    ]
+    shape = dataset.image_shape
+    if shape is not None and (true != predicted).any():
+        items.append(
+            Picture(
+                "Misclassified images",
+                "The worst mistakes first.",
+                lambda: figures.misclassified(X, true, predicted, shape, scores),
+            )
+        )
+    if X.shape[1] == 2 and isinstance(X, np.ndarray):
+        items.append(figures.plane_chart(X, y, decide, names=dataset.classes, alpha=alpha))
+    return items

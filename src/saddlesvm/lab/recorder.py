@@ -1,0 +1,313 @@
+"""Recorders of the step view: a solver on a plane's problem, recorded one visit at a time.
+
+A record (a frame) says what each visit did to the model. Kernel Pegasos is recorded by its counts,
+dual ascent by its variables, and Crammer and Singer's machine by one row's block of variables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
+from saddlesvm.lab.plane import Plane
+from saddlesvm.lab.study import Draws
+from saddlesvm.problem.certificate import Evaluation, evaluate
+from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
+from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.crammer_singer import JointAscent
+
+CERTIFIED = 1e-9  # relative gap at which a run ends
+NEWTON_STEPS = 40  # steps of Newton's method at most, each of several passes
+NEVER = -1.0  # relative gap that no solver reaches, so that none pauses by itself
+# A run at full speed is timed until one of these is reached (guessed).
+TIMED_SECONDS = 0.02
+MOST_TIMED = 10**6  # rows
+CHANGED = 1e-12  # difference of a bar's height from which on it has changed
+
+
+class Foresight:
+    """Predicts the rows that a solver will visit next, from the seed and the first order."""
+
+    def __init__(self, solver: Any, state: Any) -> None:
+        self.draws = Draws(int(state.random[0]))
+        self.order = state.order.copy()
+        self.position = 0
+        self.sampling = solver.sampling
+
+    def next(self, count: int) -> list[int]:
+        """Return the rows of the next step."""
+        if self.sampling == "subset":
+            return [self._draw_without_replacement(k) for k in range(count)]
+        return [self._next_row() for _ in range(count)]
+
+    def _draw_without_replacement(self, k: int) -> int:
+        """Swap a random later row into place k of the order, and return it."""
+        j = k + self.draws.below(self.order.size - k)
+        self.order[k], self.order[j] = self.order[j], self.order[k]
+        return int(self.order[k])
+
+    def _next_row(self) -> int:
+        """Return the next row of independent draws, or of a pass."""
+        if self.sampling == "replacement":
+            return int(self.order[self.draws.below(self.order.size)])
+        if self.position == 0 and self.sampling == "permutation":
+            self.draws.shuffle(self.order)
+        row = int(self.order[self.position])
+        self.position = (self.position + 1) % self.order.size
+        return row
+
+
+class Recorder:
+    """A linear solver on the plane's problem, recorded one visit at a time.
+
+    Parameters
+    ----------
+    plane : Plane
+    solver : solver object
+        Of :meth:`prepare`.
+    seed : int
+    """
+
+    watched: ClassVar[tuple[type[Any], ...]] = (Pegasos, SDCA, DCD, Newton)
+    # The solver whose lower plane is the tangent at the margin of the visit.
+    tangents: ClassVar[type] = Pegasos
+
+    def __init__(self, plane: Plane, solver: Any, seed: int) -> None:
+        self.plane = plane
+        self.solver = solver
+        self.problem = plane.problem
+        self.state = solver.init(self.problem, seed)
+        self.foresight = Foresight(solver, self.state) if hasattr(solver, "sampling") else None
+        self.batch = getattr(solver, "batch_size", 1)
+        self.seconds_per_row = self._measure_seconds_per_row(seed)
+        self.bars = np.zeros(0)
+        self.aside: list[int] = []
+        self.frames: list[dict[str, Any]] = []
+        self._append_frame([], None)
+
+    @staticmethod
+    def prepare(solver: Any) -> Any:
+        """Return the solver with iterates that the page can show: the last one, no average."""
+        if isinstance(solver, (Pegasos, SDCA)):
+            return dataclasses.replace(solver, output="last")
+        if isinstance(solver, Newton):
+            return dataclasses.replace(solver, warm_up=0)
+        return solver
+
+    def run(self, epochs: float) -> list[dict[str, Any]]:
+        """Record visits until `epochs` passes are done or the gap is closed; return the frames."""
+        while not self._has_reached(epochs) and not self.state.satisfied:
+            # The rows of a step are known before it, or can be read afterwards.
+            position = int(getattr(self.state, "position", 0))
+            visited = self.foresight.next(self.batch) if self.foresight else []
+            before = self._model()
+            self.state = self.solver.step(self.problem, self.state, Budget(self.batch))
+            if not self.foresight:
+                visited = self._rows_at(position)
+            if self._append_frame(visited, before) <= CERTIFIED:
+                break
+        return self.frames
+
+    def _has_reached(self, epochs: float) -> bool:
+        """Return True if the run has had its passes, or its Newton steps."""
+        if isinstance(self.solver, Newton):
+            return len(self.frames) > NEWTON_STEPS
+        return bool(self.state.rows_touched >= epochs * self.plane.y.size)
+
+    def _rows_at(self, position: int) -> list[int]:
+        """Return the row that was at this position of the pass; empty for a pass over all rows."""
+        if isinstance(self.solver, DCD):
+            return [int(self.state.sequence[position])]
+        return []
+
+    def _point(self) -> Any:
+        """Return the current solution."""
+        return self.solver.solution(self.problem, self.state)
+
+    def _model(self) -> np.ndarray:
+        """Return a copy of what the margins are computed from."""
+        return np.array(self._point().w, dtype=np.float64)
+
+    def _append_frame(self, rows: list[int], before: np.ndarray | None) -> float:
+        """Append a frame for a visit of these rows, and return its relative gap."""
+        point = self._point()
+        evaluation = evaluate(self.problem, point, exact=True)
+        bars = self._bars(point)
+        earlier = self.bars if self.bars.size else np.zeros(bars.size)
+        # Only the bars that changed: number and height in turns.
+        changes: list[float] = []
+        for i in np.flatnonzero(np.abs(bars - earlier) > CHANGED):
+            changes += [int(i), float(f"{bars[i]:.5g}")]
+        frame: dict[str, Any] = {
+            "rows": rows,
+            "touched": int(self.state.rows_touched),
+            "seconds": float(f"{self.state.rows_touched * self.seconds_per_row:.4g}"),
+            "primal": float(f"{evaluation.certificate.primal:.7g}"),
+            "dual": float(f"{evaluation.certificate.dual:.7g}"),
+            "b": changes,
+        }
+        frame |= self._describe_model(evaluation)
+        if rows and before is not None:
+            frame |= self._describe_visit(rows[0], before, (earlier, bars), evaluation)
+        self.bars = bars
+        aside = self._rows_set_aside()
+        if aside != self.aside:
+            self.aside = aside
+            frame["aside"] = aside
+        self.frames.append(frame)
+        return evaluation.certificate.relative_gap
+
+    def _bars(self, point: Any) -> np.ndarray:
+        """Return the heights of the bars: b of each row."""
+        assert point.alpha is not None
+        return np.asarray(point.alpha * self.problem.y)
+
+    def _describe_model(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return what the page draws the model from."""
+        return {"w": round_values(np.append(evaluation.coef, evaluation.intercept))}
+
+    def _describe_visit(
+        self,
+        i: int,
+        before: np.ndarray,
+        bars: tuple[np.ndarray, np.ndarray],
+        evaluation: Evaluation,
+    ) -> dict[str, Any]:
+        """Return what the page draws the effect of a visit of row i from: the lower plane."""
+        x = self.plane.X[i]
+        y = float(self.problem.y[i])
+        earlier = y * (x @ before[:2] + before[2] * self.problem.scale)
+        now = y * (x @ evaluation.coef + evaluation.intercept)
+        return {"plane": self._lower_planes((earlier, now), (bars[0][i], bars[1][i]))}
+
+    def _lower_planes(
+        self, margins: tuple[float, float], slopes: tuple[float, float]
+    ) -> list[float]:
+        """Return margin, slope and height of a row's lower plane, before and after the visit."""
+        loss = self.problem.loss
+        if isinstance(self.solver, self.tangents):
+            tangent = -loss.subgradient(margins[0], 1.0)
+            slopes = (tangent, tangent)
+        planes = []
+        for margin, slope in zip(margins, slopes, strict=True):
+            # By conjugacy, the plane of this slope that touches the loss from below.
+            planes += [margin, slope, -loss.conjugate(float(slope), 1.0, 1.0)]
+        return round_values(planes)
+
+    def _rows_set_aside(self) -> list[int]:
+        """Return the rows that shrinking has set aside."""
+        if not isinstance(self.solver, DCD):
+            return []
+        is_aside = np.ones(self.problem.y.size, dtype=bool)
+        is_aside[self.state.order[: self.state.active]] = False
+        is_aside |= self.state.aside > 0
+        return [int(i) for i in np.flatnonzero(is_aside)]
+
+    def _measure_seconds_per_row(self, seed: int) -> float:
+        """Return the seconds of a row visit at full speed, measured on a run of its own."""
+        # The first pass may compile: it is not timed.
+        state = self.solver.init(self.problem, seed)
+        state = self.solver.step(self.problem, state, Budget(self.plane.y.size))
+        first = int(state.rows_touched)
+        seconds = 0.0
+        while seconds < TIMED_SECONDS and not state.satisfied and state.rows_touched < MOST_TIMED:
+            began = time.perf_counter()
+            state = self.solver.step(self.problem, state, Budget(MOST_TIMED, relative_gap=NEVER))
+            seconds += time.perf_counter() - began
+        return seconds / max(int(state.rows_touched) - first, 1)
+
+
+class KernelRecorder(Recorder):
+    """A kernel solver, recorded one visit at a time.
+
+    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)``
+    with the counts b.
+    """
+
+    watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos,)
+    tangents: ClassVar[type] = KernelPegasos
+
+    def _scale(self) -> float:
+        """Return the factor of the counts, and of the sums of kernel values that are margins."""
+        # Pegasos judges a row by the sums of the last step and the factor of the new one.
+        return float(self.solver.scale(self.problem)) / max(1, self.state.steps)
+
+    def _model(self) -> np.ndarray:
+        """Return a copy of the sums of kernel values at the rows."""
+        return np.array(self.state.sums)
+
+    def _bars(self, point: Any) -> np.ndarray:
+        """Return the counts."""
+        return np.abs(self.state.alpha)
+
+    def _describe_model(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the scale of the counts."""
+        return {"scale": float(f"{self._scale():.6g}")}
+
+    def _describe_visit(
+        self,
+        i: int,
+        before: np.ndarray,
+        bars: tuple[np.ndarray, np.ndarray],
+        evaluation: Evaluation,
+    ) -> dict[str, Any]:
+        """Return the lower plane of row i, before and after the visit."""
+        factor = self.problem.y[i] * self._scale()
+        margins = (float(factor * before[i]), float(factor * self.state.sums[i]))
+        return {"plane": self._lower_planes(margins, (bars[0][i], bars[1][i]))}
+
+
+class ClassesRecorder(Recorder):
+    """Dual ascent over one row's block of variables, recorded one visit at a time.
+
+    The bars of a frame are ``-a_ik`` of each row i against each rival k, at the place ``i K + k``.
+    """
+
+    watched: ClassVar[tuple[type[Any], ...]] = (JointAscent,)
+
+    @staticmethod
+    def prepare(solver: Any) -> Any:
+        """Return the solver without shrinking: each visit then computes all scores of one row."""
+        return dataclasses.replace(solver, shrinking=False)
+
+    def _rows_at(self, position: int) -> list[int]:
+        """Return the row that was at this position of the pass."""
+        return [int(self.state.order[position])]
+
+    def _model(self) -> np.ndarray:
+        """Return the weights and the intercept of each class."""
+        W = np.array(self._point().w, dtype=np.float64)
+        W[:, -1] *= self.problem.scale
+        return W
+
+    def _bars(self, point: Any) -> np.ndarray:
+        """Return the dual variables against the rivals, with the sign changed."""
+        return np.maximum(-point.alpha, 0.0).ravel()
+
+    def _describe_model(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the weights and the intercept of each class."""
+        W = np.column_stack([evaluation.coef, evaluation.intercept])
+        return {"w": round_values(W.ravel())}
+
+    def _describe_visit(
+        self,
+        i: int,
+        before: np.ndarray,
+        bars: tuple[np.ndarray, np.ndarray],
+        evaluation: Evaluation,
+    ) -> dict[str, Any]:
+        """Return the slopes ``G_k = e_ik + x_i . w_k`` of row i before and after the visit."""
+        x = np.append(self.plane.X[i], 1.0)
+        e = np.arange(len(self.plane.classes)) != self.plane.y[i]
+        after = np.column_stack([evaluation.coef, evaluation.intercept])
+        return {"slopes": round_values(np.concatenate([before @ x + e, after @ x + e]))}
+
+
+def round_values(values: Sequence[float] | np.ndarray) -> list[float]:
+    """Round values to five digits, so that the page stays small."""
+    return [float(f"{value:.5g}") for value in values]
