@@ -4,6 +4,7 @@ that they prefer."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 TIME_OF_ESTIMATES = 0.75
 TIME_OF_PATH = 0.5
 TIME_OF_FOLDS = 0.8
-TIME_OF_PROOF = 0.6
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ class Choice:
     by_folds : bool
         Whether folds made the choice: no estimate was reliable, or there are groups.
     error_bounds : tuple of float
-        Proven bounds on the leave-one-out error at the chosen C, which take no longer than a fit:
-        :func:`leave_one_out` has narrower ones. Infinite where folds made the choice.
+        Proven bounds on the leave-one-out error at the chosen C, computed when they are first asked
+        for, in about the time of a fit; :func:`leave_one_out` has narrower ones. Infinite if folds
+        made the choice, or the training data are not at hand (after loading).
 
     Examples
     --------
@@ -130,12 +131,19 @@ class Choice:
     standard_errors: np.ndarray
     path: CertifiedPath
     by_folds: bool = False
-    error_bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def error(self) -> float:
         """The error at the chosen C."""
         return float(self.errors[np.flatnonzero(self.Cs == self.C)[0]])
+
+    @cached_property
+    def error_bounds(self) -> tuple[float, float]:
+        """Proven bounds on the leave-one-out error at the chosen C."""
+        fitted = self.path.fit_at(self.C)
+        if self.by_folds or fitted.data is None:
+            return -np.inf, np.inf
+        return bounds_of_error(fitted, *fitted.data)
 
 
 def made_automatic(C: Any) -> AutomaticC | None:
@@ -213,11 +221,7 @@ def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = N
             errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
     log_losses = np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan))
     place = _chosen(how.rule, errors, noise, log_losses)
-    bounds = -np.inf, np.inf
-    if not by_folds and clock() < end_of_fit():
-        with within_share(TIME_OF_PROOF):
-            bounds = bounds_of_error(path.fit_at(Cs[place]), design, y, sample_weight)
-    return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds, bounds)
+    return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
 
 
 def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:

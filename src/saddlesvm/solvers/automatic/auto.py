@@ -135,6 +135,10 @@ class Auto(Choosing):
         """Whether a run visits single rows: where only passes over all are to be had, Newton's method works alone."""
         return not problem.penalty.identity()
 
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Return True if Newton's method begins and the loss is smooth: multipliers follow from weights."""
+        return is_smooth(problem.loss) and self._first_phase(problem) == BLOCKS
+
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with coordinate descent, unless an option or the size of the problem says otherwise."""
         state = AutoState(w=nothing(), seed=seed, begun=True, phase=self._first_phase(problem))
