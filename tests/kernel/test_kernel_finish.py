@@ -12,7 +12,7 @@ from sklearn.datasets import make_moons
 from saddlesvm import SVC, LinearSVC
 from saddlesvm.kernel.kernel_certificate import evaluate_kernel
 from saddlesvm.kernel.kernel_problem import make_kernel_problem
-from saddlesvm.kernel.linear_finish import factor, factor_of, linear_dual, solved_within
+from saddlesvm.kernel.linear_finish import factor, factor_of, linear_dual, solve_free_rows
 from saddlesvm.kernel.mercer import Kernel, gram
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import make_loss
@@ -55,7 +55,7 @@ def test_what_it_finds_is_proven_by_the_kernel_problems_own_certificate(
     problem, _ = make_kernel_problem(X, kernel, y, make_loss(loss), C=100.0, intercept=intercept, weights=weights)
     found = linear_dual(problem, 1e-9)
     assert found is not None
-    beta = solved_within(problem, found)
+    beta = solve_free_rows(problem, found)
     low, high = problem.box()
     assert ((beta >= low) & (beta <= high)).all()
     judged = evaluate_kernel(problem, KernelPoint(beta)).certificate

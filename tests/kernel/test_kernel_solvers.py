@@ -16,7 +16,7 @@ from saddlesvm.kernel.kernel_certificate import evaluate_kernel, may_pay, neares
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos, draw_rows, draw_subsets
 from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
-from saddlesvm.kernel.pair_ascent import ascend_pairs, ascend_singly, plain
+from saddlesvm.kernel.pair_ascent import ascend_pairs, ascend_singly, program_over
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SmoothHinge, SquaredHinge, loss_name
 from saddlesvm.runtime.randomness import seeded
@@ -74,7 +74,7 @@ def test_ascent_reaches_the_optimality_conditions_and_keeps_the_gradient(data, a
     ridge = np.full(80, 0.05)
     low, high = np.minimum(0.0, y), np.maximum(0.0, y)
     beta, g = np.zeros(80), -y.copy()
-    small = plain(K, ridge, (low, high), 0.0, np.array([0, 80]))
+    small = program_over(K, ridge, (low, high), 0.0, np.array([0, 80]))
     steps = ascend(small, g, beta, 1e-9, 100_000)
     assert 0 < steps < 100_000
     np.testing.assert_allclose(g, (K + np.diag(ridge)) @ beta - y, atol=1e-12)

@@ -1,18 +1,18 @@
-"""The state of a run of kernel dual ascent, and what its margins imply: offsets, violations, and the gap.
+"""The state of dual ascent on a kernel problem, and what its margins say: offsets, violation, gap.
 
-With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - r beta - b`` along beta, but for a tube; a row
-violates optimality where that slope points into its box. A free intercept b, or another given sum of a group of rows,
-makes it a matter of pairs: one coefficient rises as another falls.
+With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - r beta - b`` along beta, but for
+a tube. A row violates optimality if that slope points into its box. A free intercept b, or another
+given sum of a group of rows, couples the coefficients: one rises as another falls, so that the largest
+slope upwards is compared with the least slope that another row may fall by.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from saddlesvm.kernel.kernel_certificate import alpha_of, nearest_feasible
+from saddlesvm.kernel.kernel_certificate import KernelEvaluation, alpha_of, nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.row_blocks import RowCache, row_source, signed_rows
 from saddlesvm.problem.bounds import dual_of, primal_of
@@ -21,32 +21,31 @@ from saddlesvm.problem.sums import loss_sums
 from saddlesvm.solvers.base import State
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
-SAMPLE = 128  # rows of each group that the rough model is made of
-PAIR = 2  # rows of a pair: a step needs room for a pair of new rows and a pair of rows in the cache
-BEYOND = 1e-9  # of its upper bound, that a coefficient may lie outside its box by rounding
+SAMPLE = 128  # rows of each group that make the rough model of a first point (guessed)
+PAIR = 2  # rows of a pair
 
 
 @dataclass
 class KernelState(State):
-    """The state of a run of kernel dual ascent; `beta`, `f`, the bounds and the ridge cover all rows.
+    """The state of a run of kernel dual ascent; `beta`, `f`, the box and the ridge cover all rows.
 
     Attributes
     ----------
     f : ndarray of shape (n,)
-        ``K beta`` of the rows at work; of the others, what it was when they were set aside.
+        ``K beta`` of the rows at work; of the others, its value when they were set aside.
     at_work : ndarray
         Numbers of the rows that are not set aside, ascending: the points of the cache.
     cache : RowCache, optional
         Kernel rows over the rows at work; None if the problem holds a table of them.
     random : ndarray of shape (1,)
-        The run's own generator, or the seed of one.
+        The seed of the first working set.
     offsets : ndarray of shape (groups,)
     held : int
         Kernel values in the problem's table.
     violation : float
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
-        With a free intercept the strongest wish to rise and the weakest to stay, see :func:`wishes`; else zeros.
+        With a free intercept the largest slope upwards and the least downwards, see :func:`dual_slopes`; else zeros.
     finishes : int
         How often the linear problem was solved: once at most.
     """
@@ -78,7 +77,7 @@ class KernelState(State):
 
     @property
     def effort(self) -> float:
-        """Epochs, or the visits of rows that pair steps came to, if these are more."""
+        """Epochs, or the row visits of all pair steps, if these are more."""
         return max(self.epochs, PAIR * self.inner_steps / max(1, self.beta.size))
 
     @property
@@ -98,63 +97,68 @@ class KernelState(State):
         return self.cache
 
 
-def first_sums(problem: KernelProblem) -> np.ndarray:
-    """A first point, shape (n,): zero where that has the sums asked for, or the rows that a rough model finds hardest.
+def first_point(problem: KernelProblem) -> np.ndarray:
+    """Return a first beta, shape (n,): zero if it has the given sums, else the rows hardest for a rough model.
 
-    The model is the mean of the kernel functions at some rows of each group (Parzen's estimate of a density, or of the
-    difference of two); each group is filled in the order of its values.
+    The model is the mean of the kernel functions at some rows of each group (Parzen's estimate of a
+    density, or of the difference of two). Each group is filled in the order of its values.
     """
     beta = np.zeros(problem.n)
-    asked = [(rows, intercept.total) for rows, intercept in problem.sides]
-    if not any(total for _, total in asked):
+    groups = [(rows, intercept.total) for rows, intercept in problem.sides]
+    if not any(total for _, total in groups):
         return beta
-    for rows, total in asked:
+    # The rough model: the sum of each group, spread over a sample of its rows.
+    for rows, total in groups:
         sample = rows[:: max(1, rows.size // SAMPLE)]
         beta[sample] = problem.C * total / sample.size
-    hard = problem.margins(beta) - problem.y
+    hardness = problem.margins(beta) - problem.y
+    # Fill the hardest rows of each group up to their bounds, until its sum is reached.
     beta[:] = 0.0
     high = problem.bounds[1]
-    for rows, total in asked:
-        order = rows[np.argsort(hard[rows], kind="stable")]
-        room = np.cumsum(high[order])
-        beta[order] = problem.C * np.clip(total - (room - high[order]), 0.0, high[order])
+    for rows, total in groups:
+        order = rows[np.argsort(hardness[rows], kind="stable")]
+        filled = np.cumsum(high[order]) - high[order]
+        beta[order] = problem.C * np.clip(total - filled, 0.0, high[order])
     return nearest_feasible(problem, beta)
 
 
-def beginning(problem: KernelProblem, start: KernelPoint | None) -> dict[str, Any]:
-    """The fields of a state at `start`, made feasible, or at zero, but for its generator."""
+def first_state(problem: KernelProblem, start: KernelPoint | None, seed: int) -> KernelState:
+    """Return the state at `start`, made feasible, or at a first point."""
     low, high = problem.box()
-    beta = first_sums(problem) if start is None else nearest_feasible(problem, start.beta)
+    beta = first_point(problem) if start is None else nearest_feasible(problem, start.beta)
     table = problem.table
-    return {
-        "w": np.empty(0),
-        "active": problem.n,
-        "beta": beta,
-        "f": problem.margins(beta) if beta.any() else np.zeros(problem.n),
-        "low": low,
-        "high": high,
-        "ridge": problem.ridge(),
-        "at_work": problem.members,
-        "cache": empty_cache(problem) if table is None else None,
-        "offsets": np.zeros(len(problem.sides)),
-        "held": 0 if table is None else table.evaluations,
-        "steepest": np.zeros((len(problem.sides), 2)),
-    }
+    groups = len(problem.sides)
+    return KernelState(
+        w=np.empty(0),
+        active=problem.n,
+        beta=beta,
+        f=problem.margins(beta) if beta.any() else np.zeros(problem.n),
+        low=low,
+        high=high,
+        ridge=problem.ridge(),
+        at_work=problem.members,
+        random=np.array([seed], dtype=np.int64),
+        cache=empty_cache(problem) if table is None else None,
+        offsets=np.zeros(groups),
+        steepest=np.zeros((groups, 2)),
+        held=0 if table is None else table.evaluations,
+    )
 
 
 def empty_cache(problem: KernelProblem) -> RowCache:
-    """A cache of float32 kernel rows over all rows of a problem, none of them computed."""
+    """Return a cache of float32 kernel rows over all rows of a problem, none of them computed."""
     source = row_source(problem.kernel, problem.X)
     if problem.views is not None:
         source = signed_rows(source, problem.views.points, problem.views.signs)
     return RowCache(source, problem.cache_size, problem.offset)
 
 
-def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None:
-    """Take the float64 f of a certificate over.
+def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelEvaluation) -> None:
+    """Take the float64 margins of a certificate, and end a fit whose optimum is w = 0.
 
-    Given sums may have nothing but w = 0 for an optimum (nu is too small for the classes, or the rows lie around the
-    origin): objectives and gap then go to zero together, and the fit ends once w is as good as that.
+    Given sums may have nothing but w = 0 for an optimum (nu is too small for the classes, or the rows
+    lie around the origin). Objectives and gap then go to zero together, and the fit ends once w is as
+    good as zero.
     """
     state.f = evaluation.margins.copy()
     if any(side.intercept.total for side in problem.sides):
@@ -163,57 +167,83 @@ def rebuilt(problem: KernelProblem, state: KernelState, evaluation: Any) -> None
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:
-    """The offsets, the violation and the gap that f implies, as if rows that are set aside had no loss."""
-    terms, alpha = problem.terms, alpha_of(problem, state.beta)
-    at_work, side_of = state.at_work, problem.side_of[state.at_work]
-    paid = conjugates = norm = state.violation = 0.0
-    parts = [at_work] if not problem.groups else [at_work[side_of == k] for k in range(len(problem.sides))]
+    """Compute the offsets, the violation and the gap of f, as if rows that are set aside had no loss."""
+    at_work = state.at_work
+    side_of = problem.side_of[at_work]
+    parts: list[np.ndarray] = [at_work]
+    if problem.groups:
+        parts = [at_work[side_of == k] for k in range(len(problem.sides))]
+    measure_gap(problem, state, parts)
+    # The violation: of each slope alone, or of two slopes whose coefficients move together.
+    rise, fall = dual_slopes(problem, state, at_work)
+    may_rise, may_fall = find_movable(state)
+    state.violation = 0.0
+    for k, side in enumerate(problem.sides):
+        own = slice(None) if not problem.groups else side_of == k
+        up = float(rise[own][may_rise[own]].max(initial=-np.inf))
+        down = float(fall[own][may_fall[own]].min(initial=np.inf))
+        if side.intercept.constrained:
+            state.steepest[k] = (up, down)
+            state.violation = max(state.violation, up - down)
+        else:
+            state.steepest[k] = 0.0
+            state.violation = max(state.violation, up, -down)
+
+
+def measure_gap(problem: KernelProblem, state: KernelState, parts: list[np.ndarray]) -> None:
+    """Choose the best offset of each group, and estimate the gap of the rows in the parts."""
+    terms = problem.terms
+    alpha = alpha_of(problem, state.beta)
+    paid = 0.0
+    conjugates = 0.0
+    norm = 0.0
     for k, (part, side) in enumerate(zip(parts, problem.sides, strict=True)):
         z = state.f[part]
         state.offsets[k] = side.intercept.best(terms, part, z, float(state.offsets[k]))
         charge, conjugate, coupled, *_ = loss_sums(terms, part, z, state.offsets[k], alpha)
         paid += charge + side.intercept.paid(float(state.offsets[k]))
         conjugates += conjugate
+        # Half the squared norm is (1/2) beta' f.
         norm += 0.5 * problem.C * coupled
-    state.estimate = Certificate(primal_of(problem.C, paid, norm), dual_of(problem.C, conjugates, norm)).relative_gap
-    rise, fall = wishes(problem, state, at_work)
-    rising, falling = movable(state)
-    for k, side in enumerate(problem.sides):
-        own = slice(None) if not problem.groups else side_of == k
-        up = float(rise[own][rising[own]].max(initial=-np.inf))
-        down = float(fall[own][falling[own]].min(initial=np.inf))
-        free = side.intercept.constrained
-        state.steepest[k] = (up, down) if free else 0.0
-        state.violation = max(state.violation, up - down if free else max(up, -down))
+    primal = primal_of(problem.C, paid, norm)
+    dual = dual_of(problem.C, conjugates, norm)
+    state.estimate = Certificate(primal, dual).relative_gap
 
 
-def wishes(problem: KernelProblem, state: KernelState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The slopes of the dual in the beta of `rows`, upwards and (negative) downwards: minus its slopes on either side.
+def dual_slopes(
+    problem: KernelProblem, state: KernelState, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return the slopes of the dual as the beta of `rows` rise, and (negative) as they fall.
 
     Both are ``-(g + b)``, but for a tube.
     """
     beta = state.beta[rows]
-    wish = problem.y[rows] - state.f[rows] - state.ridge[rows] * beta - state.offsets[problem.side_of[rows]]
+    offsets = state.offsets[problem.side_of[rows]]
+    slope = problem.y[rows] - state.f[rows] - state.ridge[rows] * beta - offsets
     if problem.tube == 0.0:
-        return wish, wish
+        return slope, slope
     tube = problem.tube
-    return wish - np.where(beta >= 0.0, tube, -tube), wish - np.where(beta > 0.0, tube, -tube)
+    rise = slope - np.where(beta >= 0.0, tube, -tube)
+    fall = slope - np.where(beta > 0.0, tube, -tube)
+    return rise, fall
 
 
-def violates(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """The rows whose slope points into their box, whatever the others do; bool, shape (n,)."""
-    rise, fall = wishes(problem, state, problem.members)
-    return ((rise > 0.0) & (state.beta < state.high)) | ((fall < 0.0) & (state.beta > state.low))
+def find_violating(problem: KernelProblem, state: KernelState) -> np.ndarray:
+    """Return which rows have a slope that points into their box, whatever the others do; bool, shape (n,)."""
+    rise, fall = dual_slopes(problem, state, problem.members)
+    rises = (rise > 0.0) & (state.beta < state.high)
+    falls = (fall < 0.0) & (state.beta > state.low)
+    return rises | falls
 
 
-def movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
-    """The beta of the working set that may rise, and those that may fall."""
+def find_movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows at work may rise, and which may fall."""
     beta = state.beta[state.at_work]
     return beta < state.high[state.at_work], beta > state.low[state.at_work]
 
 
-def contenders(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """Which of the rows at work a violating pair may contain."""
-    rise, fall = wishes(problem, state, state.at_work)
-    rising, falling = movable(state)
-    return (rising & (rise >= -state.violation)) | (falling & (fall <= state.violation))
+def find_contenders(problem: KernelProblem, state: KernelState) -> np.ndarray:
+    """Return which rows at work a violating pair may contain."""
+    rise, fall = dual_slopes(problem, state, state.at_work)
+    may_rise, may_fall = find_movable(state)
+    return (may_rise & (rise >= -state.violation)) | (may_fall & (fall <= state.violation))

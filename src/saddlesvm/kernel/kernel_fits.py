@@ -19,9 +19,9 @@ from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.kernel.kernel_problem import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
 from saddlesvm.kernel.mercer import Kernel, Matrix
-from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, Model, ModelFacts, NuClassification
+from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, NuClassification, PublishedModel
 from saddlesvm.kernel.row_table import has_maker
-from saddlesvm.kernel.small_pairs import MOST_STEPS, STEPS_ALONE, SmallPairs, Task
+from saddlesvm.kernel.small_pairs import MOST_STEPS, STEPS_ALONE, PairsTask, SmallPairs
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import KernelPoint
@@ -190,7 +190,7 @@ class KernelFits(Fits):
             return super().batches()
         gram, errors = (None, kernel_errors(self.kernel, self.X)) if facts is None else facts
         shrinks = alone or (count == 1 and self.machine is PLAIN)
-        task = Task(gram, errors, self.X, small.rows, small.targets, self.machine, small.layout, float(given["C"]),
+        task = PairsTask(gram, errors, self.X, small.rows, small.targets, self.machine, small.layout, float(given["C"]),
                     self.limits.tol, given["weights"], self.solver.name,
                     STEPS_ALONE if shrinks else MOST_STEPS)  # fmt: skip
         bundles = bundles_of(range(count), TOGETHER, self.jobs)
@@ -239,7 +239,7 @@ class KernelFits(Fits):
     def finished(self, fit: Fit) -> FitResult:
         """The result with the coefficients of those points that have one."""
         result, members = super().finished(fit), self.members.pop(fit.index)
-        model = Model(np.zeros(members.size), 0.0, result.certificate)
+        model = PublishedModel(np.zeros(members.size), 0.0, result.certificate)
         if result.alpha.size == fit.problem.y.size == result.coef.size:
             facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]
             model = self.machine.model(facts, result.coef, result.intercept, result.certificate)

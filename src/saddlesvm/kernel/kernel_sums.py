@@ -1,8 +1,9 @@
-"""The sums that certificates of many small kernel problems are made of, in compiled code.
+"""The sums behind certificates of many small kernel problems, in compiled code.
 
-The rows of a problem stand in parts of one sign and of consecutive points, and groups of parts have a free intercept
-each: two classes of points share one, the machines with nu have one for each class, or for each side of a tube. The
-sums are those of :mod:`saddlesvm.kernel.kernel_certificate`, which turns them into certificates, too.
+The rows of a problem stand in parts of one sign and of consecutive points. Groups of parts have a free
+intercept each: two classes of points share one, the machines with nu have one for each class, or for
+each side of a tube. The sums are those of :mod:`saddlesvm.kernel.kernel_certificate`; the bounds on
+rounding in them are those of :mod:`saddlesvm.kernel.kernel_errors`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,26 @@ from saddlesvm.runtime.compiled import inlined, kernel
 
 NEAR = 1e-12  # relative distance of offsets, and slope for each row, that count as zero
 FAR = 1e300  # beyond every kink
-SUMS = (
-    "paid", "conjugates", "charged", "paired_norm", "paired", "slip", "slip_squares", "largest_slip", "beta_slip",
-    "beta_f", "away_length", "beta_length",
-)  # fmt: skip
 ROUNDING = 1e-15  # relative, of an offset
+# The places of the sums of a problem in the array that certificate_sums fills.
+SUMS = (
+    "paid",  # losses
+    "conjugates",
+    "charged",  # sizes of the conjugates
+    "paired_norm",  # beta' f, the squared norm
+    "paired",  # sizes of alpha, times those of targets
+    "slip",  # s_i e_i: what errors e_i of the scores may change in the losses
+    "slip_squares",  # s_i e_i^2
+    "largest_slip",  # the largest e_i
+    "beta_slip",  # |beta_i| times the errors of f_i
+    "beta_f",  # |beta_i f_i|
+    "away_length",  # |beta_i - C alpha_i| times the lengths of the rows
+    "beta_length",  # |beta_i| times the lengths of the rows
+)
+PAID, CONJUGATES, CHARGED, NORM, PAIRED, SLIP, SLIP_SQUARES, LARGEST_SLIP, BETA_SLIP, BETA_F, AWAY, LENGTH = range(12)
 
 
-class OfGroup(NamedTuple):
+class GroupSums(NamedTuple):
     """The sums of a group of rows, and its offset.
 
     Attributes
@@ -38,8 +51,8 @@ class OfGroup(NamedTuple):
     alpha_length : float
         Of ``|alpha_i| sqrt(k(x_i, x_i))``.
     room, room_length, charged_at_top : float
-        Of the ways of alpha to their upper bounds, the same times the lengths, and the sizes of the conjugates there;
-        zero where the total is zero.
+        Of the distances of alpha to their upper bounds, the same times the lengths, and the sizes of the conjugates
+        there; zero if the total is zero.
     """
 
     offset: float
@@ -52,20 +65,22 @@ class OfGroup(NamedTuple):
     charged_at_top: float
 
 
-COMMON, PLACES = len(SUMS), len(OfGroup._fields)
+COMMON = len(SUMS)
+PLACES = len(GroupSums._fields)
+OFFSET, ROWS, POSITIVE, NEGATIVE, ALPHA_LENGTH, ROOM, ROOM_LENGTH, CHARGED_AT_TOP = range(8)
 
 
 class Programs(NamedTuple):
-    """Problems with their rows one problem after the other, in each one part after the other.
+    """Problems whose rows stand one problem after the other, in each one part after the other.
 
     Attributes
     ----------
     table : Table
         Kernel values.
     begins : ndarray of shape (problems + 1,)
-        Where the rows of each begin, and their number.
+        First row of each problem, and the number of rows.
     starts : ndarray of shape (problems, parts + 1)
-        Where the rows of each part begin within the problem, and the rows of all parts.
+        First row of each part within the problem, and the rows of all parts.
     columns : ndarray of shape (problems, parts)
         The first point of each part; the others follow.
     signs : ndarray of shape (parts,)
@@ -84,7 +99,7 @@ class Programs(NamedTuple):
     mixing : ndarray of shape (problems, 3, 3)
         The same.
     leaves : ndarray of shape (problems,)
-        Products that are added up before they are added to the sum of so many.
+        How many products are added up before their sum is added to the whole.
     C : float
     """
 
@@ -109,7 +124,7 @@ class Programs(NamedTuple):
 
 
 class BoxedLoss(NamedTuple):
-    """Any loss that kernel solvers can have, by the numbers that it is made of: compiled code has one version for all.
+    """Any loss that kernel solvers take, by its numbers: compiled code has one version for all.
 
     ``phi*(-a) = tube |a| - a y + ridge a^2 / 2`` between two bounds of a, so that with u = y - z
 
@@ -119,9 +134,9 @@ class BoxedLoss(NamedTuple):
     ----------
     tube, ridge : float
     least, most : float
-        The bounds of a where y is at most 0.
+        The bounds of a if y is at most 0.
     low, high : float
-        The bounds where y is positive.
+        The bounds if y is positive.
     kinked : bool
         It has kinks, and no curvature.
     residual : bool
@@ -139,18 +154,26 @@ class BoxedLoss(NamedTuple):
 
     @classmethod
     def of(cls, loss: Any) -> BoxedLoss:
-        """A loss with a ``ridge``, in these numbers."""
-        tube = float(loss.tube()) if hasattr(loss, "tube") else 0.0
-        (least, most), (low, high) = loss.bounds(-1.0, 1.0), loss.bounds(1.0, 1.0)
-        kinked, residual = traits_of(loss).shape is Shape.KINKED, traits_of(loss).task == "regression"
-        numbers = float(loss.ridge()), float(least), float(most), float(low), float(high)
-        return cls(tube, *numbers, kinked, residual)
+        """Return the numbers of a loss with a ``ridge``."""
+        least, most = loss.bounds(-1.0, 1.0)
+        low, high = loss.bounds(1.0, 1.0)
+        return cls(
+            tube=float(loss.tube()) if hasattr(loss, "tube") else 0.0,
+            ridge=float(loss.ridge()),
+            least=float(least),
+            most=float(most),
+            low=float(low),
+            high=float(high),
+            kinked=traits_of(loss).shape is Shape.KINKED,
+            residual=traits_of(loss).task == "regression",
+        )
 
 
 @inlined
-def response(loss: BoxedLoss, u: float, y: float) -> tuple[float, bool]:
-    """The dual variable of a row of weight 1 that answers a margin, zero at a kink; and whether it bends there."""
-    low, high = (loss.low, loss.high) if y > 0.0 else (loss.least, loss.most)
+def best_dual(loss: BoxedLoss, u: float, y: float) -> tuple[float, bool]:
+    """Return the dual variable of a margin (zero at a kink), for weight 1, and whether the loss bends there."""
+    low = loss.low if y > 0.0 else loss.least
+    high = loss.high if y > 0.0 else loss.most
     beyond = max(u - loss.tube, 0.0) + min(u + loss.tube, 0.0)
     if loss.ridge > 0.0:
         a = min(max(beyond / loss.ridge, low), high)
@@ -159,21 +182,21 @@ def response(loss: BoxedLoss, u: float, y: float) -> tuple[float, bool]:
 
 
 @inlined
-def paid_at(loss: BoxedLoss, u: float, y: float) -> float:
-    """The loss of a row of weight 1."""
-    a, _ = response(loss, u, y)
+def loss_value(loss: BoxedLoss, u: float, y: float) -> float:
+    """Return the loss of a row of weight 1, the maximum over its dual variable."""
+    a, _ = best_dual(loss, u, y)
     return a * u - loss.tube * abs(a) - 0.5 * loss.ridge * a * a
 
 
 @inlined
-def conjugate_at(loss: BoxedLoss, a: float, y: float, s: float) -> float:
-    """What a row of weight s subtracts from the dual, within its bounds."""
+def conjugate_value(loss: BoxedLoss, a: float, y: float, s: float) -> float:
+    """Return what a row of weight s subtracts from the dual, within its bounds."""
     return loss.tube * abs(a) - a * y + 0.5 * loss.ridge * a * a / s
 
 
 @kernel
 def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """``f = K beta`` of the problems `live`, leaf by leaf as in :func:`~saddlesvm.kernel.mercer.expand`, and alpha.
+    """Compute ``f = K beta`` of the problems `live`, and alpha; sums go leaf by leaf as in ``mercer.expand``.
 
     Parameters
     ----------
@@ -182,11 +205,17 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
         Overwritten: the values, and ``beta / C`` within its bounds.
     """
     for k in live:
-        begin, end = programs.begins[k], programs.begins[k + 1]
-        columns, starts = programs.columns[k], programs.starts[k]
-        values, leaf_sums, held = f[0][begin:end], f[1][begin:end], 0
+        begin = programs.begins[k]
+        end = programs.begins[k + 1]
+        columns = programs.columns[k]
+        starts = programs.starts[k]
+        values = f[0][begin:end]
+        leaf_sums = f[1][begin:end]
+        held = 0
         for t in range(values.size):
-            values[t] = leaf_sums[t] = 0.0
+            values[t] = 0.0
+            leaf_sums[t] = 0.0
+        # Add the kernel row of every support vector j, a stretch for each part.
         for part in range(columns.size):
             for j in range(starts[part], starts[part + 1]):
                 if beta[begin + j] == 0.0:
@@ -194,10 +223,14 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
                 row = programs.table.values[programs.table.slots[columns[part] + j - starts[part]]]
                 for other in range(columns.size):
                     b = beta[begin + j] * programs.signs[part] * programs.signs[other]
-                    first, last, column = starts[other], starts[other + 1], columns[other]
-                    into, of_row = leaf_sums[first:last], row[column : column + last - first]
+                    first = starts[other]
+                    last = starts[other + 1]
+                    column = columns[other]
+                    into = leaf_sums[first:last]
+                    of_row = row[column : column + last - first]
                     for t in range(into.size):
                         into[t] += b * of_row[t]
+                # A full leaf goes into the sum: each product takes part in few additions.
                 held += 1
                 if held == programs.leaves[k]:
                     held = 0
@@ -206,56 +239,72 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
                         leaf_sums[t] = 0.0
         for t in range(values.size):
             values[t] += leaf_sums[t]
+        # The leaf sums make room for alpha.
         for i in range(begin, end):
             f[1, i] = min(max(beta[i], programs.low[i]), programs.high[i]) / programs.C
 
 
 @kernel
-def best_offsets(programs: Programs, loss: BoxedLoss, live: np.ndarray, f: np.ndarray, offsets: np.ndarray) -> None:
-    """The best offset of each group of the problems `live`, by guarded Newton steps.
+def best_offsets(
+    programs: Programs, loss: BoxedLoss, live: np.ndarray, f: np.ndarray, offsets: np.ndarray
+) -> None:  # fmt: skip
+    """Find the best offset of each group of the problems `live`, by guarded Newton steps.
 
-    Where all of an interval is best, for a loss with kinks, it is the middle, as in
+    If all of an interval is best, for a loss with kinks, it is the middle, as in
     :func:`~saddlesvm.kernel.kernel_certificate.best_midway`: no slope changes between two kinks.
 
     Parameters
     ----------
     f : ndarray of shape (rows,)
     offsets : ndarray of shape (problems, groups)
-        Overwritten for those that are live.
+        Overwritten for the live problems.
     """
     for k in live:
         for group in range(programs.groups.size - 1):
-            starts, total = programs.starts[k], programs.totals[k, group]
+            starts = programs.starts[k]
+            total = programs.totals[k, group]
             first = programs.begins[k] + starts[programs.groups[group]]
             end = programs.begins[k] + starts[programs.groups[group + 1]]
-            b, low, high, width, flat = 0.0, -FAR, FAR, 1.0, NEAR * (end - first + abs(total))
+            b = 0.0
+            low = -FAR
+            high = FAR
+            width = 1.0
+            flat = NEAR * (end - first + abs(total))
             while width < FAR:
-                slope, bend = total, 0.0
+                # The slope of the objective in b, and its second derivative but for the ridge.
+                slope = total
+                bend = 0.0
                 for i in range(first, end):
-                    y, s = programs.y[i], weight_of(programs.weights, i)
-                    a, within = response(loss, y - f[i] - b, y)
+                    y = programs.y[i]
+                    s = weight_of(programs.weights, i)
+                    a, within = best_dual(loss, y - f[i] - b, y)
                     slope -= s * a
                     bend += s if within else 0.0
                 if abs(slope) <= (flat if loss.kinked else 0.0):
                     break
+                # The best offset lies between low and high.
                 if slope > 0.0:
                     high = b
                 else:
                     low = b
+                # Newton's step; if it leaves the bracket, the middle, or a wider step while an end is open.
                 aim = b - slope * loss.ridge / bend if bend > 0.0 else FAR
                 if not low < aim < high:
-                    open_end = low == -FAR or high == FAR
-                    aim = b - math.copysign(width, slope) if open_end else 0.5 * (low + high)
+                    is_open = low == -FAR or high == FAR
+                    aim = b - math.copysign(width, slope) if is_open else 0.5 * (low + high)
                     width *= 2.0
                 if abs(aim - b) <= ROUNDING * (1.0 + abs(b)):
                     break
                 b = aim
             offsets[k, group] = b
+            # A flat stretch ends at the nearest kinks: take its middle.
             if loss.kinked and abs(slope) <= flat:
-                below, above, near = -FAR, FAR, NEAR * (1.0 + abs(b))
+                below = -FAR
+                above = FAR
+                near = NEAR * (1.0 + abs(b))
                 for i in range(first, end):
-                    for way in range(2):
-                        kink = programs.y[i] - f[i] + (loss.tube if way else -loss.tube)
+                    for side in range(2):
+                        kink = programs.y[i] - f[i] + (loss.tube if side else -loss.tube)
                         below = max(below, kink if kink <= b + near else -FAR)
                         above = min(above, kink if kink >= b - near else FAR)
                 if below > -FAR and above < FAR:
@@ -263,14 +312,19 @@ def best_offsets(programs: Programs, loss: BoxedLoss, live: np.ndarray, f: np.nd
 
 
 @kernel
-def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
-                     point: tuple[np.ndarray, np.ndarray, np.ndarray], offsets: np.ndarray,
-                     found: np.ndarray) -> None:  # fmt: skip
-    """What certificates of the problems `live` are made of.
+def certificate_sums(
+    programs: Programs,
+    loss: BoxedLoss,
+    live: np.ndarray,
+    point: tuple[np.ndarray, np.ndarray, np.ndarray],
+    offsets: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Compute the sums that certificates of the problems `live` need.
 
-    The errors of values count in rows that may pay a loss, see
-    :func:`~saddlesvm.kernel.kernel_certificate.may_pay`. The sums of the ways to the upper bounds
-    stay zero where a total is zero.
+    Errors of scores count for rows that may pay a loss, see
+    :func:`~saddlesvm.kernel.kernel_certificate.may_pay`. The sums of the distances to the upper bounds
+    stay zero if a total is zero.
 
     Parameters
     ----------
@@ -278,47 +332,70 @@ def certificate_sums(programs: Programs, loss: BoxedLoss, live: np.ndarray,
         beta, f and alpha.
     offsets : ndarray of shape (problems, groups)
     found : ndarray of shape (problems, sums)
-        Overwritten for those that are live: :data:`SUMS`, and those of :class:`OfGroup` for each group.
+        Overwritten for the live problems: :data:`SUMS`, and those of :class:`GroupSums` for each group.
     """
     for k in live:
-        begin, mix, sums = programs.begins[k], programs.mixing[k], found[k]
+        begin = programs.begins[k]
+        mix = programs.mixing[k]
+        sums = found[k]
+        # The error of f_i is flat + by_first bases_0i + by_second bases_1i: see KernelErrors.of_expansion.
         sums[:] = none = one = two = 0.0
         for i in range(begin, programs.begins[k + 1]):
             size = abs(point[0][i])
-            none, one, two = none + size, one + size * programs.bases[0, i], two + size * programs.bases[1, i]
+            none = none + size
+            one = one + size * programs.bases[0, i]
+            two = two + size * programs.bases[1, i]
         flat = mix[0, 0] * none + mix[0, 1] * one + mix[0, 2] * two
         by_first = mix[1, 0] * none + mix[1, 1] * one + mix[1, 2] * two
         by_second = mix[2, 0] * none + mix[2, 1] * one + mix[2, 2] * two
         for group in range(programs.groups.size - 1):
-            offset, own = offsets[k, group], sums[COMMON + group * PLACES : COMMON + (group + 1) * PLACES]
+            offset = offsets[k, group]
+            own = sums[COMMON + group * PLACES : COMMON + (group + 1) * PLACES]
             first = begin + programs.starts[k, programs.groups[group]]
             end = begin + programs.starts[k, programs.groups[group + 1]]
-            own[0], own[1] = offset, end - first
-            for start in range(first, end, LEAF):  # leaf by leaf: see bounds.loss_sizes
+            own[OFFSET] = offset
+            own[ROWS] = end - first
+            has_total = programs.totals[k, group] != 0.0
+            # Losses and conjugates are summed leaf by leaf: their rounding is that of bounds.loss_sizes.
+            for start in range(first, end, LEAF):
                 paid = conjugates = charged = positive = negative = 0.0
                 for i in range(start, min(start + LEAF, end)):
-                    b, f, a, y = point[0][i], point[1][i], point[2][i], programs.y[i]
-                    s, size, length = weight_of(programs.weights, i), abs(b), programs.lengths[i]
-                    label, u = abs(y) if loss.residual else 0.0, y - f - offset
-                    conjugate = conjugate_at(loss, a, y, s)
-                    paid += s * paid_at(loss, u, y)
+                    b = point[0][i]
+                    f = point[1][i]
+                    a = point[2][i]
+                    y = programs.y[i]
+                    s = weight_of(programs.weights, i)
+                    size = abs(b)
+                    length = programs.lengths[i]
+                    label = abs(y) if loss.residual else 0.0
+                    u = y - f - offset
+                    conjugate = conjugate_value(loss, a, y, s)
+                    paid += s * loss_value(loss, u, y)
                     conjugates += conjugate
                     charged += abs(conjugate)
+                    # e bounds the error of the margin; it counts if the row may pay within twice of it.
                     off = flat + by_first * programs.bases[0, i] + by_second * programs.bases[1, i]
                     e = off + 4.0 * UNIT * (abs(offset) + abs(f) + label)
-                    e = e if paid_at(loss, u - 2.0 * e, y) + paid_at(loss, u + 2.0 * e, y) > 0.0 else 0.0
-                    top, upwards = programs.high[i] / programs.C, programs.totals[k, group] != 0.0
-                    sums[3] += b * f
-                    sums[4] += abs(a) * label if loss.residual else abs(a)
-                    sums[5], sums[6], sums[7] = sums[5] + s * e, sums[6] + s * e * e, max(sums[7], e)
-                    sums[8], sums[9] = sums[8] + size * off, sums[9] + size * abs(f)
-                    sums[10], sums[11] = sums[10] + abs(b - programs.C * a) * length, sums[11] + size * length
+                    e = e if loss_value(loss, u - 2.0 * e, y) + loss_value(loss, u + 2.0 * e, y) > 0.0 else 0.0
+                    sums[NORM] += b * f
+                    sums[PAIRED] += abs(a) * label if loss.residual else abs(a)
+                    sums[SLIP] = sums[SLIP] + s * e
+                    sums[SLIP_SQUARES] = sums[SLIP_SQUARES] + s * e * e
+                    sums[LARGEST_SLIP] = max(sums[LARGEST_SLIP], e)
+                    sums[BETA_SLIP] = sums[BETA_SLIP] + size * off
+                    sums[BETA_F] = sums[BETA_F] + size * abs(f)
+                    sums[AWAY] = sums[AWAY] + abs(b - programs.C * a) * length
+                    sums[LENGTH] = sums[LENGTH] + size * length
                     positive += max(a, 0.0)
                     negative += max(-a, 0.0)
-                    own[4] += abs(a) * length
-                    if upwards:
-                        own[5], own[6] = own[5] + (top - a), own[6] + (top - a) * length
-                        own[7] += abs(conjugate_at(loss, top, y, s))
-                sums[0], sums[1], sums[2] = sums[0] + paid, sums[1] + conjugates, sums[2] + charged
-                own[2] += positive
-                own[3] += negative
+                    own[ALPHA_LENGTH] = own[ALPHA_LENGTH] + abs(a) * length
+                    if has_total:
+                        top = programs.high[i] / programs.C
+                        own[ROOM] = own[ROOM] + (top - a)
+                        own[ROOM_LENGTH] = own[ROOM_LENGTH] + (top - a) * length
+                        own[CHARGED_AT_TOP] += abs(conjugate_value(loss, top, y, s))
+                sums[PAID] = sums[PAID] + paid
+                sums[CONJUGATES] = sums[CONJUGATES] + conjugates
+                sums[CHARGED] = sums[CHARGED] + charged
+                own[POSITIVE] += positive
+                own[NEGATIVE] += negative

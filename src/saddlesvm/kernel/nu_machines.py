@@ -30,7 +30,7 @@ DIVIDING = 8.0 * UNIT  # of the offsets: what a quotient by rho, which is a diff
 SHORTFALL = Pinball(1.0)  # max(0, y - z)
 
 
-class Model(NamedTuple):
+class PublishedModel(NamedTuple):
     """What is published: coefficients of the points, shape (points,), the intercept, and the certificate of both."""
 
     coef: np.ndarray
@@ -96,7 +96,7 @@ class Machine(Protocol):
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """The problem, whose rows are labelled and weighed as those of a plain one."""
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
         """The model that coefficients of the rows and their offsets, and their certificate, are."""
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
@@ -118,9 +118,9 @@ class Plain:
         """The problem itself."""
         return problem
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
         """The given value, unchanged."""
-        return Model(beta, float(offsets), proven)
+        return PublishedModel(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """The given value, unchanged."""
@@ -149,9 +149,9 @@ class Novelty:
         total = self.nu * float(problem.row_weights.sum())
         return dataclasses.replace(problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total))
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
         """As they are."""
-        return Model(beta, float(offsets), proven)
+        return PublishedModel(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """As they are."""
@@ -200,7 +200,7 @@ class NuClassification:
             problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0), views=views, groups=groups
         )
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
         """Divided by rho, so that the margin is 1, as in the C form; as they are where there is no margin.
 
         The best multiple of the quotient is certified, since rho is not published. No coefficient of the quotient is
@@ -219,7 +219,7 @@ class NuClassification:
             primal = min(proven.primal + once_more, 0.0)
             above = proven.primal_rounding + primal - proven.primal
             proven = dataclasses.replace(proven, primal=primal, primal_rounding=above)
-        return Model(facts.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
+        return PublishedModel(facts.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """With their signs, multiplied by rho again: what they sum to is given."""
@@ -258,10 +258,10 @@ class NuRegression:
             groups=tuple(Group(side, Free(1.0, half)) for side in sides),
         )
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> Model:
+    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
         """The tube is in the middle between both offsets."""
         ahead, behind = offsets
-        return Model(facts.of_points(beta), 0.5 * (ahead - behind), proven)
+        return PublishedModel(facts.of_points(beta), 0.5 * (ahead - behind), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Each on the side of its sign."""

@@ -1,20 +1,22 @@
-"""Dual coordinate ascent on the kernel matrix of a working set, one coordinate at a time or two of a group.
+"""Dual coordinate ascent on the kernel matrix of a working set: one coordinate at a time, or a pair.
 
-It minimises ``(1/2) beta' (K + diag(ridge)) beta - y' beta + tube sum_i |beta_i|`` over a box, from a point where the
-part without absolute values has gradient `g`, and changes `beta` and `g` in place. Single steps are those with the
-largest gain. Pairs move along the sum of their group, which stays: sequential minimal optimisation with the
-second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2:
+It minimises ``(1/2) beta' (K + diag(ridge)) beta - y' beta + tube sum_i |beta_i|`` over a box. The
+callers pass the gradient `g` of the part without absolute values; `beta` and `g` are changed in place.
+
+Single steps take the coordinate with the largest gain. A pair belongs to one group of rows and keeps
+the sum of its coefficients: sequential minimal optimisation (Platt 1999) with the second-order choice
+of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2:
 
     i = argmax {-g_t : beta_t < high_t}        j = argmax {(g_t - g_i)^2 / a_it : beta_t > low_t, g_t > g_i}
     a_it = K_ii + K_tt - 2 K_it                beta_i += s,  beta_j -= s,  s = (g_j - g_i) / a_ij  cut to the box
 
-in the group where the gain is largest. A step ends where a coordinate reaches zero, if there is a tube: the slope jumps
-there.
+With several groups, the pair of the group with the larger gain moves. With a tube, a step also ends
+where a coordinate reaches zero, because the slope jumps there.
 
-A step of a pair is two passes over the rows. The first brings the gradient up to date with the last step and finds its
-extremes, the second finds j. Both look for the least or the largest whole number: the bits of a double, turned so that
-they are in its order, and the bits of a gain in float32 with the row's number behind them. The compiler takes several
-of these at a time, which it does not do for the place of an extreme.
+A step of a pair is two passes over the rows. The first adds the last step to the gradient and finds
+its extremes, the second finds j. Both search for an extreme whole number: a double whose bits are
+turned so that they ascend with it, or the bits of a gain in float32 with the row's number behind them.
+The compiler vectorises such a search, but not the search for the place of an extreme.
 """
 
 from __future__ import annotations
@@ -35,57 +37,35 @@ from saddlesvm.runtime.compiled import (
 )  # fmt: skip
 from saddlesvm.runtime.exp_log import bits_of, double_of
 
-TAU = 1e-12  # the least curvature along a coordinate or a pair, as in LIBSVM
-COLUMNS = 2048  # columns of the kernel rows that are summed while their part of f is near
-NEVER = 1e300  # a slope that no step follows
-LAST: Any = np.int64(2**63 - 1)  # the largest whole number: no double comes after it
-NO_PAIR, NO_ROW = np.int64(-1), np.int64(-2)
-LOW_HALF = np.int64(0xFFFFFFFF)
+TAU = 1e-12  # least curvature along a coordinate or a pair, as in LIBSVM
+COLUMNS = 2048  # columns of kernel rows summed at once, so that their part of f stays in the cache (16 kB, guessed)
+NEVER = 1e300  # stands for a slope that no step follows
+LAST: Any = np.int64(2**63 - 1)  # the largest whole number; no double comes after it
+NO_PAIR, NO_ROW = np.int64(-1), np.int64(-2)  # answers of best_pair that are no row
+LOW_HALF = np.int64(0xFFFFFFFF)  # the 32 bits with the number of a row
 
 single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
-@allocating_kernel
-def submatrix(table: np.ndarray, slots: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """``table[slots][:, columns]`` without the copy of whole rows."""
-    out = np.empty((slots.size, columns.size), table.dtype)
-    for i in range(slots.size):
-        row = table[slots[i]]
-        for j in range(columns.size):
-            out[i, j] = row[columns[j]]
-    return out
-
-
-@kernel
-def add_kernel_rows(table: np.ndarray, slots: np.ndarray, delta: np.ndarray, f: np.ndarray) -> None:
-    """``f += sum_k delta[k] table[slots[k]]``, summed in float64."""
-    for start in range(0, f.size, COLUMNS):
-        end = min(f.size, start + COLUMNS)
-        for k in range(slots.size):
-            row, d = table[slots[k]], delta[k]
-            for j in range(start, end):
-                f[j] += d * row[j]
-
-
-class Small(NamedTuple):
-    """The quadratic program over a working set of m rows, one group after the other, each of one or more parts.
+class Program(NamedTuple):
+    """The quadratic program over a working set of m rows, group by group; a group has one or more parts.
 
     Attributes
     ----------
     table : Table
-        Kernel values; of m points, or fewer where rows are signed views of the same points.
+        Kernel values of m points, or of fewer if rows are signed views of the same points.
     ridge, low, high : ndarray of shape (m,)
     tube : float
     starts : ndarray of shape (parts + 1,)
-        Where the rows of each part begin, and m.
+        First row of each part, and m.
     columns : ndarray of shape (parts,)
-        The point of the first row of each part; the others follow.
+        Point of the first row of each part; the points of the other rows follow.
     signs : ndarray of shape (parts,)
         -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
     groups : ndarray of shape (groups + 1,)
-        The first part of each group, and the number of parts.
+        First part of each group, and the number of parts.
     offset : float
-        Added to all kernel values; zero where pairs are moved.
+        Added to all kernel values; zero if pairs are moved.
     """
 
     table: Table
@@ -100,93 +80,141 @@ class Small(NamedTuple):
     offset: float = 0.0
 
 
-def plain(
-    K: np.ndarray, ridge: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], tube: float, starts: np.ndarray
-) -> Small:
-    """The program whose rows are points of their own, with a part for each group."""
-    parts = starts[:-1], np.ones(starts.size - 1), np.arange(starts.size)
-    return Small(whole_table(K), ridge, *bounds, tube, starts, *parts)
+def program_over(
+    K: np.ndarray,
+    ridge: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    tube: float,
+    starts: np.ndarray,
+) -> Program:
+    """Return the program over the rows of a kernel matrix, one part for each group."""
+    columns = starts[:-1]
+    signs = np.ones(columns.size)
+    groups = np.arange(starts.size)
+    return Program(whole_table(K), ridge, *bounds, tube, starts, columns, signs, groups)
+
+
+@allocating_kernel
+def submatrix(table: np.ndarray, slots: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return ``table[slots][:, columns]`` without a copy of whole rows."""
+    out = np.empty((slots.size, columns.size), table.dtype)
+    for i in range(slots.size):
+        row = table[slots[i]]
+        for j in range(columns.size):
+            out[i, j] = row[columns[j]]
+    return out
+
+
+@kernel
+def add_kernel_rows(
+    table: np.ndarray, slots: np.ndarray, delta: np.ndarray, f: np.ndarray
+) -> None:  # fmt: skip
+    """Add ``sum_k delta[k] table[slots[k]]`` to f, in float64."""
+    # A stretch of f stays in the cache while all kernel rows are added to it.
+    for start in range(0, f.size, COLUMNS):
+        end = min(f.size, start + COLUMNS)
+        for k in range(slots.size):
+            row = table[slots[k]]
+            d = delta[k]
+            for j in range(start, end):
+                f[j] += d * row[j]
 
 
 @inlined
-def rising(g: float, b: float, tube: float) -> float:
-    """The slope of the program along a coordinate that rises from b."""
+def slope_up(g: float, b: float, tube: float) -> float:
+    """Return the slope of the program along a coordinate that rises from b."""
     return g + (tube if b >= 0.0 else -tube)
 
 
 @inlined
-def falling(g: float, b: float, tube: float) -> float:
-    """The slope of the program along a coordinate that falls from b, counted upwards."""
+def slope_down(g: float, b: float, tube: float) -> float:
+    """Return the slope along a coordinate that falls from b, counted upwards."""
     return g + (tube if b > 0.0 else -tube)
 
 
 @kernel
-def ascend_singly(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
-    """Single steps, largest gain first, until the violation is at most `accuracy`, or a kernel row is needed that is
-    computed elsewhere; the number of steps made.
+def ascend_singly(
+    program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
+) -> int:  # fmt: skip
+    """Take single steps, largest gain first; return their number.
+
+    They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be computed elsewhere.
 
     ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt + r_t`` gains
-    ``-s_t g_t - q_t s_t^2 / 2`` and what the absolute value falls by.
+    ``-s_t g_t - q_t s_t^2 / 2``, and what the absolute value falls by.
     """
-    table, ridge, low, high, tube = small.table, small.ridge, small.low, small.high, small.tube
-    own, offset = table.diagonal, small.offset
+    table = program.table
+    ridge = program.ridge
+    low = program.low
+    high = program.high
+    tube = program.tube
+    offset = program.offset
+    diagonal = table.diagonal
     for step in range(most):
-        i, best, worst, s = -1, 0.0, 0.0, 0.0
+        # Choose the coordinate with the largest gain, and measure the largest violation.
+        i = -1
+        best = 0.0
+        worst = 0.0
+        s = 0.0
         for t in range(g.size):
-            up, down = rising(g[t], beta[t], tube), falling(g[t], beta[t], tube)
+            up = slope_up(g[t], beta[t], tube)
+            down = slope_down(g[t], beta[t], tube)
             if (up < 0.0 and beta[t] < high[t]) or (down > 0.0 and beta[t] > low[t]):
-                q = max(own[t] + offset + ridge[t], TAU)
+                # The minimum along the coordinate: a soft threshold, cut to the box.
+                q = max(diagonal[t] + offset + ridge[t], TAU)
                 aim = soft_threshold(beta[t] - g[t] / q, tube / q)
                 move = min(max(aim, low[t]), high[t]) - beta[t]
                 gain = -move * (g[t] + 0.5 * q * move) - tube * (abs(beta[t] + move) - abs(beta[t]))
                 worst = max(worst, -up if up < 0.0 else down)
                 if gain > best:
-                    i, best, s = t, gain, move
+                    i = t
+                    best = gain
+                    s = move
         if i < 0 or worst <= accuracy:
             return step
         if not holds(table, i):
             return step
+        # Take the step, and add its kernel row to the gradient.
         beta[i] = min(max(beta[i] + s, low[i]), high[i])
-        Ki = table.values[table.slots[i]]
+        row = table.values[table.slots[i]]
         for t in range(g.size):
-            g[t] += s * (Ki[t] + offset)
+            g[t] += s * (row[t] + offset)
         g[i] += s * ridge[i]
     return most
 
 
-def ascend_pairs(small: Small, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
-    """Pair steps until the violation is at most `accuracy`, `most` were made, or a kernel row is needed that is
-    computed elsewhere; the number of steps made.
-
-    `beta` and the gradient `g` of the part without absolute values are changed in place.
-    """
-    return int(pair_steps(small, g, beta, np.empty((3, g.size)), np.empty((small.groups.size, 2)), accuracy, most))
+def ascend_pairs(program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
+    """Take pair steps as :func:`pair_steps` does, with arrays of their own for its room; return their number."""
+    room = np.empty((3, g.size))
+    extremes = np.empty((program.groups.size, 2))
+    return int(pair_steps(program, g, beta, room, extremes, accuracy, most))
 
 
 @inlined
-def in_order(x: float) -> Any:
-    """The bits of a double as a whole number that is the larger, the larger x is."""
+def ordered_bits(x: float) -> Any:
+    """Return the bits of a double as a whole number that ascends with x."""
+    # Negative doubles descend as whole numbers: turn all their bits but the sign.
     bits = bits_of(x)
     return bits ^ ((bits >> 63) & LAST)
 
 
 @inlined
-def of_order(number: Any) -> float:
-    """The double that :func:`in_order` has turned into this number."""
+def double_of_ordered(number: Any) -> float:
+    """Return the double that :func:`ordered_bits` turned into this number."""
     return double_of(number ^ ((number >> 63) & LAST))
 
 
 @inlined
-def ways(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
-    """What the tube adds to the slope upwards and downwards from b; beyond every slope where b can not go there."""
+def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
+    """Return what the tube adds to the slopes up and down from b; beyond every slope if b cannot move that way."""
     up = (tube if b >= 0.0 else -tube) if b < high else NEVER
     down = (tube if b > 0.0 else -tube) if b > low else -NEVER
     return up, down
 
 
 @inlined_search
-def place_of(value: float, slopes: np.ndarray, ups: np.ndarray) -> Any:
-    """The first place where both add up to a value; the last place where they do nowhere, as after an overflow."""
+def find_slope(value: float, slopes: np.ndarray, ups: np.ndarray) -> Any:
+    """Return the first place where both add up to a value; the last place if they do nowhere, as after overflow."""
     place: Any = np.int64(slopes.size - 1)
     for t in range(slopes.size):
         place = min(place, np.int64(t) if slopes[t] + ups[t] == value else LAST)
@@ -194,44 +222,64 @@ def place_of(value: float, slopes: np.ndarray, ups: np.ndarray) -> Any:
 
 
 @inlined_search
-def shifted(slopes: np.ndarray, ways_up: np.ndarray, ways_down: np.ndarray, one: np.ndarray, other: np.ndarray,
-            move: float) -> Any:  # fmt: skip
-    """Move the slopes by ``move (one - other)``; the least upwards and the steepest downwards, as ordered numbers, the
-    second with its sign turned."""
-    least = steepest = LAST
+def move_slopes(
+    slopes: np.ndarray,
+    ups: np.ndarray,
+    downs: np.ndarray,
+    row_i: np.ndarray,
+    row_j: np.ndarray,
+    move: float,
+) -> Any:  # fmt: skip
+    """Add ``move (row_i - row_j)`` to the slopes; return the least upwards and the steepest downwards.
+
+    Both are ordered bits, the second with its sign turned.
+    """
+    least = LAST
+    steepest = LAST
     for t in range(slopes.size):
-        slope = slopes[t] + move * (one[t] - other[t])
+        slope = slopes[t] + move * (row_i[t] - row_j[t])
         slopes[t] = slope
-        least = min(least, in_order(slope + ways_up[t]))
-        steepest = min(steepest, in_order(-(slope + ways_down[t])))
+        least = min(least, ordered_bits(slope + ups[t]))
+        steepest = min(steepest, ordered_bits(-(slope + downs[t])))
     return least, steepest
 
 
 @inlined_search
-def largest_gain(slopes: np.ndarray, ways_down: np.ndarray, bends: np.ndarray, across: np.ndarray, bend: float,
-                 lowest: float, unit: float, first: int) -> Any:  # fmt: skip
-    """The largest gain of a pair with one row given: its bits in float32, and behind them the number of the other row,
-    `first` added to it.
+def largest_gain(
+    slopes: np.ndarray,
+    downs: np.ndarray,
+    bends: np.ndarray,
+    row_i: np.ndarray,
+    bend: float,
+    lowest: float,
+    unit: float,
+    first: int,
+) -> Any:  # fmt: skip
+    """Return the largest gain of a pair with i given: its bits in float32, and behind them the row j.
 
     Parameters
     ----------
     bend, lowest : float
-        Curvature and slope along the coordinate of the row that is given.
+        Curvature and slope along the coordinate of i.
     unit : float
-        The largest difference of two slopes, in units of which gains stay within the range of float32.
+        Largest difference of two slopes: gains in its units stay within the range of float32.
+    first : int
+        Added to the place of j.
     """
-    scale, stiffness = 1.0 / unit, 1.0 / max(bend, TAU)
+    scale = 1.0 / unit
+    stiffness = 1.0 / max(bend, TAU)
     found: Any = np.int64(0)
     for t in range(slopes.size):
-        slope = np.float32(max((slopes[t] + ways_down[t] - lowest) * scale, 0.0))
-        own = np.float32(max(bend + bends[t] - 2.0 * across[t], TAU) * stiffness)
-        found = max(found, (np.int64(single_bits(slope * slope / own)) << 32) | np.int64(t + first))
+        # (g_t - g_i)^2 / a_it, both in units that suit float32; a row that cannot fall has slope 0.
+        slope = np.float32(max((slopes[t] + downs[t] - lowest) * scale, 0.0))
+        curvature = np.float32(max(bend + bends[t] - 2.0 * row_i[t], TAU) * stiffness)
+        found = max(found, (np.int64(single_bits(slope * slope / curvature)) << 32) | np.int64(t + first))
     return found
 
 
 @inlined
 def part_of(row: Any, starts: np.ndarray) -> int:
-    """The part in which a row is."""
+    """Return the part that holds a row."""
     part = 0
     while starts[part + 1] <= row:
         part += 1
@@ -240,101 +288,165 @@ def part_of(row: Any, starts: np.ndarray) -> int:
 
 @inlined
 def point_of(row: Any, starts: np.ndarray, columns: np.ndarray) -> Any:
-    """The point of a row."""
+    """Return the point of a row."""
     part = part_of(row, starts)
     return columns[part] + row - starts[part]
 
 
 @inlined_search
-def find_extremes(small: Small, g: np.ndarray, room: np.ndarray, extremes: np.ndarray, a: Any, b: Any,
-                  move: float) -> float:  # fmt: skip
-    """Move the gradient by ``move (K_a - K_b)``, of the slots a and b, find the extreme slopes of each group, and
-    return the violation."""
-    K, starts, columns, signs, groups = small.table.values, small.starts, small.columns, small.signs, small.groups
+def find_extremes(
+    program: Program,
+    g: np.ndarray,
+    room: np.ndarray,
+    extremes: np.ndarray,
+    slot_i: Any,
+    slot_j: Any,
+    move: float,
+) -> float:  # fmt: skip
+    """Add ``move (K_i - K_j)`` to the gradient, find the extreme slopes of each group, return the violation."""
+    K = program.table.values
+    starts = program.starts
+    columns = program.columns
+    signs = program.signs
+    groups = program.groups
     worst = 0.0
     for group in range(groups.size - 1):
-        least = steepest = LAST
+        least = LAST
+        steepest = LAST
         for part in range(groups[group], groups[group + 1]):
-            first, end, column = starts[part], starts[part + 1], columns[part]
-            one, other = K[a][column : column + end - first], K[b][column : column + end - first]
+            # The rows of a part are consecutive points: a stretch of each kernel row.
+            first = starts[part]
+            end = starts[part + 1]
+            column = columns[part]
+            row_i = K[slot_i][column : column + end - first]
+            row_j = K[slot_j][column : column + end - first]
             own = move * signs[part]
-            near, far = shifted(g[first:end], room[1][first:end], room[2][first:end], one, other, own)
-            least, steepest = min(least, near), min(steepest, far)
-        extremes[group, 0], extremes[group, 1] = of_order(least), -of_order(steepest)
+            near, far = move_slopes(g[first:end], room[1][first:end], room[2][first:end], row_i, row_j, own)
+            least = min(least, near)
+            steepest = min(steepest, far)
+        extremes[group, 0] = double_of_ordered(least)
+        extremes[group, 1] = -double_of_ordered(steepest)
+        # The violation: how far the steepest slope downwards exceeds the least slope upwards.
         worst = max(worst, extremes[group, 1] - extremes[group, 0])
     return worst
 
 
 @inlined_search
-def best_pair(small: Small, g: np.ndarray, room: np.ndarray, extremes: np.ndarray) -> Any:
-    """The rows i and j of the pair to move, how far it would move without a box, and the sign of its group; i is
-    `NO_PAIR` where there is none, `NO_ROW` where the choice needs the kernel row of j first."""
-    table, starts, columns, signs, groups = small.table, small.starts, small.columns, small.signs, small.groups
-    own, up, down = room[0], room[1], room[2]
-    i, j, gain, step, sign = NO_PAIR, NO_PAIR, 0.0, 0.0, 1.0
+def best_pair(program: Program, g: np.ndarray, room: np.ndarray, extremes: np.ndarray) -> Any:
+    """Return the rows i and j of the pair to move, its step without a box, and the sign of its group.
+
+    i is `NO_PAIR` if there is none, and `NO_ROW` if the choice needs the kernel row of j first.
+    """
+    table = program.table
+    starts = program.starts
+    columns = program.columns
+    signs = program.signs
+    groups = program.groups
+    own = room[0]
+    up = room[1]
+    down = room[2]
+    i = NO_PAIR
+    j = NO_PAIR
+    gain = 0.0
+    step = 0.0
+    sign = 1.0
     for group in range(groups.size - 1):
-        lowest, unit = extremes[group, 0], extremes[group, 1] - extremes[group, 0]
+        lowest = extremes[group, 0]
+        unit = extremes[group, 1] - extremes[group, 0]
         if unit <= 0.0:
             continue
-        begin, end = starts[groups[group]], starts[groups[group + 1]]
-        p = begin + place_of(lowest, g[begin:end], up[begin:end])
-        slot, found = table.slots[point_of(p, starts, columns)], np.int64(0)
+        # p is i of the module's formula in this group: the row with the least slope upwards.
+        begin = starts[groups[group]]
+        end = starts[groups[group + 1]]
+        p = begin + find_slope(lowest, g[begin:end], up[begin:end])
+        slot = table.slots[point_of(p, starts, columns)]
         if slot < 0:
             return NO_ROW, np.int64(p), 0.0, 1.0
         Kp = table.values[slot]
+        # q is j: the row with the largest gain beside p.
+        found = np.int64(0)
         for part in range(groups[group], groups[group + 1]):
-            first, last, column = starts[part], starts[part + 1], columns[part]
-            across = Kp[column : column + last - first]
-            slopes, ways_down = g[first:last], down[first:last]
-            found = max(found, largest_gain(slopes, ways_down, own[first:last], across, own[p], lowest, unit, first))
+            first = starts[part]
+            last = starts[part + 1]
+            column = columns[part]
+            row_i = Kp[column : column + last - first]
+            slopes = g[first:last]
+            downs = down[first:last]
+            found = max(found, largest_gain(slopes, downs, own[first:last], row_i, own[p], lowest, unit, first))
         q = np.int64(found & LOW_HALF)
+        # The gain in float64 decides between the groups.
         bend = max(own[p] + own[q] - 2.0 * Kp[point_of(q, starts, columns)], TAU)
         slope = g[q] + down[q] - lowest
         if found >> 32 > 0 and slope * slope / bend > gain:
-            i, j, gain, step, sign = p, q, slope * slope / bend, slope / bend, signs[groups[group]]
+            i = p
+            j = q
+            gain = slope * slope / bend
+            step = slope / bend
+            sign = signs[groups[group]]
     return i, j, step, sign
 
 
 @searching_kernel
-def pair_steps(small: Small, g: np.ndarray, beta: np.ndarray, room: np.ndarray, extremes: np.ndarray, accuracy: float,
-               most: int) -> int:  # fmt: skip
-    """See :func:`ascend_pairs`.
+def pair_steps(
+    program: Program,
+    g: np.ndarray,
+    beta: np.ndarray,
+    room: np.ndarray,
+    extremes: np.ndarray,
+    accuracy: float,
+    most: int,
+) -> int:  # fmt: skip
+    """Take pair steps; return their number.
+
+    They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be computed elsewhere.
 
     Parameters
     ----------
     room : ndarray of shape (3, m) or larger
-        Overwritten: the curvature along each coordinate, and :func:`ways`.
+        Overwritten: the curvature along each coordinate, and :func:`slopes_of_tube`.
     extremes : ndarray of shape (groups, 2) or larger
         Overwritten: the least slope upwards and the largest downwards, in each group.
     """
-    table, ridge, low, high, tube, starts, columns = small[:7]
-    own, up, down = room[0], room[1], room[2]
+    table, ridge, low, high, tube, starts, columns = program[:7]
+    own = room[0]
+    up = room[1]
+    down = room[2]
     for part in range(columns.size):
         for t in range(starts[part], starts[part + 1]):
             point = columns[part] + t - starts[part]
             own[t] = table.diagonal[point] + ridge[t]
-            up[t], down[t] = ways(beta[t], low[t], high[t], tube)
-    step, move, a, b = 0, 0.0, np.int64(0), np.int64(0)
+            up[t], down[t] = slopes_of_tube(beta[t], low[t], high[t], tube)
+    # The first pass moves nothing: it finds the extremes of the gradient as it is.
+    step = 0
+    move = 0.0
+    slot_i = np.int64(0)
+    slot_j = np.int64(0)
     while True:
-        worst = find_extremes(small, g, room, extremes, a, b, move)
+        worst = find_extremes(program, g, room, extremes, slot_i, slot_j, move)
         if worst <= accuracy or step == most:
             return step
-        i, j, s, sign = best_pair(small, g, room, extremes)
+        i, j, s, sign = best_pair(program, g, room, extremes)
         if i == NO_PAIR or not holds(table, point_of(j, starts, columns)):
             return step
         if i == NO_ROW:
+            # The missing kernel row is there now: choose again.
             move = 0.0
             continue
+        # Cut the step to the box of both, and to zero if there is a tube.
         top = 0.0 if tube > 0.0 and beta[i] < 0.0 < high[i] else high[i]
         floor = 0.0 if tube > 0.0 and beta[j] > 0.0 > low[j] else low[j]
-        room_i, room_j = top - beta[i], beta[j] - floor
+        room_i = top - beta[i]
+        room_j = beta[j] - floor
         s = min(s, room_i, room_j)
+        # A coordinate that reaches its end is set to it exactly.
         beta[i] = top if s == room_i else beta[i] + s
         beta[j] = floor if s == room_j else beta[j] - s
-        up[i], down[i] = ways(beta[i], low[i], high[i], tube)
-        up[j], down[j] = ways(beta[j], low[j], high[j], tube)
+        up[i], down[i] = slopes_of_tube(beta[i], low[i], high[i], tube)
+        up[j], down[j] = slopes_of_tube(beta[j], low[j], high[j], tube)
+        # The ridge changes two slopes now; the kernel rows follow in the next pass.
         g[i] += s * ridge[i]
         g[j] -= s * ridge[j]
-        a, b = table.slots[point_of(i, starts, columns)], table.slots[point_of(j, starts, columns)]
+        slot_i = table.slots[point_of(i, starts, columns)]
+        slot_j = table.slots[point_of(j, starts, columns)]
         move = s * sign
         step += 1

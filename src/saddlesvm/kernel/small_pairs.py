@@ -1,11 +1,11 @@
 """Small kernel problems, such as the pairs of many classes: solved and certified in compiled code, many at a time.
 
-A problem of some hundred rows takes the solver less time than Python takes to pose it. Here the problems of a bundle
-are laid out one after the other, the kernel matrix is that of all points, and two compiled loops take turns: pair steps
-to some accuracy, and the sums of certificates. Where the matrix of all points is too large, a bundle is one pair, which
-computes the kernel rows that it needs. The formulas are those of a single fit. A problem that this does not certify,
-because rounding, a hard problem or an interrupt is in the way, is left to the fit of its own that it would otherwise
-have had.
+Python takes longer to pose a problem of some hundred rows than the solver takes to solve it. So the
+problems of a bundle are laid out one after the other over the kernel matrix of all points, and two
+compiled loops take turns: pair steps to some accuracy, and the sums of certificates. If the matrix of
+all points is too large, a bundle is one pair, which computes the kernel rows that it needs. The
+formulas are those of a single fit. A problem that this does not certify, because of rounding,
+hardness or an interrupt, gets a fit of its own.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from saddlesvm.kernel.ascent_state import SAMPLE
 from saddlesvm.kernel.kernel_errors import KernelErrors
 from saddlesvm.kernel.kernel_sums import (
     COMMON,
+    LENGTH,
+    NORM,
     PLACES,
-    SUMS,
     BoxedLoss,
-    OfGroup,
+    GroupSums,
     Programs,
     best_offsets,
     certificate_sums,
     expand_each,
 )
 from saddlesvm.kernel.mercer import leaf_of
-from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, Model, ModelFacts
-from saddlesvm.kernel.pair_ascent import Small, pair_steps
+from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, PublishedModel
+from saddlesvm.kernel.pair_ascent import Program, pair_steps
 from saddlesvm.kernel.row_table import HELD, RowTable, whole_table
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.bounds import (
@@ -58,16 +59,16 @@ from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
-FIRST_ACCURACY = 1.5  # violation, relative to the gap asked for, that often proves it where margins are about 1
-FINER = (0.01, 0.5)  # the least and the largest share of an accuracy that the next one is
+FIRST_ACCURACY = 1.5  # violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
+FINER = (0.01, 0.5)  # least and largest ratio of an accuracy to the one before
 AIM = 0.5  # share of the gap asked for that the next accuracy aims at
-MOST_STEPS = 100_000  # pair steps of a round
-STEPS_ALONE = 5_000  # of a round of a problem with a matrix of its own, where a fit shrinks: that pays for hard ones
-ROUNDS = 8  # after which a pair has a fit of its own
+MOST_STEPS = 100_000  # pair steps of a round, at most
+STEPS_ALONE = 5_000  # the same for a problem that a fit of its own may shrink, which pays for hard ones (tried)
+ROUNDS = 8  # rounds after which a problem gets a fit of its own (guessed)
 
 
 @dataclass(eq=False)
-class Task:
+class PairsTask:
     """The common part of all problems of a model.
 
     Attributes
@@ -110,9 +111,12 @@ class Task:
         """The loss, as compiled code takes it."""
         return BoxedLoss.of(self.layout.loss)
 
-    def laid_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
-        """The problems over the classes of each part, shape (k, parts), of one problem without a kernel matrix of all
-        points; and the point of each row."""
+    def lay_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
+        """Return the problems over the classes of each part, shape (k, parts), and the point of each row.
+
+        Without a kernel matrix of all points, k is 1.
+        """
+        # The rows of each problem, part by part.
         count, parts = classes.shape
         sizes = np.array([rows.size for rows in self.rows])[classes]
         starts = np.zeros((count, parts + 1), dtype=np.int64)
@@ -120,81 +124,112 @@ class Task:
         totals = starts[:, -1]
         begins = np.concatenate([[0], np.cumsum(totals)])
         points = np.concatenate([self.rows[c] for c in classes.ravel()])
+        # Their kernel values: of all points, or of the only problem's points.
         if self.gram is None:
-            table, columns = RowTable(self.errors.kernel, self.X[points]).table, starts[:, :-1]
+            table = RowTable(self.errors.kernel, self.X[points]).table
+            columns = starts[:, :-1]
         else:
-            table, columns = whole_table(self.gram), np.array([rows[0] for rows in self.rows])[classes]
-        s = np.ones(points.size) if self.weights is None else self.weights[points]
-        loss, heavy = self.loss, sizes
-        if self.weights is not None:
-            heavy = np.array([self.weights[rows].sum() for rows in self.rows])[classes]
+            table = whole_table(self.gram)
+            columns = np.array([rows[0] for rows in self.rows])[classes]
+        # Labels and weights; the sums of weights in each part give the sums of the dual variables.
+        loss = self.loss
         y = self.labels_of(points, sizes)
+        s = np.ones(points.size)
+        weight_sums = sizes
+        if self.weights is not None:
+            s = self.weights[points]
+            weight_sums = np.array([self.weights[rows].sum() for rows in self.rows])[classes]
         low, high = self.box_of(y, s)
-        ridge, errors = loss.ridge, self.errors
+        # Bounds on rounding depend on the number of rows.
         counts = totals.tolist()
-        mixing = {m: errors.mixing(m, UNIT) for m in set(counts)}
-        return Programs(
+        mixing = {m: self.errors.mixing(m, UNIT) for m in set(counts)}
+        programs = Programs(
             table=table,
             begins=begins,
             starts=starts,
             columns=columns,
             signs=np.array(self.layout.signs),
             groups=np.array(self.layout.groups),
-            totals=self.machine.totals(heavy.astype(np.float64)),
+            totals=self.machine.totals(weight_sums.astype(np.float64)),
             tube=loss.tube,
             y=y,
             low=low,
             high=high,
-            ridge=ridge / (self.C * s) if ridge else np.zeros(y.size),
-            lengths=errors.lengths[points],
+            ridge=loss.ridge / (self.C * s) if loss.ridge else np.zeros(y.size),
+            lengths=self.errors.lengths[points],
             weights=np.empty(0) if self.weights is None else s,
-            bases=errors.bases[:, points],
+            bases=self.errors.bases[:, points],
             mixing=np.array([mixing[m] for m in counts]),
             leaves=np.array([leaf_of(m) for m in counts]),
             C=self.C,
-        ), points
+        )
+        return programs, points
 
     def labels_of(self, points: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Labels or targets of the rows, whose parts have these sizes, shape (k, parts)."""
+        """Return labels or targets of the rows, whose parts have these sizes, shape (k, parts)."""
         labels = self.layout.signs if self.layout.labels is None else self.layout.labels
-        found = np.repeat(np.tile(labels, len(sizes)), sizes.ravel())
-        return found if self.layout.labels is not None or self.targets is None else found * self.targets[points]
+        each = np.repeat(np.tile(labels, len(sizes)), sizes.ravel())
+        if self.layout.labels is None and self.targets is not None:
+            return each * self.targets[points]
+        return each
 
     def box_of(self, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of beta of rows with these labels and weights."""
-        loss, ahead = self.loss, y > 0.0
-        low, high = np.where(ahead, loss.low, loss.least), np.where(ahead, loss.high, loss.most)
+        """Return the bounds of beta of rows with these labels and weights."""
+        loss = self.loss
+        is_positive = y > 0.0
+        low = np.where(is_positive, loss.low, loss.least)
+        high = np.where(is_positive, loss.high, loss.most)
         return self.C * low * s, self.C * high * s
 
-    def model_of(self, programs: Programs, k: int, beta: np.ndarray, certified: tuple[Certificate, Any]) -> Model:
-        """The model of problem k, with the coefficients of its points."""
+    def model_of(
+        self, programs: Programs, k: int, beta: np.ndarray, certified: tuple[Certificate, Any]
+    ) -> PublishedModel:  # fmt: skip
+        """Return the model of problem k, with the coefficients of its points."""
+        certificate, offsets = certified
         if self.machine is PLAIN:
-            return Model(beta, certified[1], certified[0])
-        own, offsets = slice(int(programs.begins[k]), int(programs.begins[k + 1])), certified[1]
+            return PublishedModel(beta, offsets, certificate)
+        own = slice(int(programs.begins[k]), int(programs.begins[k + 1]))
 
         def of_points(beta: np.ndarray) -> np.ndarray:
             parts = np.split(beta, programs.starts[k, 1:-1])
             signed = [sign * part for sign, part in zip(self.layout.signs, parts, strict=True)]
-            twice = len(signed) == 2 and programs.columns[k, 0] == programs.columns[k, 1]
-            return signed[0] + signed[1] if twice else np.concatenate(signed)
+            has_points_twice = len(signed) == 2 and programs.columns[k, 0] == programs.columns[k, 1]
+            return signed[0] + signed[1] if has_points_twice else np.concatenate(signed)
 
         weights = programs.weights[own]
-        heavy = float(weights.sum()) if weights.size else float(beta.size)
-        facts = ModelFacts(of_points, float(programs.lengths[own].max()), self.C * heavy)
-        return self.machine.model(facts, beta, offsets, certified[0])
+        weight = float(weights.sum()) if weights.size else float(beta.size)
+        facts = ModelFacts(of_points, float(programs.lengths[own].max()), self.C * weight)
+        return self.machine.model(facts, beta, offsets, certificate)
 
 
-def program_of(programs: Programs, k: int, first: int, end: int) -> Small:
-    """The quadratic program of problem k, with the rows from `first` to `end`."""
-    return Small(programs.table, programs.ridge[first:end], programs.low[first:end], programs.high[first:end],
-                 programs.tube, programs.starts[k], programs.columns[k], programs.signs, programs.groups,
-                 0.0)  # fmt: skip
+def program_of(programs: Programs, k: int, first: int, end: int) -> Program:
+    """Return the quadratic program of problem k, with the rows from `first` to `end`."""
+    return Program(
+        programs.table,
+        programs.ridge[first:end],
+        programs.low[first:end],
+        programs.high[first:end],
+        programs.tube,
+        programs.starts[k],
+        programs.columns[k],
+        programs.signs,
+        programs.groups,
+        0.0,
+    )
 
 
 @searching_kernel
-def solve_each(programs: Programs, live: np.ndarray, point: tuple[np.ndarray, np.ndarray], room: np.ndarray,
-               extremes: np.ndarray, accuracy: np.ndarray, steps: np.ndarray, most: int) -> None:  # fmt: skip
-    """Pair steps on each of the problems `live`, `most` at most, to its own accuracy.
+def solve_each(
+    programs: Programs,
+    live: np.ndarray,
+    point: tuple[np.ndarray, np.ndarray],
+    room: np.ndarray,
+    extremes: np.ndarray,
+    accuracy: np.ndarray,
+    steps: np.ndarray,
+    most: int,
+) -> None:
+    """Take pair steps on each of the problems `live`, `most` at most, to its own accuracy.
 
     Parameters
     ----------
@@ -210,15 +245,27 @@ def solve_each(programs: Programs, live: np.ndarray, point: tuple[np.ndarray, np
     """
     g, beta = point
     for k in live:
-        first, end = programs.begins[k], programs.begins[k + 1]
-        small = Small(programs.table, programs.ridge[first:end], programs.low[first:end], programs.high[first:end],
-                      programs.tube, programs.starts[k], programs.columns[k], programs.signs, programs.groups,
-                      0.0)  # fmt: skip
-        steps[k] += pair_steps(small, g[first:end], beta[first:end], room, extremes, accuracy[k], most)
+        first = programs.begins[k]
+        end = programs.begins[k + 1]
+        program = Program(
+            programs.table,
+            programs.ridge[first:end],
+            programs.low[first:end],
+            programs.high[first:end],
+            programs.tube,
+            programs.starts[k],
+            programs.columns[k],
+            programs.signs,
+            programs.groups,
+            0.0,
+        )
+        steps[k] += pair_steps(program, g[first:end], beta[first:end], room, extremes, accuracy[k], most)
 
 
-def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: Sequence[float]) -> tuple[Certificate, Any]:
-    """The certificate of a problem, and the offsets of its groups; the offset of a single group is a number.
+def certificate_of(
+    task: PairsTask, totals: Sequence[float], rows: int, numbers: Sequence[float]
+) -> tuple[Certificate, Any]:  # fmt: skip
+    """Return the certificate of a problem, and the offsets of its groups; a single group's offset is a number.
 
     Parameters
     ----------
@@ -227,27 +274,35 @@ def certificate_of(task: Task, totals: Sequence[float], rows: int, numbers: Sequ
     rows : int
         Of the problem.
     numbers : sequence of float
-        As :func:`~saddlesvm.kernel.kernel_sums.certificate_sums` has found them.
+        As :func:`~saddlesvm.kernel.kernel_sums.certificate_sums` has computed them.
     """
     paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = numbers[:COMMON]
-    n, asked, error, moves, offsets = float(rows), 0.0, 0.0, [], []
+    n = float(rows)
+    # A free intercept pays its offset times the given sum of alpha.
+    cost = 0.0
+    cost_error = 0.0
+    moves = []
+    offsets = []
     for k, total in enumerate(totals):
-        group = OfGroup(*numbers[COMMON + k * PLACES : COMMON + (k + 1) * PLACES])
-        moves.append(move_of(group, total, charged))
-        asked, error = asked + total * group.offset, error + gamma(8.0) * abs(total * group.offset)
+        group = GroupSums(*numbers[COMMON + k * PLACES : COMMON + (k + 1) * PLACES])
+        moves.append(move_of_group(group, total, charged))
+        cost = cost + total * group.offset
+        cost_error = cost_error + gamma(8.0) * abs(total * group.offset)
         offsets.append(group.offset)
+    # Model and dual point are the same function: half its squared norm, with the error of beta' f.
     half = Bounded(0.5 * norm, 0.5 * (own + gamma(n + 4.0) * beta_f))
     errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
     found = ValueSums(paid, conjugates, charged, paired, errors, away + UNIT * length)
-    loss, cost = loss_sizes(task.layout.loss, n), Bounded(asked, error)
-    sums = sums_of_values(loss, task.C, found, (half, half), cost, moves)
+    sizes = loss_sizes(task.layout.loss, n)
+    sums = sums_of_values(sizes, task.C, found, (half, half), Bounded(cost, cost_error), moves)
     if any(totals):
+        # Zero is not feasible: it proves nothing.
         sums = sums._replace(at_zero=-math.inf)
     return Certificate.of(Strength(task.C, rows), sums), np.array(offsets) if len(offsets) > 1 else offsets[0]
 
 
-def move_of(group: OfGroup, total: float, charged: float) -> Move:
-    """The move of a group's dual variables to their sum; `charged` is the sum of the conjugates' sizes."""
+def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
+    """Return the move of a group's dual variables to their sum; `charged` is the sum of the conjugates' sizes."""
     room = Room(group.room, group.room_length, group.charged_at_top)
     sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
     return to_the_sum(sizes, group.rows, charged, total, lambda: room)
@@ -259,7 +314,7 @@ class SmallPairs(TogetherFirst):
     Parameters
     ----------
     problems : sequence of int
-    task : Task
+    task : PairsTask
     classes : ndarray of shape (problems, parts)
         The classes of points of the parts of each.
     labels : sequence of str
@@ -272,123 +327,149 @@ class SmallPairs(TogetherFirst):
     def __init__(
         self,
         problems: Sequence[int],
-        task: Task,
+        task: PairsTask,
         classes: np.ndarray,
         labels: Sequence[str],
         rest: Callable[[list[int]], Batch[FitResult]],
         kept: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
         super().__init__(problems, rest)
-        self.task, self.classes, self.labels, self.kept = task, classes, labels, kept
+        self.task = task
+        self.classes = classes
+        self.labels = labels
+        self.kept = kept
         self.begun = False
 
     def begin(self) -> None:
-        """Lay the problems out, with all coefficients zero, or a first point that has the sums asked for."""
-        self.laid_out, self.points = self.task.laid_out(self.classes)
-        programs, count, rows = self.laid_out, len(self.problems), self.laid_out.y.size
-        self.beta, self.g, self.f = np.zeros(rows), -programs.y, np.empty((2, rows))
+        """Lay the problems out, with all coefficients zero, or a first point that has the given sums."""
+        self.begun = True
+        self.programs, self.points = self.task.lay_out(self.classes)
+        programs = self.programs
+        count = len(self.problems)
+        rows = programs.y.size
         self.totals = programs.totals.tolist()
-        most = int(np.diff(programs.begins).max())
-        self.room = np.empty((3, most))
+        # The point of each problem: at zero the gradient is -y.
+        self.beta = np.zeros(rows)
+        self.g = -programs.y
+        self.f = np.empty((2, rows))
         self.offsets = np.zeros(programs.totals.shape)
+        # Room for steps and for the sums of certificates.
+        self.room = np.empty((3, int(np.diff(programs.begins).max())))
         self.numbers = np.empty((count, COMMON + PLACES * programs.totals.shape[1]))
+        # The course of each problem.
+        self.live = np.arange(count)
+        self.round = 0
         self.accuracy = np.full(count, FIRST_ACCURACY * self.task.tol)
         self.steps = np.zeros(count, dtype=np.int64)
-        self.seconds, self.traces = np.zeros((count, 2)), [Trace() for _ in self.problems]
-        self.live, self.round, self.begun = np.arange(count), 0, True
+        self.seconds = np.zeros((count, 2))
+        self.traces = [Trace() for _ in self.problems]
         if programs.totals.any():
             self.take_first_point()
 
     def take_first_point(self) -> None:
-        """Fill each group in the order of the values that a rough model has, see
-        :func:`~saddlesvm.kernel.ascent_state.first_sums`."""
-        programs, C = self.laid_out, self.task.C
-        groups = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
-        sizes, totals = np.diff(np.append(groups, self.beta.size)), C * programs.totals.ravel()
-        own = np.repeat(np.arange(sizes.size), sizes)
-        chosen = (np.arange(own.size) - groups[own]) % np.maximum(1, sizes // SAMPLE)[own] == 0
-        self.beta[chosen] = (totals / np.bincount(own[chosen]))[own[chosen]]
+        """Fill each group in the order of a rough model's values, as :func:`~.ascent_state.first_point` does."""
+        programs = self.programs
+        # The groups of all problems one after the other: where each begins, its size and its sum.
+        begins = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
+        sizes = np.diff(np.append(begins, self.beta.size))
+        totals = self.task.C * programs.totals.ravel()
+        group_of = np.repeat(np.arange(sizes.size), sizes)
+        # The rough model: each sum spread over a sample of the group's rows.
+        place = np.arange(group_of.size) - begins[group_of]
+        chosen = place % np.maximum(1, sizes // SAMPLE)[group_of] == 0
+        self.beta[chosen] = (totals / np.bincount(group_of[chosen]))[group_of[chosen]]
         self.sum_up()
-        order = np.lexsort((self.f[0] - programs.y, own))
+        # Fill the hardest rows of each group up to their bounds, until its sum is reached.
+        order = np.lexsort((self.f[0] - programs.y, group_of))
         high = programs.high[order]
         before = np.concatenate([[0.0], np.cumsum(high)])
-        filled = before[:-1] - before[groups][own]
-        self.beta[order] = np.clip(totals[own] - filled, 0.0, high)
+        filled = before[:-1] - before[begins][group_of]
+        self.beta[order] = np.clip(totals[group_of] - filled, 0.0, high)
         self.sum_up()
         self.g += self.f[0]
+        # The accuracy is relative to the objective, in the units of the violation.
         for k, (certificate, _) in enumerate(self.certificates()):
             size = max(abs(certificate.primal), abs(certificate.dual))
             self.accuracy[k] *= size / totals.reshape(len(self.totals), -1)[k].sum()
 
     def sum_up(self) -> None:
-        """The sums of the certificates of all problems that are left."""
-        programs, loss, live = self.laid_out, self.task.loss, self.live
+        """Compute the sums of the certificates of all problems that are left."""
+        programs = self.programs
+        loss = self.task.loss
+        live = self.live
         expand_each(programs, live, self.beta, self.f)
         best_offsets(programs, loss, live, self.f[0], self.offsets)
         certificate_sums(programs, loss, live, (self.beta, self.f[0], self.f[1]), self.offsets, self.numbers)
 
     def certificates(self) -> list[tuple[Certificate, Any]]:
-        """The certificates of the problems that are left, and their offsets."""
-        sizes = np.diff(self.laid_out.begins).tolist()
+        """Return the certificates of the problems that are left, and their offsets."""
+        sizes = np.diff(self.programs.begins).tolist()
         numbers = self.numbers.tolist()
         return [certificate_of(self.task, self.totals[k], sizes[k], numbers[k]) for k in self.live.tolist()]
 
     def worked(self, stop: threading.Event) -> list[Worked] | None:
-        """A round: those whose gap is proven by it."""
+        """Solve and certify the problems that are left; return the problems whose gap is proven."""
         if not self.begun:
             self.begin()
         if not self.live.size or self.round >= ROUNDS or stop.is_set():
             return None
-        began, before = clock(), self.steps.copy()
+        began = clock()
+        before = self.steps.copy()
         self.solve()
         solved = clock()
         self.sum_up()
-        found = self.certificates()
+        certified = self.certificates()
         self.round += 1
         self.seconds[self.live] += np.array([solved - began, clock() - solved]) / self.live.size
-        done, left = [], []
-        for k, certified in zip(self.live.tolist(), found, strict=True):
-            model = self.task.model_of(self.laid_out, k, self.beta[self.rows(k)], certified)
-            self.add_record(k, *certified)
-            certificate, gap = model.certificate, model.certificate.relative_gap
-            if certificate.sound and gap <= self.task.tol:
+        done = []
+        left = []
+        for k, found in zip(self.live.tolist(), certified, strict=True):
+            model = self.task.model_of(self.programs, k, self.beta[self.rows(k)], found)
+            self.add_record(k, *found)
+            gap = model.certificate.relative_gap
+            if model.certificate.sound and gap <= self.task.tol:
                 done.append(Ended(self.problems[k]))
                 self.results[self.problems[k]] = self.result(k, model)
             elif np.isfinite(gap) and not self.is_zero(k) and not self.is_hard(k, before):
                 left.append(k)
+                # The next accuracy aims at half the gap asked for, if gap and violation are proportional.
                 share = AIM * self.task.tol / gap if gap > 0.0 else FINER[0]
                 self.accuracy[k] *= min(max(share, FINER[0]), FINER[1])
         self.live = np.array(left, dtype=np.int64)
         return list(done)
 
     def solve(self) -> None:
-        """Pair steps on the problems that are left. Those on a single one are as compiled as in a fit of its own."""
-        programs, g, beta, most = self.laid_out, self.g, self.beta, self.task.most
+        """Take pair steps on the problems that are left; a single problem shares the compiled code of other fits."""
+        programs = self.programs
+        most = self.task.most
         extremes = np.empty((len(self.task.layout.groups), 2))
         if len(self.problems) == 1:
-            small = program_of(programs, 0, 0, beta.size)
-            self.steps[0] += pair_steps(small, g, beta, self.room, extremes, float(self.accuracy[0]), most)
+            program = program_of(programs, 0, 0, self.beta.size)
+            steps = pair_steps(program, self.g, self.beta, self.room, extremes, float(self.accuracy[0]), most)
+            self.steps[0] += steps
         else:
-            solve_each(programs, self.live, (g, beta), self.room, extremes, self.accuracy, self.steps, most)
+            point = (self.g, self.beta)
+            solve_each(programs, self.live, point, self.room, extremes, self.accuracy, self.steps, most)
 
     def is_zero(self, k: int) -> bool:
-        """Whether the sums asked for leave nothing but w = 0, as far as rounding shows: a fit of its own ends then."""
-        norm, size = self.numbers[k, [SUMS.index("paired_norm"), SUMS.index("beta_length")]].tolist()
+        """Return True if the given sums leave nothing but w = 0: a fit of its own then ends."""
+        norm = float(self.numbers[k, NORM])
+        size = float(self.numbers[k, LENGTH])
         return any(self.totals[k]) and norm <= NOTHING * size * size
 
     def is_hard(self, k: int, before: np.ndarray) -> bool:
-        """Whether a round took all steps that it may, of a problem whose fit of its own has other means."""
+        """Return True if a round took all steps allowed, and a fit of its own has other means."""
         return self.task.gram is not None and bool(self.steps[k] - before[k] >= self.task.most)
 
     def rows(self, k: int) -> slice:
-        """The rows of the problem k of this bundle."""
-        return slice(int(self.laid_out.begins[k]), int(self.laid_out.begins[k + 1]))
+        """Return the rows of problem k of this bundle."""
+        return slice(int(self.programs.begins[k]), int(self.programs.begins[k + 1]))
 
     def add_record(self, k: int, certificate: Certificate, offsets: Any) -> None:
         """Add a certificate to the trace of a problem."""
         own = self.rows(k)
         size = own.stop - own.start
-        held = min(size, int(self.laid_out.table.marks[HELD]))
+        held = min(size, int(self.programs.table.marks[HELD]))
         self.traces[k](Record.of(
             certificate, epoch=float(self.round), rows_touched=self.round * size,
             seconds_solving=float(self.seconds[k, 0]), seconds_certifying=float(self.seconds[k, 1]), active=size,
@@ -396,9 +477,11 @@ class SmallPairs(TogetherFirst):
             kernel_evaluations=size * held,
         ))  # fmt: skip
 
-    def result(self, k: int, model: Model) -> FitResult:
-        """The result of a problem whose gap is proven."""
-        own, (solving, certifying), certificate = self.rows(k), self.seconds[k].tolist(), model.certificate
+    def result(self, k: int, model: PublishedModel) -> FitResult:
+        """Return the result of a problem whose gap is proven."""
+        own = self.rows(k)
+        solving, certifying = self.seconds[k].tolist()
+        certificate = model.certificate
         return FitResult(
             coef=self.kept(self.points[own][: model.coef.size], model.coef), intercept=model.intercept,
             alpha=self.f[1][own].copy(), certificate=certificate, outcome=Outcome.CERTIFIED, tol=self.task.tol,
