@@ -1,13 +1,14 @@
 """Kernel Pegasos: the primal sub-gradient method with w known through sums of violations only.
 
-Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM", figure 3.
-Step t draws a row i; where ``y_i f_i < 1`` for ``f = (1 / (lambda t)) sum_j alpha_j y_j k(x_j, .)`` it adds one to
-``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)`` are kept for all rows i: a visit without a violation then
-costs nothing, one with a violation costs one kernel row. Rows that the next draws will need are computed in blocks.
+Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for
+SVM", section 4, figure 3. Step t draws a row i; if ``y_i f_i < 1`` for ``f = (1 / (lambda t)) sum_j
+alpha_j y_j k(x_j, .)``, it adds one to ``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)`` are
+kept for all rows i: a visit without a violation then costs nothing, one with a violation costs one
+kernel row. Kernel rows that the next draws will need are computed in blocks.
 
-The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5), row weights scale what is added, a batch of k rows
-is judged by the same f and counts 1 / k a row, and a free intercept takes sub-gradient steps of its own (section 6);
-the one that is reported is the best for the last iterate.
+The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5). Row weights scale what is added. A
+batch of k rows is judged by the same f and counts 1 / k a row. A free intercept takes sub-gradient
+steps of its own (section 6); the model gets the best intercept for the last iterate instead.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, seeded
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
-CHUNK = 4096  # rows that are drawn at a time, and searched for kernel rows to compute
+CHUNK = 4096  # rows drawn at a time, and searched for kernel rows to compute (guessed)
 
 
 @allocating_kernel
 def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
-    """`count` random rows, with replacement."""
+    """Return `count` random rows, with replacement."""
     draws = np.empty(count, np.int64)
     for k in range(count):
         draws[k] = below(random, n)
@@ -44,9 +45,10 @@ def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
 
 @allocating_kernel
 def draw_subsets(random: np.ndarray, order: np.ndarray, size: int, batches: int) -> np.ndarray:
-    """`batches` times `size` random rows, no row twice in a batch; `order` holds all rows, and is changed."""
+    """Return `batches` times `size` random rows, no row twice in a batch; `order` holds all rows, and is changed."""
     draws = np.empty(batches * size, np.int64)
     for start in range(0, draws.size, size):
+        # The first steps of a shuffle: each place of the batch swaps with a random later one.
         for k in range(size):
             j = k + below(random, order.size - k)
             order[k], order[j] = order[j], order[k]
@@ -55,24 +57,25 @@ def draw_subsets(random: np.ndarray, order: np.ndarray, size: int, batches: int)
 
 
 @inlined
-def pull(terms: Pointwise, i: int, z: float) -> float:
-    """``-s_i phi_i'(z)``: for the hinge y_i where the margin is violated, else 0."""
+def negative_slope(terms: Pointwise, i: int, z: float) -> float:
+    """Return ``-s_i phi_i'(z)``: for the hinge y_i if the margin is violated, else 0."""
     return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
 
 
-class Held(NamedTuple):
-    """The kernel rows that are held: ``table[slot[i]]`` is that of row i; its slot is negative where there is none."""
-
-    table: np.ndarray
-    slot: np.ndarray
-
-
 class Iterate(NamedTuple):
-    """The iterate: ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``.
+    """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``.
 
-    `sums` holds ``sum_j alpha_j k(x_j, x_i)``; `bias` is the free intercept, empty without one. `late` gathers what is
-    added to alpha times the harmonic number ``H_(t-1) = 1 + ... + 1 / (t - 1)`` of its step; `harmonic`, of shape (1,),
-    is the last one: the average of the iterates is ``(scale / T) (H_T alpha - late)``.
+    Attributes
+    ----------
+    bias : ndarray of shape (1,) or (0,)
+        The free intercept; empty without one.
+    alpha : ndarray of shape (n,)
+    sums : ndarray of shape (n,)
+        ``sum_j alpha_j k(x_j, x_i)``.
+    late : ndarray of shape (n,)
+        What each step adds to alpha, times the harmonic number ``H_(t-1) = 1 + ... + 1 / (t - 1)`` of the step.
+    harmonic : ndarray of shape (1,)
+        The last harmonic number: the average of the iterates is ``(scale / T) (H_T alpha - late)``.
     """
 
     bias: np.ndarray
@@ -84,38 +87,54 @@ class Iterate(NamedTuple):
 
 @allocating_kernel
 def visit_batches(
-    terms: Pointwise, held: Held, draws: np.ndarray, size: int, t: int, scale: float, iterate: Iterate
+    terms: Pointwise,
+    held: tuple[np.ndarray, np.ndarray],
+    draws: np.ndarray,
+    size: int,
+    t: int,
+    scale: float,
+    iterate: Iterate,
 ) -> int:
-    """Batches of `size` draws from step t on, until a draw needs a row that is not held; the number of draws before it,
-    of which whole batches are used."""
+    """Visit batches of `size` draws from step t on; stop at a draw whose kernel row is needed and not held.
+
+    Returns the number of draws before it, of which whole batches are used.
+
+    Parameters
+    ----------
+    held : tuple of two ndarrays
+        Kernel rows by slot, and the slot of each row; negative if its kernel row is not held.
+    """
     table, slot = held
     bias, alpha, sums, late, harmonic = iterate
-    pulls = np.empty(size)
+    slopes = np.empty(size)
     for start in range(0, draws.size, size):
+        # eta = 1 / (lambda t), times 1 / k: w_t = eta sum_j alpha_j k(x_j, .)
         eta = scale / t
         offset = bias[0] if bias.size else 0.0
+        # Judge all rows of the batch by w_t, before any of them changes it.
         for k in range(size):
             i = draws[start + k]
-            pulls[k] = pull(terms, i, eta * sums[i] + offset)
-            if pulls[k] != 0.0 and slot[i] < 0:
+            slopes[k] = negative_slope(terms, i, eta * sums[i] + offset)
+            if slopes[k] != 0.0 and slot[i] < 0:
                 return start + k
+        # Add the violations, and their kernel rows to the sums.
         for k in range(size):
-            if pulls[k] != 0.0:
+            if slopes[k] != 0.0:
                 i = draws[start + k]
-                alpha[i] += pulls[k]
-                late[i] += pulls[k] * harmonic[0]
+                alpha[i] += slopes[k]
+                late[i] += slopes[k] * harmonic[0]
                 if bias.size:
-                    bias[0] += eta * pulls[k]
+                    bias[0] += eta * slopes[k]
                 row = table[slot[i]]
                 for j in range(sums.size):
-                    sums[j] += pulls[k] * row[j]
+                    sums[j] += slopes[k] * row[j]
         harmonic[0] += 1.0 / t
         t += 1
     return draws.size
 
 
 def first_missing(cache: RowCache, rows: np.ndarray, most: int) -> np.ndarray:
-    """The first `most` distinct of some rows that are not held."""
+    """Return the first `most` distinct rows that are not held."""
     missing = rows[cache.slot[rows] < 0]
     return missing[np.sort(np.unique(missing, return_index=True)[1])[:most]]
 
@@ -193,7 +212,7 @@ class KernelPegasos(SolverBase):
     sampling: str = "replacement"
 
     def __post_init__(self) -> None:
-        """The numbers are positive, the output is known."""
+        """Refuse numbers that are not positive, and unknown names."""
         one_of("output", self.output, ("last", "average"))
         one_of("sampling", self.sampling, ("replacement", "subset"))
         if self.batch_size < 1 or self.block < 1:
@@ -250,18 +269,21 @@ class KernelPegasos(SolverBase):
         return state
 
     def visit(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray) -> None:
-        """Work through the draws; wherever kernel rows are missing, compute a block of those needed next."""
-        cache, scale = state.cache, self.scale(problem)
+        """Visit the draws; if a kernel row is missing, compute a block of those needed next."""
+        cache = state.cache
+        scale = self.scale(problem)
+        iterate = Iterate(state.bias, state.alpha, state.sums, state.late, state.harmonic)
         while draws.size:
             used = visit_batches(
                 problem.terms,
-                Held(cache.table, cache.slot),
+                (cache.table, cache.slot),
                 draws,
                 self.batch_size,
                 state.steps + 1,
                 scale,
-                Iterate(state.bias, state.alpha, state.sums, state.late, state.harmonic),
+                iterate,
             )
+            # Whole batches are done; the batch of the missing row is visited again.
             batches, place = divmod(used, self.batch_size)
             state.steps += batches
             state.rows_touched += used - place
@@ -270,26 +292,30 @@ class KernelPegasos(SolverBase):
                 self.fetch_ahead(problem, state, draws, place)
 
     def fetch_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, place: int) -> None:
-        """Hold the rows of the next batch, and of the draws after it that violate the margin as it is now.
+        """Fetch the kernel rows of the next batch, and of later draws that violate the margin as it is now.
 
         That of the draw at `place` is missing.
         """
-        cache, pulls, eta = state.cache, np.empty(problem.n), self.scale(problem) / (state.steps + 1)
+        cache = state.cache
+        slopes = np.empty(problem.n)
+        eta = self.scale(problem) / (state.steps + 1)
         held = cache.touch(np.unique(draws[: self.batch_size]))
         most = min(cache.capacity - held, max(self.block, self.batch_size))
         offset = float(state.bias[0]) if state.bias.size else 0.0
-        dual_of_margins(problem.terms, problem.members, eta * state.sums, offset, pulls)
-        pulls[draws[place]] = np.inf  # whatever rounding says
-        cache.fetch(first_missing(cache, draws[pulls[draws] != 0.0], most))
+        dual_of_margins(problem.terms, problem.members, eta * state.sums, offset, slopes)
+        slopes[draws[place]] = np.inf  # needed, whatever rounding says
+        cache.fetch(first_missing(cache, draws[slopes[draws] != 0.0], most))
 
     def scale(self, problem: KernelProblem) -> float:
-        """``1 / (lambda k)`` for the mean over the rows that take part."""
+        """Return ``1 / (lambda k)`` for the mean over the rows that take part."""
         return problem.C * problem.n / self.batch_size
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
         """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible dual point."""
-        steps, gathered = max(1, state.steps), state.alpha
+        steps = max(1, state.steps)
+        gathered = state.alpha
         if self.output == "average":
+            # The mean of w_1 = 0, ..., w_T, from the harmonic numbers.
             gathered = (state.harmonic[0] - 1.0 / steps) * state.alpha - state.late
         beta = gathered * (self.scale(problem) / steps)
         return KernelPoint(beta, nearest_feasible(problem, beta))
