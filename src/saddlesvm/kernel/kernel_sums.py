@@ -311,6 +311,27 @@ def best_offsets(
                     offsets[k, group] = 0.5 * (below + above)
 
 
+@inlined
+def error_of_values(programs: Programs, k: int, beta: np.ndarray) -> tuple[float, float, float]:
+    """Return the numbers of the error of f_i in problem k: ``flat + first bases_0i + second bases_1i``.
+
+    This is :meth:`~saddlesvm.kernel.kernel_errors.KernelErrors.of_expansion`.
+    """
+    none = 0.0
+    one = 0.0
+    two = 0.0
+    for i in range(programs.begins[k], programs.begins[k + 1]):
+        size = abs(beta[i])
+        none = none + size
+        one = one + size * programs.bases[0, i]
+        two = two + size * programs.bases[1, i]
+    mix = programs.mixing[k]
+    flat = mix[0, 0] * none + mix[0, 1] * one + mix[0, 2] * two
+    by_first = mix[1, 0] * none + mix[1, 1] * one + mix[1, 2] * two
+    by_second = mix[2, 0] * none + mix[2, 1] * one + mix[2, 2] * two
+    return flat, by_first, by_second
+
+
 @kernel
 def certificate_sums(
     programs: Programs,
@@ -335,67 +356,73 @@ def certificate_sums(
         Overwritten for the live problems: :data:`SUMS`, and those of :class:`GroupSums` for each group.
     """
     for k in live:
-        begin = programs.begins[k]
-        mix = programs.mixing[k]
         sums = found[k]
-        # The error of f_i is flat + by_first bases_0i + by_second bases_1i: see KernelErrors.of_expansion.
-        sums[:] = none = one = two = 0.0
-        for i in range(begin, programs.begins[k + 1]):
-            size = abs(point[0][i])
-            none = none + size
-            one = one + size * programs.bases[0, i]
-            two = two + size * programs.bases[1, i]
-        flat = mix[0, 0] * none + mix[0, 1] * one + mix[0, 2] * two
-        by_first = mix[1, 0] * none + mix[1, 1] * one + mix[1, 2] * two
-        by_second = mix[2, 0] * none + mix[2, 1] * one + mix[2, 2] * two
+        sums[:] = 0.0
+        errors = error_of_values(programs, k, point[0])
         for group in range(programs.groups.size - 1):
-            offset = offsets[k, group]
             own = sums[COMMON + group * PLACES : COMMON + (group + 1) * PLACES]
-            first = begin + programs.starts[k, programs.groups[group]]
-            end = begin + programs.starts[k, programs.groups[group + 1]]
-            own[OFFSET] = offset
+            first = programs.begins[k] + programs.starts[k, programs.groups[group]]
+            end = programs.begins[k] + programs.starts[k, programs.groups[group + 1]]
+            own[OFFSET] = offsets[k, group]
             own[ROWS] = end - first
             has_total = programs.totals[k, group] != 0.0
             # Losses and conjugates are summed leaf by leaf: their rounding is that of bounds.loss_sizes.
             for start in range(first, end, LEAF):
-                paid = conjugates = charged = positive = negative = 0.0
-                for i in range(start, min(start + LEAF, end)):
-                    b = point[0][i]
-                    f = point[1][i]
-                    a = point[2][i]
-                    y = programs.y[i]
-                    s = weight_of(programs.weights, i)
-                    size = abs(b)
-                    length = programs.lengths[i]
-                    label = abs(y) if loss.residual else 0.0
-                    u = y - f - offset
-                    conjugate = conjugate_value(loss, a, y, s)
-                    paid += s * loss_value(loss, u, y)
-                    conjugates += conjugate
-                    charged += abs(conjugate)
-                    # e bounds the error of the margin; it counts if the row may pay within twice of it.
-                    off = flat + by_first * programs.bases[0, i] + by_second * programs.bases[1, i]
-                    e = off + 4.0 * UNIT * (abs(offset) + abs(f) + label)
-                    e = e if loss_value(loss, u - 2.0 * e, y) + loss_value(loss, u + 2.0 * e, y) > 0.0 else 0.0
-                    sums[NORM] += b * f
-                    sums[PAIRED] += abs(a) * label if loss.residual else abs(a)
-                    sums[SLIP] = sums[SLIP] + s * e
-                    sums[SLIP_SQUARES] = sums[SLIP_SQUARES] + s * e * e
-                    sums[LARGEST_SLIP] = max(sums[LARGEST_SLIP], e)
-                    sums[BETA_SLIP] = sums[BETA_SLIP] + size * off
-                    sums[BETA_F] = sums[BETA_F] + size * abs(f)
-                    sums[AWAY] = sums[AWAY] + abs(b - programs.C * a) * length
-                    sums[LENGTH] = sums[LENGTH] + size * length
-                    positive += max(a, 0.0)
-                    negative += max(-a, 0.0)
-                    own[ALPHA_LENGTH] = own[ALPHA_LENGTH] + abs(a) * length
-                    if has_total:
-                        top = programs.high[i] / programs.C
-                        own[ROOM] = own[ROOM] + (top - a)
-                        own[ROOM_LENGTH] = own[ROOM_LENGTH] + (top - a) * length
-                        own[CHARGED_AT_TOP] += abs(conjugate_value(loss, top, y, s))
-                sums[PAID] = sums[PAID] + paid
-                sums[CONJUGATES] = sums[CONJUGATES] + conjugates
-                sums[CHARGED] = sums[CHARGED] + charged
-                own[POSITIVE] += positive
-                own[NEGATIVE] += negative
+                add_leaf(programs, loss, point, errors, (start, min(start + LEAF, end)), has_total, sums, own)
+
+
+@inlined
+def add_leaf(
+    programs: Programs,
+    loss: BoxedLoss,
+    point: tuple[np.ndarray, np.ndarray, np.ndarray],
+    errors: tuple[float, float, float],
+    rows: tuple[int, int],
+    has_total: bool,
+    sums: np.ndarray,
+    own: np.ndarray,
+) -> None:
+    """Add a leaf of rows to the sums of a problem and of a group."""
+    flat, by_first, by_second = errors
+    offset = own[OFFSET]
+    paid = conjugates = charged = positive = negative = 0.0
+    for i in range(rows[0], rows[1]):
+        b = point[0][i]
+        f = point[1][i]
+        a = point[2][i]
+        y = programs.y[i]
+        s = weight_of(programs.weights, i)
+        size = abs(b)
+        length = programs.lengths[i]
+        label = abs(y) if loss.residual else 0.0
+        u = y - f - offset
+        conjugate = conjugate_value(loss, a, y, s)
+        paid += s * loss_value(loss, u, y)
+        conjugates += conjugate
+        charged += abs(conjugate)
+        # e bounds the error of the margin; it counts if the row may pay within twice of it.
+        off = flat + by_first * programs.bases[0, i] + by_second * programs.bases[1, i]
+        e = off + 4.0 * UNIT * (abs(offset) + abs(f) + label)
+        e = e if loss_value(loss, u - 2.0 * e, y) + loss_value(loss, u + 2.0 * e, y) > 0.0 else 0.0
+        sums[NORM] += b * f
+        sums[PAIRED] += abs(a) * label if loss.residual else abs(a)
+        sums[SLIP] += s * e
+        sums[SLIP_SQUARES] += s * e * e
+        sums[LARGEST_SLIP] = max(sums[LARGEST_SLIP], e)
+        sums[BETA_SLIP] += size * off
+        sums[BETA_F] += size * abs(f)
+        sums[AWAY] += abs(b - programs.C * a) * length
+        sums[LENGTH] += size * length
+        positive += max(a, 0.0)
+        negative += max(-a, 0.0)
+        own[ALPHA_LENGTH] += abs(a) * length
+        if has_total:
+            top = programs.high[i] / programs.C
+            own[ROOM] += top - a
+            own[ROOM_LENGTH] += (top - a) * length
+            own[CHARGED_AT_TOP] += abs(conjugate_value(loss, top, y, s))
+    sums[PAID] += paid
+    sums[CONJUGATES] += conjugates
+    sums[CHARGED] += charged
+    own[POSITIVE] += positive
+    own[NEGATIVE] += negative
