@@ -49,11 +49,14 @@ class Design:
         Whether the rows are in a place of their own, over which only passes go.
     rows : Dense or CSR
         The rows as kernels take them, without a virtual feature; of a place of their own without values.
+    is_small : bool
+        Whether NumPy suffices for passes over the rows.
     """
 
     def __init__(self, X: Any) -> None:
         self.X, self.shape, self.placed = X, X.shape, isinstance(X, Passes)
         self.rows: Rows = X.X if isinstance(X, Passes) else as_rows(X)
+        self.is_small = self.rows.is_small
         self._norms: np.ndarray | None = None
 
     @property
@@ -140,7 +143,7 @@ def check_design(
     """
     if isinstance(X, Design):
         return X
-    if is_on_device(X):
+    if not isinstance(X, np.ndarray) and is_on_device(X):
         X = Device.of(X)
     names = None
     given: Any = X

@@ -46,17 +46,19 @@ from saddlesvm.solvers.register import make_solver
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    if estimator.probability or estimator.multi_class == "multinomial":
+    """Return True for an estimator with probabilities; AttributeError says what another lacks."""
+    options = estimator._at_fit()
+    if estimator.probability or options.probability or options.multi_class == "multinomial":
         return True
-    if estimator.multi_class != "ovr":
+    if options.multi_class != "ovr":
         raise AttributeError(
             "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this model has "
-            f"{estimator.multi_class!r}"
+            f"{options.multi_class!r}"
         )
-    if not hasattr(estimator._made_loss(), "probability"):
+    if not hasattr(options._made_loss(), "probability"):
         raise AttributeError(
             "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
-            f"this model has loss={estimator.loss!r}"
+            f"this model has loss={options.loss!r}"
         )
     return True
 
@@ -76,94 +78,109 @@ def _is_pegasos(estimator: Any) -> bool:
 class LinearSVC(ClassifierMixin, LinearModel):
     r"""Linear support vector classification, trained to a certified relative duality gap.
 
-    Minimises
-
-    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (x_i^\top w + b)\bigr)
-
-    with row weights :math:`s_i` and the loss :math:`\phi`. The fit stops when the duality gap proves that the objective
-    is within the fraction `tol` of its optimum. float32 and float64 data, dense or CSR with 32 or 64 bit indices, are
-    used without a copy, and so are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64. Parameters of
-    scikit-learn's ``LinearSVC`` have the same meaning here.
+    Parameters of scikit-learn's ``LinearSVC`` have the same meaning here. A fit stops when the
+    duality gap proves that the objective is within the fraction `tol` of its optimum, and
+    ``certificate_`` has the proof.
 
     Parameters
     ----------
     penalty : {"l2", "l1", "elasticnet"} or a penalty object, default="l2"
-        Half the squared norm of the weights; or :math:`\lVert w \rVert_1`; or, with `l1_ratio` as :math:`\rho`,
-        :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The last two make weights exactly zero.
-        The l1 norm has the solvers "auto" and "columns". It penalises a regularised intercept like the other weights,
-        as LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty object of your
-        own that contains half a square (``CONTRIBUTING.md`` in the sources has the contract).
+        Half the squared norm of the weights; or their l1 norm, which makes weights exactly zero; or
+        a mixture of both (see `l1_ratio`).
     loss : str or Loss, default="squared_hinge"
-        "hinge", "squared_hinge", "smooth_hinge" (or ``"smooth_hinge:width=0.5"``), "logistic", or a registered loss of
-        your own.
-    l1_ratio : float, default=0.15
-        Share of the l1 norm in the elastic net, from 0 (half the square) to 1 (the l1 norm).
-    dual : "auto" or bool, default="auto"
-        Accepted for compatibility, without effect: the optimum is the same.
-    tol : float, default=1e-4
-        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set another limit.
-    gap : float, default=0.0
-        Absolute duality gap of each sub-problem that also ends the fit, in the units of the objective (in the form of
-        `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap ends the fit.
+        "hinge", "squared_hinge", "smooth_hinge" (or ``"smooth_hinge:width=0.5"``), "logistic", or a
+        registered loss of your own.
     C : float or "auto", default=1.0
-        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the C with the smallest approximate
-        leave-one-out error along a certified path from 1e-3 to 1e3. An :class:`~saddlesvm.AutomaticC`, or text such as
-        ``"auto:rule=one_standard_error,high=1e4"``, sets the options of the choice. For rows that belong to groups,
-        give `groups` to :meth:`fit`.
-    lam : float, optional
-        lambda instead of C. Objectives are then reported in the lambda form.
+        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the C with the
+        smallest approximate leave-one-out error along a path from 1e-3 to 1e3. An
+        :class:`~saddlesvm.AutomaticC`, or text such as ``"auto:rule=one_standard_error,high=1e4"``,
+        sets the options of the choice. For rows that belong to groups, give `groups` to :meth:`fit`.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
-        How to train three classes or more: each against the rest; each pair (with the same C, or lambda, for all
-        pairs); or all classes in one problem. The loss of that problem is the hinge of the best rival
-        ("crammer_singer") or the logistic loss of the softmax ("multinomial", with probabilities). `loss` must then be
-        that loss ("hinge", "logistic") or its default.
-    fit_intercept : bool, default=True
-    intercept : {"regularized", "free", "none"}, default="regularized"
-        "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like the other weights,
-        as in LIBLINEAR and scikit-learn. "free": exactly unpenalised, as in kernel machines. "none": no intercept, as
-        with ``fit_intercept=False``.
-    intercept_scaling : float, default=1.0
+        How to train three classes or more: each against the rest; each pair (with the same C, or
+        lambda, for all pairs); or all classes in one problem. The loss of that problem is the hinge
+        of the best rival ("crammer_singer") or the logistic loss of the softmax ("multinomial",
+        with probabilities). `loss` must then be that loss ("hinge", "logistic") or its default.
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR. With "ovr" and three
-        classes or more, the factor of a class applies to its own rows in its own sub-problem only. Otherwise a factor
-        of 2 equals all rows of the class twice.
-    solver : str or solver object, default="auto"
-        "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as ``SDCA(start="sgd")``.
-        For rows on a cluster: "auto", "newton", "gather" or "rounds" (``"rounds:passes=5"``); see Notes.
+        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR. With
+        "ovr" and three classes or more, the factor of a class applies to its own rows in its own
+        sub-problem only. Otherwise a factor of 2 equals all rows of the class twice.
+    intercept : {"regularized", "free", "none"}, default="regularized"
+        "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like
+        the other weights, as in LIBLINEAR and scikit-learn. "free": exactly unpenalised, as in kernel
+        machines. "none": no intercept, as with ``fit_intercept=False``.
+    tol : float, default=1e-4
+        Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set
+        another limit.
     probability : bool, default=False
-        Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to leave-one-out estimates of
-        the scores, without further fits. If there are no estimates (they need "ovr" and "l2"), or they are not
-        reliable, scores from five folds are used. Rows have the weights of their classes. ``predict`` returns the class
-        with the largest probability. The logistic loss has its own probabilities without this option.
-    max_iter : int, optional
-        Largest number of epochs; no limit by default.
-    max_time : float, optional
-        Largest time in seconds, for all sub-problems together, the choice of C and `probability` included.
-    keep : {"best", "last"}, default="best"
-        "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
-        "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
-    warm_start : bool, default=False
-        Begin at the dual point of the last fit, if its shape matches the problem.
+        Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to
+        leave-one-out estimates of the scores, without further fits. If there are no estimates (they
+        need "ovr" and "l2"), or they are not reliable, scores from five folds are used. Rows have the
+        weights of their classes. ``predict`` returns the class with the largest probability. The
+        logistic loss has its own probabilities without this option.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
-        Number of threads; -1 for the number of cores. Threads are spread over the sub-problems. The remaining threads
-        work within each fit ("auto", "dcd" and "sdca"; very short fits use one). The result is the same for the same
-        seed and number of threads.
+        Number of threads; -1 for the number of cores. Threads are spread over the sub-problems. The
+        remaining threads work within each fit ("auto", "dcd" and "sdca"; very short fits use one).
+        The result is the same for the same seed and number of threads.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(C=1.0, random_state=0).fit(notes.X, notes.y)
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    >>> bool(model.score(notes.X, notes.y) > 0.98)
+    True
+
+    Other Parameters
+    ----------------
+    l1_ratio : float, default=0.15
+        Share of the l1 norm in the elastic net, from 0 (half the square) to 1 (the l1 norm).
+    lam : float, optional
+        lambda instead of C. Objectives are then reported in the lambda form.
+    fit_intercept : bool, default=True
+        Whether there is an intercept; see `intercept`.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight a penalised intercept is.
+    solver : str or solver object, default="auto"
+        "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as
+        ``SDCA(start="sgd")``. For rows on a cluster: "auto", "newton", "gather" or "rounds"
+        (``"rounds:passes=5"``); see Notes.
+    max_iter : int, optional
+        Largest number of epochs; no limit by default.
+    max_time : float, optional
+        Largest time in seconds, for all sub-problems together, the choice of C and `probability`
+        included.
+    gap : float, default=0.0
+        Absolute duality gap of each sub-problem that also ends the fit, in the units of the objective
+        (in the form of `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap ends the fit.
+    keep : {"best", "last"}, default="best"
+        "best": the best certified model of the fit; if the fit ends early, the best multiple of its
+        weights. "last": the solver's last point, bit for bit, whatever its objective, with the gap
+        of that point.
+    warm_start : bool, default=False
+        Begin at the dual point of the last fit, if its shape matches the problem.
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit. An
-        attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
-        at growing intervals, and when the solver expects to be finished.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops
+        the fit. An attribute `every` of a callback is the number of epochs between its calls. By
+        default certificates are computed at growing intervals, and when the solver expects to be
+        finished.
     checkpoint : path-like, optional
-        File for the last solution of the fit, written every half minute and at the end. If the file exists, the fit
-        continues from it.
+        File for the last solution of the fit, written every half minute and at the end. If the file
+        exists, the fit continues from it.
     memory : int or str, optional
-        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`, ``numpy.memmap``, or
-        CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take more than half of it, or by default
-        more than half of the available memory, are read and trained on block by block. Rows in memory are always used
-        in place. For rows on a cluster: bytes of other workers' rows that a worker may take, 256 MiB by default.
+        Memory for training on rows that are mapped from files (a :class:`~saddlesvm.data.Store`,
+        ``numpy.memmap``, or CSR over such): bytes, or text such as "512M" or "1.5G". Rows that take
+        more than half of it, or by default more than half of the available memory, are read and
+        trained on block by block. Rows in memory are always used in place. For rows on a cluster:
+        bytes of other workers' rows that a worker may take, 256 MiB by default.
+    dual : "auto" or bool, default="auto"
+        Accepted for compatibility, without effect: the optimum is the same.
 
     Attributes
     ----------
@@ -207,6 +224,24 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     Notes
     -----
+    The fit minimises
+
+    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i\, \phi\bigl(y_i (x_i^\top w + b)\bigr)
+
+    with row weights :math:`s_i` and the loss :math:`\phi`. With ``penalty="l1"`` the first term is
+    :math:`\lVert w \rVert_1`, and with "elasticnet", with `l1_ratio` as :math:`\rho`,
+    :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The l1 norm has the solvers
+    "auto" and "columns". It penalises a regularised intercept like the other weights, as LIBLINEAR
+    does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty object of your
+    own that contains half a square (``CONTRIBUTING.md`` in the sources has the contract).
+
+    float32 and float64 data, dense or CSR with 32 or 64 bit indices, are used without a copy, and so
+    are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64.
+
+    Parameters that are changed after a fit count from the next fit on: predictions, bounds, proofs,
+    exports and saved models are of the fit. Weights that are assigned by hand (``coef_``,
+    ``intercept_``) count.
+
     Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR blocks) or DataFrame, or a
     list of files or stores that the workers read. The fit needs a client (``distributed.Client``). ``n_iter_`` and
     `max_iter` count rounds, callbacks get a dict for each round (see ``rounds_``), and there is no ``dual_coef_``.
@@ -227,20 +262,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic net works with
     "gather" and "rounds", a free intercept with "gather" and "newton".
-
-    Examples
-    --------
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.data import load_bundled
-    >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(C=1.0, random_state=0).fit(notes.X, notes.y)
-    >>> model.certificate_.relative_gap <= 1e-4
-    True
     """
 
-    _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {
-        "probability": PROBABILITY,
-    }
+    _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {"probability": PROBABILITY}
     penalty: PenaltyName | Penalty | BlockPenalty = "l2"
     loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge"
     _: KW_ONLY
@@ -289,7 +313,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        return vote(scores, self.classes_.size) if self._way() == "ovo" else scores
+        return vote(scores, self.classes_.size) if self._at_fit().multi_class == "ovo" else scores
 
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
@@ -297,9 +321,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         With `probability` the class with the largest probability, or the labels with a probability above a half.
         """
-        if not (self.probability and hasattr(self, "calibration_")):
+        if not hasattr(self, "calibration_"):
             scores = self._scores(X)
-            return decide(scores, self._labels(), self._way())
+            return decide(scores, self._labels(), self._at_fit().multi_class)
         found = self.predict_proba(X)
         labels = self._labels()
         if labels.indicator:
@@ -388,16 +412,18 @@ class LinearSVC(ClassifierMixin, LinearModel):
         several labels.
         """
         scores = self._scores(X).astype(np.float64)
-        if self.probability:
-            if not hasattr(self, "calibration_"):
-                raise NotFittedError("predict_proba needs a model that was fitted with probability=True: fit again")
-            if self._labels().indicator:
+        options = self._at_fit()
+        several_labels = self._labels().indicator != ""
+        if hasattr(self, "calibration_"):
+            if several_labels:
                 return probabilities(self.calibration_, scores)
-            return class_probabilities(self.calibration_, scores, self._way() == "ovo")
-        if self._way() == "multinomial":
+            return class_probabilities(self.calibration_, scores, options.multi_class == "ovo")
+        if self.probability:
+            raise NotFittedError("predict_proba needs a model that was fitted with probability=True: fit again")
+        if options.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
-        positive = self._made_loss().probability(scores)
-        return positive if self._labels().indicator else of_classes(positive)
+        positive = options._made_loss().probability(scores)
+        return positive if several_labels else of_classes(positive)
 
     @available_if(_gives_probabilities)
     @over_blocks
@@ -406,9 +432,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _way(self) -> str:
-        """How several classes are trained: as in the fit, whatever `multi_class` is now."""
-        return self.multi_class if self._fitted is None else self._fitted.way
+    def _at_fit(self) -> LinearSVC:
+        """Return the parameters that count for predictions: those of the fit, if there is one."""
+        return self if self._fitted is None else self._fitted.template
 
     def _labels(self) -> Labels:
         """Return what the model knows of its labels."""

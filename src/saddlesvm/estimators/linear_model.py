@@ -20,6 +20,7 @@ from saddlesvm.data.door import check_design
 from saddlesvm.estimators import proven
 from saddlesvm.estimators.automatic_C import fit_automatically, made_automatic
 from saddlesvm.estimators.base import COMMON, Estimator, Labels, Training, all_or_nothing
+from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, brought_weights, fitted_value, former_fit
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
@@ -28,7 +29,7 @@ from saddlesvm.estimators.path_search import path_of
 from saddlesvm.estimators.proofs import write_proof
 from saddlesvm.estimators.register import GRID
 from saddlesvm.estimators.scikit_learn import installed, set_callbacks
-from saddlesvm.estimators.training import fit_model
+from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import given_start
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
@@ -188,7 +189,9 @@ class LinearModel(Estimator):
             raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
-        self._hold(fit_model(self._options(), X, y, sample_weight, start=start, reported=self))
+        complete = calibrate if self.probability else None
+        fitted = fit_rows(self._options(), X, y, sample_weight, start=start, reported=self, complete=complete)
+        self._hold(fitted)
         if isinstance(X, Device):
             self.coef_ = sent(self.coef_, X.array)
             self.intercept_ = sent(self.intercept_, X.array)

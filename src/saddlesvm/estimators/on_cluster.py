@@ -261,9 +261,11 @@ def _gather(begun: Begun, solution: Any, template: Any = None, stacklevel: int =
     if stacklevel:
         results[0].warn(stacklevel=stacklevel)
     posed = Training((), plan.loss, None, begun.labels)
-    fitted = gather(template, posed, results, plan.n)
-    return replace(
-        fitted,
+    return gather(
+        template,
+        posed,
+        results,
+        plan.n,
         single_target=begun.labels is None,
         rounds=solution.trace,
         columns=begun.columns,

@@ -36,7 +36,7 @@ from saddlesvm.rows.memory_plan import (
     does_not_fit,
     memory_bytes,
 )
-from saddlesvm.runtime.clock import within_share
+from saddlesvm.runtime.clock import seconds_compiling, within_share
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
@@ -78,6 +78,7 @@ def fit_rows(
     complete : callable, optional
         Returns the fit with what follows from it and the data, such as a calibration.
     """
+    compiled_before = seconds_compiling()
     template._check_options()
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     posed = template._pose(y, sample_weight, design.shape[0])
@@ -88,12 +89,20 @@ def fit_rows(
 
     # What follows the fit has to end with max_time, too.
     with within_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
-        fitted = solve(template, design, posed, tasks, start, watch)
+        results, reads_blocks = solve(template, design, posed, tasks, start, watch)
 
-    fitted = replace(fitted, single_target=posed.labels is None and not has_columns(y))
-    if not design.placed:
-        data = None if fitted.reads_blocks else Data(design.X, y, sample_weight)
-        fitted = replace(fitted, data=data, mark=mark_data(design.X, y))
+    keeps_data = not (design.placed or reads_blocks)
+    fitted = gather(
+        template,
+        posed,
+        results,
+        design.shape[0],
+        reads_blocks=reads_blocks,
+        single_target=posed.labels is None and not has_columns(y),
+        data=Data(design.X, y, sample_weight) if keeps_data else None,
+        mark="" if design.placed else mark_data(design.X, y),
+        seconds_compiling=seconds_compiling() - compiled_before,
+    )
     if complete is not None:
         fitted = complete(fitted, design, y, sample_weight)
     if tasks is not None:
@@ -108,8 +117,11 @@ def solve(
     tasks: FitTasks | None,
     start: Start | None,
     watch: Watch | None,
-) -> Fitted:
-    """Fit every sub-problem; warn, with hints, if one was not certified."""
+) -> tuple[list[FitResult], bool]:
+    """Fit every sub-problem; warn, with hints, if one was not certified.
+
+    Returns the results, and whether the rows were read block by block.
+    """
     fits = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
     fits.watch = watch
     fits.keeps_duals = not outweighs(posed, design.shape[0])
@@ -124,12 +136,12 @@ def solve(
         unsolved = worst.outcome is not Outcome.INTERRUPTED and max(template.tol, template.gap) > 0.0
         # Rows in files are not read once more for a hint.
         hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
-        worst.warn(stacklevel=7, hints=hints)
-    return gather(template, posed, results, design.shape[0], reads_blocks)
+        worst.warn(stacklevel=6, hints=hints)
+    return results, reads_blocks
 
 
-def gather(template: Any, posed: Training, results: Sequence[FitResult], n: int, reads_blocks: bool = False) -> Fitted:
-    """Return what the results of all sub-problems leave behind."""
+def gather(template: Any, posed: Training, results: Sequence[FitResult], n: int, **more: Any) -> Fitted:
+    """Return what the results of all sub-problems leave behind; `more` are fields of the fit."""
     coef = np.vstack([result.coef for result in results])
     intercept = np.hstack([result.intercept for result in results])
     all_duals = [result.alpha for result in results]
@@ -154,7 +166,7 @@ def gather(template: Any, posed: Training, results: Sequence[FitResult], n: int,
         seconds_solving=sum(result.seconds_solving for result in results),
         seconds_certifying=sum(result.seconds_certifying for result in results),
         labels=posed.labels,
-        reads_blocks=reads_blocks,
+        **more,
     )
 
 
@@ -186,7 +198,7 @@ def make_fits(
     solver = template._made_solver()
     kind = template._intercept_kind()
     limits = template._limits(solver, is_watched)
-    if count > 1 or not design.rows.is_small:
+    if count > 1 or not design.is_small:
         demand_room_for_weights(design.shape[1] + 1, count)
 
     rows: FitRows
@@ -247,7 +259,7 @@ def goes_by_blocks(template: Any, design: Design, solver: Any = None) -> bool:
     solver = solver or template._made_solver()
     memory = None if template.memory is None else memory_bytes(template.memory)
     asked = isinstance(solver, OverFiles)
-    fits = memory is None and design.rows.is_small
+    fits = memory is None and design.is_small
     if not asked and (fits or not does_not_fit(design.X, memory)):
         return False
     missing = find_missing_for_blocks(template, solver)
@@ -311,7 +323,7 @@ def fit_part(
     fits = make_fits(template, Design(X), posed, ready, start)
     if template.callbacks:
         fits.callbacks_of = lambda sub: template.callbacks or ()
-    return gather(template, posed, fits.solve(), X.shape[0], fits.rows.in_files)
+    return gather(template, posed, fits.solve(), X.shape[0], reads_blocks=fits.rows.in_files)
 
 
 def fit_together(template: Any, X: Any, posed: Sequence[Training], before: Sequence[Fitted] = ()) -> list[Fitted]:

@@ -180,7 +180,7 @@ def rows_of(design: Design, intercept: str, scaling: float, jobs: int, n_jobs: i
     n_jobs : int, optional
     """
     plain, threads = design.rows, 1
-    if not (design.placed or plain.is_small) and worth_threads(plain.reading_time(plain.n_values)):
+    if not (design.placed or design.is_small) and worth_threads(plain.reading_time(plain.n_values)):
         threads = threads_each(jobs, n_jobs)
     norms = design.norms(jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
@@ -273,6 +273,7 @@ class LinearFits(Fits):
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
         self.cut_short: dict[int, FitResult] = {}
+        self.posed: dict[int, Problem] = {}  # problems that were posed before their fits began
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; those that their share of the time cut short go on in what others left over."""
@@ -304,7 +305,8 @@ class LinearFits(Fits):
     def begin(self, index: int, stop: threading.Event) -> Fit:
         """Make the fit of a sub-problem; it starts where its block of classes, or a former fit, ended."""
         sub = self.problems[index]
-        problem, start = self.rows.problem(sub, self.loss, self.options), None
+        problem = self.posed.pop(index, None) or self.rows.problem(sub, self.loss, self.options)
+        start = None
         if index in self.cut_short:
             earlier: Any = self.cut_short[index]
             w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
@@ -347,7 +349,7 @@ class LinearFits(Fits):
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
         if (subs := self.small_classes()) is not None:
-            problem = self.rows.problem(subs[0], self.loss, self.options)
+            problem = self.posed[0] = self.rows.problem(subs[0], self.loss, self.options)
             if not problem.intercept.constrained and (phase := small_phase(problem)) is not None:
                 given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], self.keeps_duals
                 return [SmallClasses(subs, problem, phase, *given)]
@@ -357,7 +359,7 @@ class LinearFits(Fits):
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
         solved: :mod:`saddlesvm.multiclass.shared_start` may then solve them."""
         plain = not self.rows.in_files and self.solver == AUTO and self.former is self.shared is None
-        if self.watch or not self.unwatched or not plain or self.rows.X.n_rows * len(self.problems) > Most.values:
+        if self.watch or not self.unwatched or not plain or self.rows.norms.size * len(self.problems) > Most.values:
             return None
         subs = list(self.problems)
         for sub in subs:

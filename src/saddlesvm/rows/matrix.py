@@ -129,7 +129,8 @@ class Dense(NamedTuple):
         size = max(LEAST_ROWS, IN_CACHE // max(1, self.n_features))
         for first in range(0, count, size):
             rows = slice(first, min(first + size, count))
-            yield rows, widened(self.values[rows if chosen is None else chosen[rows]], np.float64)
+            block = self.values[rows if chosen is None else chosen[rows]]
+            yield rows, block if block.dtype == np.float64 else widened(block, np.float64)
 
     def dense_row(self, i: int) -> np.ndarray:
         """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
