@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from saddlesvm.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from saddlesvm import data as data, estimators as estimators, losses as losses, solvers as solvers, svm as svm
+    from saddlesvm import (
+        data as data,
+        estimators as estimators,
+        losses as losses,
+        solvers as solvers,
+        svm as svm,
+    )
     from saddlesvm.data.store import Store as Store
     from saddlesvm.estimators.automatic_C import AutomaticC as AutomaticC
     from saddlesvm.estimators.certify import certify as certify
@@ -21,7 +27,11 @@ if TYPE_CHECKING:
     from saddlesvm.kernel.svc import SVC as SVC, NuSVC as NuSVC
     from saddlesvm.kernel.svm import SVR as SVR, NuSVR as NuSVR, OneClassSVM as OneClassSVM
     from saddlesvm.losses import register_loss as register_loss
-    from saddlesvm.models.persistence import load as load, save as save, save_liblinear as save_liblinear
+    from saddlesvm.models.persistence import (
+        load as load,
+        save as save,
+        save_liblinear as save_liblinear,
+    )
     from saddlesvm.problem.certificate import Certificate as Certificate
     from saddlesvm.solvers import (
         DCD as DCD,
@@ -52,10 +62,22 @@ NAMES = {
     "saddlesvm.problem.certificate": "Certificate",
     "saddlesvm.solvers": "Auto DCD Newton Pegasos SDCA register_solver",
 }
+# Where each name is imported from, when it is first used.
 HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
 __all__ = sorted(HOMES)
-# Always there after ``import saddlesvm``.
-ROOMS = ("data", "estimators", "fit", "losses", "multiclass", "problem", "rows", "runtime", "solvers", "svm")
+# Modules that are attributes of the package without an import of their own.
+ROOMS = (
+    "data",
+    "estimators",
+    "fit",
+    "losses",
+    "multiclass",
+    "problem",
+    "rows",
+    "runtime",
+    "solvers",
+    "svm",
+)
 
-if not TYPE_CHECKING:  # a name that is not there is then an error of the type checker
+if not TYPE_CHECKING:  # so that a type checker reports a name that does not exist
     __getattr__, __dir__ = lazily(__name__, HOMES | dict.fromkeys(ROOMS, ""))

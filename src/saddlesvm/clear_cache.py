@@ -1,4 +1,4 @@
-"""``python -m saddlesvm.clear_cache`` removes the cached kernels of this package: for developers, after a change."""
+"""``python -m saddlesvm.clear_cache`` removes the cached kernels, after a developer's change."""
 
 from saddlesvm.runtime.compiler import clear_cache
 

@@ -1,4 +1,4 @@
-"""The names of saddlesvm on a Dask cluster: the same classes as in :mod:`saddlesvm`, which take Dask arrays themselves.
+"""The names of saddlesvm on a Dask cluster: the usual classes, which take Dask arrays, too.
 
 New code writes ``from saddlesvm import LinearSVC``.
 """

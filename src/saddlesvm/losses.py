@@ -1,8 +1,8 @@
-"""The losses, and what a loss of your own is made of: see ``docs/losses.md``.
+"""The losses, and the parts of a loss of your own: see ``docs/losses.md``.
 
-Decorate a NamedTuple class with :func:`register_loss`; its methods are those of :class:`Loss`. Where a method calls a
-function of yours, decorate that with
-:func:`arithmetic`. Write :func:`select` for a conditional, so that a method takes numbers and arrays.
+Decorate a NamedTuple class with :func:`register_loss`; it has the methods of :class:`Loss`. If a
+method calls a function of yours, decorate the function with :func:`arithmetic`. Write
+:func:`select` for a conditional, so that a method takes numbers and arrays.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from saddlesvm.runtime.compiled import arithmetic, select
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 
 __all__ = [
-    "EDGE", "FINITE", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Absolute", "Allowed", "EpsilonInsensitive", "Hinge",
-    "Huber", "Logistic", "Loss", "Pinball", "Shape", "SmoothHinge", "Squared", "SquaredEpsilonInsensitive",
-    "SquaredHinge", "absolute_slopes", "arithmetic", "box_slopes", "clip", "exp_of_negative", "interval_slopes",
-    "log_of", "log_one_plus", "logit", "logit_step", "make_loss", "register_loss", "select", "sigmoid",
+    "EDGE", "FINITE", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Absolute", "Allowed",
+    "EpsilonInsensitive", "Hinge", "Huber", "Logistic", "Loss", "Pinball", "Shape",
+    "SmoothHinge", "Squared", "SquaredEpsilonInsensitive", "SquaredHinge", "absolute_slopes",
+    "arithmetic", "box_slopes", "clip", "exp_of_negative", "interval_slopes", "log_of",
+    "log_one_plus", "logit", "logit_step", "make_loss", "register_loss", "select", "sigmoid",
     "soft_threshold",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""``python -m saddlesvm.ship_kernels``: compile the kernels that a wheel for this system brings along.
+"""``python -m saddlesvm.ship_kernels``: compile the kernels that a wheel for this system contains.
 
-They are compiled for :data:`~saddlesvm.runtime.compiler.PROCESSOR`, in a process of its own whose cache is
-empty, and put into the package's folder, from where the wheel takes them.
+They are compiled for :data:`~saddlesvm.runtime.compiler.PROCESSOR` by fits in a process of its own,
+whose cache is empty, and put into the package's folder, from where the wheel takes them.
 """
 
 from __future__ import annotations
@@ -59,19 +59,23 @@ COMBINATIONS: tuple[tuple[Any, tuple[str, ...], tuple[str, ...]], ...] = (
     (SVC(), BOTH, ("float64",)),
     (SVR(), DENSE, ("float64",)),
 )
-ROWS, FEATURES = 30_000, 50  # of fits as users meet them first, beside the combinations
-FEW = ((150, 4, 3), (600, 30, 2), (2_000, 20, 2), (1_800, 64, 10))  # rows, features and classes of small sets
+# The size of a first fit as many users make it.
+ROWS = 30_000
+FEATURES = 50
+# Rows, features and classes of small sets.
+SMALL_SETS = ((150, 4, 3), (600, 30, 2), (2_000, 20, 2), (1_800, 64, 10))
 CLASSIFIERS: tuple[Any, ...] = (
     SVC(), SVC(kernel="linear"), NuSVC(nu=0.1), OneClassSVM(), LinearSVC(), LinearSVC(loss="hinge"),
     LinearSVC(loss="logistic"), LinearSVC(penalty="l1"),
 )  # fmt: skip
 REGRESSIONS: tuple[Any, ...] = (
-    SVR(), SVR(kernel="linear"), NuSVR(), LinearSVR(), LinearSVR(loss="squared_epsilon_insensitive"),
+    SVR(), SVR(kernel="linear"), NuSVR(), LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive"),
 )  # fmt: skip
 
 
 def shapes_and_solvers(model: Any) -> tuple[tuple[tuple[int, int], str], ...]:
-    """Return the shapes of data and the solvers that go through all that a model's default solver does."""
+    """Return shapes of data, and solvers, that need all kernels of a model's default solver."""
     if isinstance(model, (SVC, SVR)):
         return ((OF_KERNELS, "auto"),)
     if model.multi_class == "ovo":
@@ -86,29 +90,34 @@ def shapes_and_solvers(model: Any) -> tuple[tuple[tuple[int, int], str], ...]:
 def compile_for(model: Any, layout: str, dtype: str) -> None:
     """Compile the kernels of a model for a layout and a precision, by quick fits to drawn rows."""
     random = np.random.default_rng(0)
-    in_pairs_or_joint = getattr(model, "multi_class", "ovr") != "ovr"
+    needs_classes = getattr(model, "multi_class", "ovr") != "ovr"
     for shape, solver in shapes_and_solvers(model):
         rows = random.normal(size=shape)
-        X = rows.astype(dtype) if layout == "dense" else sparse.csr_matrix(rows.astype(dtype))
+        X: Any = rows.astype(dtype)
+        if layout == "csr":
+            X = sparse.csr_matrix(X)
         target: Any = rows[:, 0] + 0.5 * random.normal(size=shape[0])
-        if in_pairs_or_joint:
+        if needs_classes:
             target = np.digitize(target, np.quantile(target, EDGES))
         elif isinstance(model, (LinearSVC, SVC)):
             target = target > 0.0
         clone(model).set_params(solver=solver).fit(X, target)
-    if isinstance(model, LinearSVC) and not in_pairs_or_joint and model.penalty == "l2":
+    if isinstance(model, LinearSVC) and not needs_classes and model.penalty == "l2":
         # Several classes against the rest begin their descent together.
         labels = np.where(random.normal(size=(X.shape[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
-        problem = make_problem(as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized")
+        problem = make_problem(
+            as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized"
+        )
         descent = ClassDescent(problem, labels, np.zeros(labels.shape), np.ones(CLASSES))
         descent.run(0.1, 0, lambda: False, 2.0)
 
 
-def _compile_into(folder: Path) -> None:
-    """The fits, in a process whose target is the portable processor."""
-    SHIPPING.uses, SHIPPING.into = False, folder
+def compile_into(folder: Path) -> None:
+    """Compile the kernels by fits, in a process whose target is the portable processor."""
+    SHIPPING.uses = False
+    SHIPPING.into = folder
 
-    def watch(name: str, seconds: float) -> None:
+    def report(name: str, seconds: float) -> None:
         print(f"{name}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
     for model, layouts, dtypes in COMBINATIONS:
@@ -117,36 +126,53 @@ def _compile_into(folder: Path) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotCertifiedWarning)
                 compile_for(model, layout, dtype)
-            watch(f"{model!r}, {layout}, {dtype}", seconds_compiling() - before)
+            report(f"{model!r}, {layout}, {dtype}", seconds_compiling() - before)
+    # First fits of the usual size.
     random = np.random.default_rng(0)
     y = random.integers(0, 2, ROWS)
     X = random.standard_normal((ROWS, FEATURES)) + 0.3 * y[:, None]
-    for model in (LinearSVC(), LinearSVC(loss="logistic"), LinearSVC(penalty="l1"), LinearSVC(C="auto")):
+    for model in (
+        LinearSVC(),
+        LinearSVC(loss="logistic"),
+        LinearSVC(penalty="l1"),
+        LinearSVC(C="auto"),
+    ):
         model.fit(X, y)
     LinearSVC(loss="hinge").fit(X.astype(np.float32), y)
     SVC().fit(X[:3000], y[:3000])
-    for rows, features, classes in FEW:
+    # Small sets, with all machines.
+    for rows, features, classes in SMALL_SETS:
         y = random.integers(0, classes, rows)
         X = random.standard_normal((rows, features)) + y[:, None]
         for model in (*CLASSIFIERS, *REGRESSIONS):
             model.fit(X, y if model in CLASSIFIERS else scale(y))
-            watch(f"{model!r} on {rows} x {features}", model.seconds_compiling_)
+            report(f"{model!r} on {rows} x {features}", model.seconds_compiling_)
 
 
 def main() -> None:
-    """Make the folder anew; the old one stays until the new one is whole."""
+    """Replace the folder of kernels; the old folder stays until the new one is complete."""
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as work:
         made = Path(work, "made")
-        portable = {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": os.path.join(work, "own")}
-        subprocess.run([sys.executable, "-m", __spec__.name, os.fspath(made)], env=os.environ | portable, check=True)
+        # Numba reads these when it is imported: hence a process of its own.
+        portable = {
+            "NUMBA_CPU_NAME": PROCESSOR,
+            "NUMBA_CPU_FEATURES": "",
+            "NUMBA_CACHE_DIR": os.path.join(work, "own"),
+        }
+        subprocess.run(
+            [sys.executable, "-m", __spec__.name, os.fspath(made)],
+            env=os.environ | portable,
+            check=True,
+        )
         shutil.rmtree(FOLDER, ignore_errors=True)
         made.rename(FOLDER)
     files = [file for file in FOLDER.rglob("*") if file.is_file()]
-    print(f"{len(files)} files, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB, in {FOLDER}")
+    megabytes = sum(file.stat().st_size for file in files) / 1e6
+    print(f"{len(files)} files, {megabytes:.1f} MB, in {FOLDER}")
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        _compile_into(Path(sys.argv[1]))
+        compile_into(Path(sys.argv[1]))
     else:
         main()

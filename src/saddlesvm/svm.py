@@ -1,6 +1,7 @@
-"""The names of ``sklearn.svm``, for programs that import them: ``from saddlesvm.svm import SVC``; and ``C_max``.
+"""The names of ``sklearn.svm``, for programs that import them, and :func:`C_max`.
 
-:func:`C_max` finds the C of the first weight for every estimator, as ``l1_min_c`` does for one.
+:func:`C_max` finds the smallest C with a weight other than zero, for every estimator; ``l1_min_c``
+does so for LinearSVC.
 """
 
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
@@ -8,4 +9,14 @@ from saddlesvm.estimators.path import C_max, l1_min_c
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 
-__all__ = ["SVC", "SVR", "C_max", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "l1_min_c"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "C_max",
+    "LinearSVC",
+    "LinearSVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "l1_min_c",
+]

@@ -1,4 +1,4 @@
-"""Tables and text: read files with columns of any kind, and choose scikit-learn's transformers for them."""
+"""Tables and text: read files with columns of any kind, and choose transformers for them."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ def read(
     Parameters
     ----------
     source : str or path
-        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather, Arrow, or a folder with a folder of texts for each
-        class.
+        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather, Arrow, or a folder with a
+        folder of texts for each class.
     label, header, drop_columns, task
         As in :func:`saddlesvm.data.read`.
     columns : mapping of str to str, optional
-        Kinds of columns if the guess is wrong, as in :func:`encoder`; columns of the kind "drop" are left out.
+        Kinds of columns if the guess is wrong, as in :func:`encoder`. Columns of the kind "drop"
+        are left out.
 
     Returns
     -------
     frame : DataFrame
-        The columns for :func:`encoder` and its pipelines: numbers as float64, dates as datetime64, texts and categories
-        as text, "" if one is missing. Amounts of money, percents and decimal commas are numbers.
+        The columns for :func:`encoder` and its pipelines: numbers as float64, dates as datetime64,
+        texts and categories as text, "" if missing. Amounts of money, percents and decimal commas
+        are numbers.
     y : ndarray of shape (n,) or None
         The labels.
 
@@ -63,6 +65,8 @@ def read(
     """
     file = open_table(os.fspath(source), header=header, drop=drop_columns, label=label)
     column = taken_label(file, label)
-    kinds = {name: one.kind for name, one in kinds_of(file, column, columns).items()}
+    kinds = {name: found.kind for name, found in kinds_of(file, column, columns).items()}
     frame, y = read_frame(file, kinds, column)
-    return frame, None if y is None else ready_labels(y, len(frame), file.name, task=task)
+    if y is not None:
+        y = ready_labels(y, len(frame), file.name, task=task)
+    return frame, y

@@ -83,7 +83,7 @@ def test_a_problem_in_unknown_words_is_refused(words: dict[str, Any]) -> None:
     problem = sound["problem"]
     parts = sound["parts"]
     labels = [1.0] * 4
-    primal, dual = checker.proven(problem, parts, rows, labels)
+    primal, dual = checker.bound(problem, parts, rows, labels)
     claim = [hexed(float(primal)), hexed(float(dual)), hexed(float(primal - dual))]
     proof = sealed(problem, parts, claim, sound["data"])
     assert checker.check(proof, rows, ["1"] * 4).startswith("proven")

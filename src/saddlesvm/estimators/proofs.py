@@ -64,7 +64,7 @@ def write_proof(
     for slack in SLACKS:
         parts = [_part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed]
         try:
-            claim = _claim(*checker.proven(stated, parts, table, labels))
+            claim = _claim(*checker.bound(stated, parts, table, labels))
             break
         except ValueError:  # rounding brought a pull beyond what an l1 norm allows
             if slack == SLACKS[-1]:
