@@ -162,7 +162,7 @@ def test_a_file_of_an_estimator_that_is_not_registered_is_refused(
     ("words", "said"),
     [
         (["--import", "nowhere_at_all"], "No module named 'nowhere_at_all'"),
-        (["--estimator", "Mine"], "known are LinearSVC, LinearSVR"),
+        (["--estimator", "Mine"], "there are LinearSVC, LinearSVR"),
     ],
 )
 def test_an_estimator_that_is_not_there_is_one_line(

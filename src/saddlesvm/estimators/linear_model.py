@@ -34,7 +34,7 @@ from saddlesvm.multiclass.splits import given_start
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
-from saddlesvm.rows.device import Device, sent
+from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import NUMBER, Allowed, among
 
@@ -192,9 +192,9 @@ class LinearModel(Estimator):
         complete = calibrate if self.probability else None
         fitted = fit_rows(self._options(), X, y, sample_weight, start=start, reported=self, complete=complete)
         self._hold(fitted)
-        if isinstance(X, Device):
-            self.coef_ = sent(self.coef_, X.array)
-            self.intercept_ = sent(self.intercept_, X.array)
+        if not isinstance(X, np.ndarray) and is_on_device(X):
+            self.coef_ = sent(self.coef_, X)
+            self.intercept_ = sent(self.intercept_, X)
         return self
 
     @property
