@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from experiments import HOMES
-from saddlesvm.lab import LabProgress, Report, interruptible
+from saddlesvm.lab import LabProgress, Report, catch_interrupts
 
 Step = tuple[str, Callable[[], None]]
 
@@ -136,7 +136,7 @@ def run_experiments(
     chosen = [make_experiment(name, options) for name in names]
     done: dict[str, Report] = {}
     with (
-        interruptible() as stop,
+        catch_interrupts() as stop,
         LabProgress(sum(len(one.steps()) for one in chosen), progress) as bar,
     ):
         for one in chosen:

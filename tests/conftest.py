@@ -77,7 +77,7 @@ def whole_rooms_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Python's own Ctrl-C handler, also where the tests run in the background; nobody has pressed Ctrl-C so far."""
-    monkeypatch.setattr("saddlesvm.runtime.threads.Handler.last_press", float("-inf"))
+    monkeypatch.setattr("saddlesvm.runtime.interrupts.InterruptHandler.last_press", float("-inf"))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield signal.default_int_handler
     signal.signal(signal.SIGINT, before)

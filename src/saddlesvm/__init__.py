@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from saddlesvm.runtime.lazy import lazily
+from saddlesvm.runtime.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from saddlesvm import (
@@ -80,4 +80,4 @@ ROOMS = (
 )
 
 if not TYPE_CHECKING:  # so that a type checker reports a name that does not exist
-    __getattr__, __dir__ = lazily(__name__, HOMES | dict.fromkeys(ROOMS, ""))
+    __getattr__, __dir__ = lazy_attributes(__name__, HOMES | dict.fromkeys(ROOMS, ""))

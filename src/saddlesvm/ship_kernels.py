@@ -1,6 +1,6 @@
 """``python -m saddlesvm.ship_kernels``: compile the kernels that a wheel for this system contains.
 
-They are compiled for :data:`~saddlesvm.runtime.compiler.PROCESSOR` by fits in a process of its own,
+They are compiled for :data:`~saddlesvm.runtime.kernel_files.PROCESSOR` by fits in a process of its own,
 whose cache is empty, and put into the package's folder, from where the wheel takes them.
 """
 
@@ -30,7 +30,7 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.clock import seconds_compiling
-from saddlesvm.runtime.compiler import FOLDER, PROCESSOR, SHIPPING
+from saddlesvm.runtime.kernel_files import FOLDER, PROCESSOR, SHIPPING
 
 # Shapes of rows. They have more values than small problems, which need no kernels.
 TALL = (8_000, 8)  # Newton's equations over features

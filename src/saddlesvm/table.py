@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from saddlesvm.data.frames import kinds_of, open_table, read_frame, taken_label
+from saddlesvm.data.frames import choose_label, find_kinds, open_table, read_frame
 from saddlesvm.data.table import Header, Label, Task, ready_labels
 from saddlesvm.estimators.columns import encoder, feature_names
 
@@ -64,8 +64,8 @@ def read(
     ([1.5, nan, 2.0], ['yes', 'no', 'no'])
     """
     file = open_table(os.fspath(source), header=header, drop=drop_columns, label=label)
-    column = taken_label(file, label)
-    kinds = {name: found.kind for name, found in kinds_of(file, column, columns).items()}
+    column = choose_label(file, label)
+    kinds = {name: found.kind for name, found in find_kinds(file, column, columns).items()}
     frame, y = read_frame(file, kinds, column)
     if y is not None:
         y = ready_labels(y, len(frame), file.name, task=task)

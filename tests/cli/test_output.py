@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 from saddlesvm.cli.console import explain_failed_write, format_warning
-from saddlesvm.runtime.shown import one_line, shown, unbroken
+from saddlesvm.runtime.safe_text import escape_hidden, escape_line_breaks, one_line
 
 HOSTILE = ("k\x1b]0;x\x07[/]", "é\u202e")
 COMMAND = [sys.executable, "-m", "saddlesvm"]
@@ -129,9 +129,9 @@ def test_what_cannot_be_written_is_named():
 
 def test_what_is_shown_can_be_printed():
     everything = "".join(map(chr, range(0x3000))) + "\ud800\U000e0001"
-    assert all(mark.isprintable() or mark in "\u200c\u200d" or not mark.isascii() for mark in shown(everything))
+    assert all(mark.isprintable() or mark in "\u200c\u200d" or not mark.isascii() for mark in escape_hidden(everything))
     for mark in "\x00\x1b\x7f\x85\u061c\u200e\u202a\u2028\u2066\ufeff\ud800\U000e0001":
-        assert mark not in shown(everything) and shown(mark).isascii()
-    assert shown("Größe ☃ 日本") == "Größe ☃ 日本"
-    assert unbroken("a\nb\u2028\tc") == r"a\nb\u2028" + "\tc"
+        assert mark not in escape_hidden(everything) and escape_hidden(mark).isascii()
+    assert escape_hidden("Größe ☃ 日本") == "Größe ☃ 日本"
+    assert escape_line_breaks("a\nb\u2028\tc") == r"a\nb\u2028" + "\tc"
     assert len(one_line("x" * 100_000)) < 2_100 and one_line("a\n  b\x1b") == r"a b\x1b"

@@ -22,7 +22,7 @@ from saddlesvm.problem.loss import ALIASES, LOSSES, traits_of
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime import option_names
-from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.lazy import LateFunction
 from saddlesvm.solvers import SOLVERS
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "joblib", "rich")
@@ -115,6 +115,6 @@ def test_an_interruption_while_the_program_starts_is_silent(monkeypatch, capsys)
     def interrupted(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Later, "load", interrupted)
+    monkeypatch.setattr(LateFunction, "load", interrupted)
     assert cli.main(["info", "toy"]) == 130
     assert capsys.readouterr() == ("", "")

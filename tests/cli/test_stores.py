@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from saddlesvm import LinearSVC, Store
-from saddlesvm.data.inputs import joined
+from saddlesvm.data.store import join_stores
 from saddlesvm.models.persistence import load
 from support import converting, matrix
 
@@ -75,7 +75,7 @@ def test_several_stores_are_trained_on_as_python_does(told, stores, spread):
     kept = stores[0].with_name("kept.model")
     given = stores if spread else [stores[0].with_name("*.store")]
     facts = told("train", *given, "--tol", "1e-6", "--model", kept, "--test", stores[1])
-    model, whole = load(kept), LinearSVC(tol=1e-6).fit(*joined(stores))
+    model, whole = load(kept), LinearSVC(tol=1e-6).fit(*join_stores(stores))
     assert model.coef_.tobytes() == whole.coef_.tobytes() and model.intercept_ == whole.intercept_
     assert facts["data"]["rows"] == 200 and "a.store" in facts["data"]["source"]
     assert facts["quality"]["test_accuracy"] == whole.score(X[80:], Y[80:])

@@ -16,7 +16,7 @@ from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import Until, event_of, halt, working_until
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.runtime.clock import time_is_up, working_for
+from saddlesvm.runtime.clock import limit_step, time_is_up
 from support import labels, matrix
 
 N, D = 400, 5
@@ -39,7 +39,7 @@ def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
         assert one.is_set() and not other.is_set() and not time_is_up()
         halt("other")
         assert time_is_up()
-        with working_for(1e9):
+        with limit_step(1e9):
             assert time_is_up()  # a step within a halted task
     assert not time_is_up()
     with working_until(Until("one")):  # a task that had not begun

@@ -133,7 +133,7 @@ def test_idx_of_floats_and_its_faults(tmp_path: Path) -> None:
     assert read(path, n_features=3).y is None
     _idx(beside, Y > 0)
     np.testing.assert_array_equal(read(path).X, X.astype(np.float32))
-    fails(beside, "images file")
+    fails(beside, "file of images")
     _idx(beside, Y[:3] > 0)
     with pytest.raises(DataError, match=r"labels-idx1: has labels of shape \(3,\).*4 images"):
         read(path)

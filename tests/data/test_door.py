@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from saddlesvm import SVC, LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError, convert, door, read
 from saddlesvm.data.door import check_design
-from saddlesvm.data.inputs import opened
+from saddlesvm.data.inputs import open_rows
 from saddlesvm.rows.files import is_mapped
 
 RANDOM = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def test_lists_of_arrow_are_rows_without_a_copy() -> None:
     column = pa.FixedSizeListArray.from_arrays(X.ravel(), 5)
     expected = LinearSVC(random_state=0).fit(X, Y).coef_
     table = pa.table({"vector": column})
-    rows, names = opened(table)
+    rows, names = open_rows(table)
     assert np.shares_memory(rows, X) and names is None
     lists = pl.DataFrame({"vector": X.tolist()}, schema={"vector": pl.List(pl.Float32)})
     for given in (table, column, pa.chunked_array([column]), table.to_batches()[0], lists, table.to_pandas()):
@@ -40,7 +40,7 @@ def test_lists_of_arrow_are_rows_without_a_copy() -> None:
     for bad, words in (([[1.0, 2.0], [3.0]], "lists of 2 and, in row 2, 1 numbers"), ([[1.0, None]], "1 missing"),
                        ([[1.0], None], "row 2: the list is missing"), ([["a"]], "lists of string")):  # fmt: skip
         with pytest.raises(DataError, match=words):
-            opened(pa.table({"v": pa.array(bad)}))
+            open_rows(pa.table({"v": pa.array(bad)}))
 
 
 def test_columns_of_arrow_keep_their_names() -> None:
@@ -71,7 +71,7 @@ def test_rows_by_slices_are_read_and_mapped_where_they_are_large() -> None:
     model = LinearSVC(random_state=0).fit(Sliced(X), Y)
     np.testing.assert_array_equal(model.coef_, LinearSVC(random_state=0).fit(X, Y).coef_)
     large = Sliced(np.ones((1 << 18, 33), dtype=np.float32))
-    rows, _ = opened(large, "64M")
+    rows, _ = open_rows(large, "64M")
     assert is_mapped(rows) and large.most <= 1 << 24 and rows[-1].sum() == 33.0
     path = Path(str(rows.filename))
     assert path.exists()
@@ -87,7 +87,7 @@ def test_dlpack_is_taken_without_a_copy() -> None:
         def __dlpack_device__(self) -> Any:
             return X.__dlpack_device__()
 
-    assert np.shares_memory(opened(OnlyDLPack())[0], X)
+    assert np.shares_memory(open_rows(OnlyDLPack())[0], X)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -176,7 +176,7 @@ def test_data_sets_in_files_are_rows(library: str, tmp_path: Path) -> None:
     expected = LinearSVC(random_state=0).fit(X, (Y == "yes").astype(np.int8))
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.score(rows, y) == expected.score(X, y[:])
-    mapped, _ = opened(stored("large", large), "16M")
+    mapped, _ = open_rows(stored("large", large), "16M")
     assert is_mapped(mapped) and mapped.shape == (count, 5)
     np.testing.assert_array_equal(mapped, large)
 

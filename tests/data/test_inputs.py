@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import LinearSVC
-from saddlesvm.data.door import encoded
+from saddlesvm.data.label_checks import encode_classes
 from saddlesvm.estimators.base import seed_of
 from saddlesvm.runtime.randomness import SEEDS
 
@@ -31,7 +31,7 @@ LABELS = [
 
 @pytest.mark.parametrize("labels", LABELS, ids=lambda labels: f"{labels.dtype}-{len(labels)}")
 def test_labels_are_encoded_as_by_sorting(labels):
-    classes, codes = encoded(labels)
+    classes, codes = encode_classes(labels)
     expected, numbers = np.unique(labels, return_inverse=True)
     np.testing.assert_array_equal(classes, expected)
     np.testing.assert_array_equal(codes, numbers)
@@ -42,7 +42,7 @@ def test_labels_are_encoded_as_by_sorting(labels):
 @pytest.mark.parametrize("labels", [np.array([0.5, 1.0]), np.array([0.5, 1.0, 2.0])])
 def test_labels_with_fractions_are_refused(labels):
     with pytest.raises(ValueError, match="continuous"):
-        encoded(labels)
+        encode_classes(labels)
 
 
 def test_labels_that_look_like_targets_are_warned_about_if_scikit_learn_does():
@@ -52,7 +52,7 @@ def test_labels_that_look_like_targets_are_warned_about_if_scikit_learn_does():
         check_classification_targets(labels)  # warns from version 1.7 on
     with warnings.catch_warnings(record=True) as ours:
         warnings.simplefilter("always")
-        encoded(labels)
+        encode_classes(labels)
     assert [str(warning.message) for warning in ours] == [str(warning.message) for warning in theirs]
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from saddlesvm import LinearSVC, LinearSVR, Store
 from saddlesvm.data import DataError
-from saddlesvm.data.inputs import joined
+from saddlesvm.data.store import join_stores
 from support import matrix
 
 X = matrix(300, 5)
@@ -58,7 +58,7 @@ def test_stores_that_do_not_fit_are_a_file_as_long_as_they_are_used(
     rows = matrix(30_000, 40)
     y = (rows[:, 0] > 0.0).astype(int)
     given = stores(tmp_path, sp.csr_matrix(rows) if sparse else rows, y, cut=11_000)
-    found, labels, weights = joined(given, "16M")
+    found, labels, weights = join_stores(given, "16M")
     assert (found.toarray() if sparse else found).tobytes() == rows.tobytes()
     assert (labels == y).all() and weights is None
     assert [*temporary.iterdir()]
@@ -88,8 +88,8 @@ def test_stores_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
 def test_small_types_stay_and_others_become_what_holds_both(tmp_path: Path) -> None:
     half = [Store.create(tmp_path / f"half-{k}", X.astype(np.float16)) for k in range(2)]
     single = Store.create(tmp_path / "single", X.astype(np.float32))
-    assert joined(half)[0].dtype == np.float16
-    assert joined([half[0], single])[0].dtype == np.float32
+    assert join_stores(half)[0].dtype == np.float16
+    assert join_stores([half[0], single])[0].dtype == np.float32
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32])

@@ -318,7 +318,7 @@ def test_rows_that_do_not_fit_are_not_appended(tmp_path: Path) -> None:
         ((ROWS, None, weights), "labels that are numbers"),
         ((ROWS, TEXT, weights), "labels that are numbers"),
         ((ROWS, Y), "has weights"),
-        ((ROWS, Y[1:], weights), "one a row"),
+        ((ROWS, Y[1:], weights), "one for each row|one label for each row"),
         ((np.where(ROWS.max() == ROWS, np.inf, ROWS), Y, weights), "not finite"),
     ):
         with pytest.raises(DataError, match=words):
@@ -339,7 +339,7 @@ def test_blocks_that_do_not_fit_together_leave_nothing_behind(tmp_path: Path) ->
         ((X, Y), (X,), "labels"),
         ((X,), (X, Y), "labels"),
         ((X, Y), (X, Y, np.ones(N)), "weights"),
-        ((X, Y), (X, Y[1:]), "one a row"),
+        ((X, Y), (X, Y[1:]), "one for each row|one label for each row"),
         ((X, Y), (X, TEXT), "after numbers"),
         ((X, TEXT), (X, Y), "among numbers"),
         ((X, Y), (X, np.where(Y > 0, np.nan, 1.0)), "finite"),

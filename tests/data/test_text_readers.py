@@ -148,7 +148,7 @@ def test_csv_fault_is_named_by_line_and_column(tmp_path: Path, line: str, found:
 def test_other_faults_of_tables(tmp_path: Path) -> None:
     good = "a,b,class\n1,2,0\n"
     fails_on(tmp_path, "t.csv", good, "'a', 'b', 'class'", label="target")
-    fails_on(tmp_path, "t.csv", "1,2,0\n", "must be a position", label="target")
+    fails_on(tmp_path, "t.csv", "1,2,0\n", "give a position from 0", label="target")
     fails_on(tmp_path, "t.csv", good, "column 3", "0 to 2", label=3)
     fails_on(tmp_path, "t.csv", "a,b,a\n1,2,0\n", "2 columns are named 'a'", label="a")
     fails_on(tmp_path, "t.csv", "a,b,class\n", "no rows")

@@ -22,7 +22,7 @@ from saddlesvm.estimators.certify import certify_model
 from saddlesvm.losses import POSITIVE, Hinge, Pinball, make_loss
 from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelled
-from saddlesvm.runtime.allowed import names_in
+from saddlesvm.runtime.allowed import split_names
 from support import OWN_LOSSES, csr, matrix
 from support.own_losses import Expectile, SteepLogistic
 
@@ -109,7 +109,7 @@ def test_plain_losses_come_back(loss: Any) -> None:
 
 
 def test_lists_of_losses_keep_their_options() -> None:
-    assert names_in("hinge, own:a=1,b=2,pinball:tau=0.5") == ["hinge", "own:a=1,b=2", "pinball:tau=0.5"]
+    assert split_names("hinge, own:a=1,b=2,pinball:tau=0.5") == ["hinge", "own:a=1,b=2", "pinball:tau=0.5"]
 
 
 @pytest.fixture

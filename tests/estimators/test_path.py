@@ -216,7 +216,7 @@ def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard, monkeypa
     with pytest.raises(KeyboardInterrupt, match="before every fold had reached the smallest C"):
         LinearSVCCV(Cs=3, cv=4, scoring=press).fit(X, heart.y)
     presses.append(signal.SIGINT)
-    monkeypatch.setattr("saddlesvm.runtime.threads.Handler.last_press", float("-inf"))  # that was long ago
+    monkeypatch.setattr("saddlesvm.runtime.interrupts.InterruptHandler.last_press", float("-inf"))  # that was long ago
     path = LinearSVC.path(X, heart.y, Cs=3, tol=0.5, callbacks=[press])
     assert path.outcomes == [Outcome.CERTIFIED]
 

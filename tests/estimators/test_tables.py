@@ -22,8 +22,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
-from saddlesvm.data.frames import kinds_of, open_table
-from saddlesvm.data.kinds import Kind, choose_kinds, kind_of, typed_column
+from saddlesvm.data.frames import find_kinds, open_table
+from saddlesvm.data.kinds import Kind, choose_kinds, parse_kind
+from saddlesvm.data.typed_columns import typed_column
 from saddlesvm.estimators.column_passes import ColumnLearner, convert_table, stored_columns
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, feature_names, kinds_in
 from saddlesvm.table import encoder, read
@@ -43,7 +44,7 @@ def found(values: list[Any]) -> str:
 
 
 def numbers(values: list[Any], kind: str) -> list[float]:
-    return np.asarray(typed_column(pd.Series(values, dtype=object), kind_of(kind, "a"), "a")).tolist()
+    return np.asarray(typed_column(pd.Series(values, dtype=object), parse_kind(kind, "a"), "a")).tolist()
 
 
 def test_columns_are_taken_for_what_they_are() -> None:
@@ -225,7 +226,9 @@ def test_a_store_made_in_passes_holds_the_same_rows(kind: str, tmp_path: Path) -
     source = written(table, y, tmp_path / "t.jsonl")
     frame, labels = read(source, label="label", columns={"name": kind})
     file = open_table(str(source))
-    store = convert_table(file, tmp_path / "t.store", "label", kinds_of(file, "label", {"name": kind}), memory=1 << 20)
+    store = convert_table(
+        file, tmp_path / "t.store", "label", find_kinds(file, "label", {"name": kind}), memory=1 << 20
+    )
     whole = encoder(frame, {"name": kind}).fit(frame)
     expected = whole.transform(frame)
     again = stored_columns(store)
@@ -263,7 +266,7 @@ DATES = {
 
 
 def days(texts: list[str | None], kind: str = "date") -> list[float]:
-    moments = typed_column(pd.Series(texts, dtype=object), kind_of(kind, "d"), "d")
+    moments = typed_column(pd.Series(texts, dtype=object), parse_kind(kind, "d"), "d")
     return (moments.astype("datetime64[us]").astype(np.int64) / 86_400e6).tolist()
 
 

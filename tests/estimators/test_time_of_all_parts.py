@@ -13,7 +13,7 @@ from saddlesvm.answers.changed_rows import Changed
 from saddlesvm.estimators import leave_one_out as estimates
 from saddlesvm.fit.run import Fit
 from saddlesvm.runtime import clock as clocks
-from saddlesvm.runtime.clock import end_of_fit, time_is_up, within_share
+from saddlesvm.runtime.clock import end_of_fit, limit_to_share, time_is_up
 
 pytestmark = pytest.mark.filterwarnings("ignore::saddlesvm.NotCertifiedWarning")
 
@@ -86,13 +86,13 @@ def test_probabilities_end_in_time(monkeypatch: pytest.MonkeyPatch, now: Turned,
 
 
 def test_a_share_of_the_time_ends_fits_and_steps_within(now: Turned) -> None:
-    with clocks.beginning(10.0):
-        with within_share(0.5):
+    with clocks.begin_fit(10.0):
+        with limit_to_share(0.5):
             assert end_of_fit() == 105.0
             now.seconds += 5.0
             assert time_is_up()
         assert end_of_fit() == 110.0
         assert not time_is_up()
-    with within_share(0.5):
+    with limit_to_share(0.5):
         assert end_of_fit() == float("inf")
         assert not time_is_up()

@@ -19,7 +19,7 @@ from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.pair_ascent import ascend_pairs, ascend_singly, program_over
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SmoothHinge, SquaredHinge, loss_name
-from saddlesvm.runtime.randomness import seeded
+from saddlesvm.runtime.randomness import make_random
 from saddlesvm.solvers.base import Budget
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]
@@ -267,7 +267,7 @@ def test_kernel_pegasos_comes_near_the_optimum_and_its_bound_is_true(data, loss,
 
 def test_subsets_hold_no_row_twice_and_lead_to_the_same_optimum(data):
     problem, solver = problem_of(*data, lam=0.01), KernelPegasos(batch_size=10, sampling="subset")
-    draws = draw_subsets(seeded(3), np.arange(300), 10, 1000).reshape(1000, 10)
+    draws = draw_subsets(make_random(3), np.arange(300), 10, 1000).reshape(1000, 10)
     assert all(len(set(batch)) == 10 for batch in draws.tolist())
     counts = np.bincount(draws.ravel(), minlength=300)  # 10,000 draws over 300 rows, less spread than independent ones
     assert np.abs(counts - 10_000 / 300).max() <= 5.0 * np.sqrt(10_000 / 300)

@@ -23,7 +23,7 @@ from saddlesvm.lab.peers import PEERS, parse_peers, setting_of  # noqa: E402
 from saddlesvm.lab.runs import GROWTH, evaluate_weights, parse_contenders, run_peer, run_solver  # noqa: E402  # noqa: E402
 from saddlesvm.lab.verdict import reach_times, state_verdict  # noqa: E402
 from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
-from saddlesvm.runtime.allowed import names_in  # noqa: E402
+from saddlesvm.runtime.allowed import split_names  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def found(toy):
 
 
 def test_solvers_are_split_with_their_options():
-    assert names_in("pegasos:batch_size=64,output=average, dcd") == ["pegasos:batch_size=64,output=average", "dcd"]
+    assert split_names("pegasos:batch_size=64,output=average, dcd") == ["pegasos:batch_size=64,output=average", "dcd"]
     found = parse_contenders(["sdca:start=sgd,dcd", Pegasos(batch_size=3)])
     assert [one.label for one in found] == ["sdca (start=sgd)", "dcd", "pegasos (batch_size=3)"]
     assert parse_contenders(SDCA(start="sgd"))[0].solver == found[0].solver

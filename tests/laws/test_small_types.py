@@ -15,7 +15,7 @@ from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
-from saddlesvm.rows.small_types import SMALL, bfloat16, type_name, widened
+from saddlesvm.rows.small_types import SMALL, bfloat16, type_name, widen
 from saddlesvm.runtime.small import compiled_of
 from support import labels, matrix
 
@@ -73,13 +73,13 @@ def test_every_number_of_half_precision_is_read_exactly() -> None:
     product = np.empty(own.size)
     compiled_of(rows.dot_rows)(as_rows(own), np.arange(own.size, dtype=np.int32), np.array([1.0, 0.0]), product)
     np.testing.assert_array_equal(product, brain[finite].astype(np.float64))
-    np.testing.assert_array_equal(widened(own)[:, 0], brain[finite])
+    np.testing.assert_array_equal(widen(own)[:, 0], brain[finite])
 
 
 @pytest.mark.parametrize("place", ["dense", "mapped", "store"])
 def test_a_fit_is_that_of_the_float64_copy(dtype: np.dtype, place: str, tmp_path: Path) -> None:
     X = small(dtype)
-    wide = widened(X, np.float64)
+    wide = widen(X, np.float64)
     options: dict[str, Any] = {"loss": "hinge", "C": C_of(dtype), "tol": 1e-3, "random_state": 0}
     given: Any = X
     if place == "mapped":
@@ -115,7 +115,7 @@ def test_smooth_and_joint_machines_take_half_precision() -> None:
 def test_no_copy_is_larger_than_that_of_a_fit_of_float32(dtype: np.dtype) -> None:
     X = small(dtype)
     peaks = {}
-    for name, given in (("small", X), ("float32", widened(X, np.float32))):
+    for name, given in (("small", X), ("float32", widen(X, np.float32))):
         model = LinearSVC(loss="hinge", C=C_of(dtype), tol=1e-2).fit(given, Y)
         tracemalloc.start()
         model.fit(given, Y).predict(given)
@@ -152,7 +152,7 @@ def test_stores_keep_small_types(dtype: np.dtype, tmp_path: Path) -> None:
     store = convert(tmp_path / "rows.npz", tmp_path / "a.store")
     again = convert([tmp_path / "a.store", tmp_path / "a.store"], tmp_path / "b.store")
     assert store.dtype == again.dtype == dtype
-    np.testing.assert_array_equal(widened(again.X), np.tile(widened(X), (2, 1)))
+    np.testing.assert_array_equal(widen(again.X), np.tile(widen(X), (2, 1)))
     assert convert(tmp_path / "a.store", tmp_path / "c.store", scale=0.5).dtype == np.float32
     with (
         pytest.raises(DataError, match="do not go into a store of"),

@@ -14,7 +14,7 @@ from scipy import sparse
 from saddlesvm import SVC, LinearSVC
 from saddlesvm.cli.options import check_stores
 from saddlesvm.data import DataError, read
-from saddlesvm.data.archives import check_stated, parsed_json
+from saddlesvm.data.archives import check_format, parse_json
 from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.data.reading import Reading
 from saddlesvm.data.table import ready_matrix
@@ -38,13 +38,13 @@ def stores_asked(**given: Any) -> None:
 
 
 REFUSALS: dict[str, Callable[[], Any]] = {
-    "its JSON is nested too deeply": lambda: parsed_json(b"[" * 200_000 + b"]" * 200_000, 1),
-    "its JSON is not UTF-8 text": lambda: parsed_json(b'"\xff"', 4),
-    "its JSON has about 500000 values; 400000 are allowed": lambda: parsed_json(b"," * 500_000, 1),
-    "m: is a model of version 9; this saddlesvm reads versions up to 2": lambda: check_stated(
+    "its JSON is nested too deeply": lambda: parse_json(b"[" * 200_000 + b"]" * 200_000, 1),
+    "its JSON is not UTF-8 text": lambda: parse_json(b'"\xff"', 4),
+    "its JSON has about 500000 values; 400000 are allowed": lambda: parse_json(b"," * 500_000, 1),
+    "m: is a model of version 9; this saddlesvm reads versions up to 2": lambda: check_format(
         {"format": "f", "version": 9}, "m", "model", "f", 2
     ),
-    "m: is damaged: its version is 0": lambda: check_stated({"format": "f", "version": 0}, "m", "model", "f", 2),
+    "m: is damaged: its version is 0": lambda: check_format({"format": "f", "version": 0}, "m", "model", "f", 2),
     "X: is not a valid CSR matrix": lambda: ready_matrix(bad_matrix(), "X", dtype=None, scale=1.0, n_features=None),
     "is a bundled set; label and header do not apply": lambda: read("toy", label=0),
     "sample_weight has 2 entries; X has 3 rows": lambda: LinearSVC().fit(X, Y, [1.0, 2.0]),
@@ -71,8 +71,8 @@ def test_what_is_refused_is_named(words: str) -> None:
 def test_what_is_sound_is_not_refused() -> None:
     stores_asked()
     check_certificates([PROOF], "certified")
-    check_stated({"format": "f", "version": 1}, "m", "model", "f", 2)
-    assert parsed_json(json.dumps({"a": [1]}).encode(), 9) == {"a": [1]}
+    check_format({"format": "f", "version": 1}, "m", "model", "f", 2)
+    assert parse_json(json.dumps({"a": [1]}).encode(), 9) == {"a": [1]}
     assert callable(LinearSVC(solver="pegasos").partial_fit)
 
 

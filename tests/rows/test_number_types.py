@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.rows import small_types
-from saddlesvm.rows.small_types import HALF, bfloat16, in_place, kept_type, number, precision_of, type_name, widened
+from saddlesvm.rows.small_types import HALF, bfloat16, in_place, kept_type, number, precision_of, type_name, widen
 from saddlesvm.runtime.compiled import INTERPRETED
 
 VALUES = np.array([0.0, -1.5, 2.0, 96.0, 0.0078125])  # exact in all floating types
@@ -47,11 +47,11 @@ def test_a_type_is_kept_where_kernels_read_it(dtype: Any, monkeypatch: pytest.Mo
     for at_once in (2, 10):
         monkeypatch.setattr(small_types, "AT_ONCE", at_once)
         for given in (values, view):
-            found = widened(given)
+            found = widen(given)
             assert found.dtype == precision_of(values.dtype)
             assert np.array_equal(found, plain(dtype))
-            assert np.array_equal(widened(given.reshape(5, 1), np.float64), plain(dtype)[:, None])
-    assert (widened(values) is values) == (dtype in (np.float32, np.float64))
+            assert np.array_equal(widen(given.reshape(5, 1), np.float64), plain(dtype)[:, None])
+    assert (widen(values) is values) == (dtype in (np.float32, np.float64))
     assert type_name(dtype) == ("bfloat16" if dtype is bfloat16 else np.dtype(dtype).name)
 
 

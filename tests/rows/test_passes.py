@@ -15,7 +15,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.problem.sums import sums_of_margins
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Dense, Rows, as_rows
-from saddlesvm.rows.passes import FromFiles, InMemory, Passes, sampled, sampled_norms, squared_norms
+from saddlesvm.rows.passes import FromFiles, InMemory, Passes, sample_rows, sampled_norms, squared_norms
 from support.own_place import packed
 
 N, D = 101, 7
@@ -147,11 +147,11 @@ def test_parts_in_threads_are_cut_by_the_size_of_the_rows(monkeypatch: pytest.Mo
 
 def test_a_sample_of_rows_is_evenly_spread() -> None:
     X = as_rows(np.arange(2_000.0)[:, None], 0.0)
-    rows = sampled(X)
+    rows = sample_rows(X)
     assert (rows[0], rows[-1], rows.size) == (0, 1_999, 256)
     assert np.ptp(np.diff(rows)) <= 1
     assert sampled_norms(X).tolist() == (rows.astype(float) ** 2).tolist()
-    assert sampled(as_rows(np.ones((3, 1)))).tolist() == [0, 1, 2]
+    assert sample_rows(as_rows(np.ones((3, 1)))).tolist() == [0, 1, 2]
     assert squared_norms(X.between(0, 5)).tolist() == [0.0, 1.0, 4.0, 9.0, 16.0]
     assert squared_norms(X.between(0, 0)).size == 0
 

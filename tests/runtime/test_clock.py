@@ -13,7 +13,7 @@ from saddlesvm import LinearSVC
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.multiclass.sub_problems import SharedTime
 from saddlesvm.runtime import clock as clocks
-from saddlesvm.runtime.clock import clock, reporting_compilation, seconds_compiling
+from saddlesvm.runtime.clock import clock, report_compilation, seconds_compiling
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.ship_kernels import compile_for
 
@@ -66,13 +66,13 @@ def test_only_long_compilations_are_told_of_and_once(now: Now, capsys: pytest.Ca
         return capsys.readouterr().err
 
     assert compile_during(9.0) == ""
-    with reporting_compilation():
+    with report_compilation():
         assert compile_during(0.4) == ""
-        with reporting_compilation():
+        with report_compilation():
             said = compile_during(0.2)
             assert said.startswith("compiling for this processor, once") and said.count("\n") == 1
         assert compile_during(9.0) == ""
-    with reporting_compilation(False):
+    with report_compilation(False):
         assert compile_during(9.0) == ""
 
 

@@ -20,7 +20,7 @@ from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows, dot_rows
 from saddlesvm.runtime import compiler
 from saddlesvm.runtime.compiled import PLAIN
-from saddlesvm.runtime.compiler import KernelCache, OwnNames
+from saddlesvm.runtime.kernel_files import KernelCache, ProcessNames
 from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
@@ -49,7 +49,7 @@ def test_operations_on_rows_are_no_calls() -> None:
 def cache_file(folder: Path) -> IndexDataCacheFile:
     """Numba's files of a kernel, under names of one's own."""
     file = IndexDataCacheFile(str(folder), "kernel", "stamp")
-    file._data_name_pattern = OwnNames(file._data_name_pattern)
+    file._data_name_pattern = ProcessNames(file._data_name_pattern)
     return file
 
 
@@ -73,7 +73,7 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
     assert first.load("for floats") is None  # the index has forgotten it: it is compiled again
     with (tmp_path / "kernel.nbi").open("wb") as index:  # and the other order: the first one's index is the last
         pickle.dump(first._version, index, protocol=-1)
-        index.write(pickle.dumps(("stamp", {"for floats": OwnNames(first._data_name_pattern).format(number=1)})))
+        index.write(pickle.dumps(("stamp", {"for floats": ProcessNames(first._data_name_pattern).format(number=1)})))
     assert first.load("for floats") == "code for floats"
 
 

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
-from saddlesvm.runtime.threads import PROGRAMS, Handler, interruptible, part_of_a_search
+from saddlesvm.runtime.interrupts import PROGRAMS, InterruptHandler, catch_interrupts, raise_interrupts
 from support import Every
 from support.estimating import two_blobs
 
@@ -98,7 +98,7 @@ def test_a_fit_that_a_person_called_returns_its_best_model(model: Any, keyboard:
 
 def test_a_press_soon_after_another_is_meant_for_the_loop_around_the_fits(keyboard: Any, monkeypatch: Any) -> None:
     now = [1000.0]
-    monkeypatch.setattr("saddlesvm.runtime.threads.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("saddlesvm.runtime.interrupts.time.monotonic", lambda: now[0])
     for waited, raises in ((0.0, False), (60.0, False), (1.0, True), (60.0, False)):
         now[0] += waited
         with pytest.raises(KeyboardInterrupt) if raises else pytest.warns(NotCertifiedWarning, match="interrupted"):
@@ -115,23 +115,23 @@ def stack_of(module: str, work: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 def test_the_stack_of_callers_tells_who_waits(program: str, keyboard: Any) -> None:
     def handled() -> bool:
-        with interruptible():
-            return isinstance(signal.getsignal(signal.SIGINT), Handler)
+        with catch_interrupts():
+            return isinstance(signal.getsignal(signal.SIGINT), InterruptHandler)
 
     assert stack_of("__main__", handled) and stack_of(f"{program}_of_mine", handled)
     assert not stack_of(program, handled) and not stack_of(f"{program}.inner", handled)
     assert stack_of("sklearn.callback._support", handled)
-    with part_of_a_search():
+    with raise_interrupts():
         assert not handled()
     assert handled()
 
 
 def test_an_exception_stops_the_fits_of_other_threads(keyboard: Any) -> None:
-    with pytest.raises(ZeroDivisionError), interruptible() as stop:
+    with pytest.raises(ZeroDivisionError), catch_interrupts() as stop:
         raise ZeroDivisionError
     assert stop.is_set()
     given = threading.Event()
-    with pytest.raises(ZeroDivisionError), interruptible(given):
+    with pytest.raises(ZeroDivisionError), catch_interrupts(given):
         raise ZeroDivisionError
     assert not given.is_set()
 

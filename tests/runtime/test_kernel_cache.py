@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.core import config as numba_config
-from numba.core.caching import IndexDataCacheFile
 
 from saddlesvm.runtime import compiler
 from saddlesvm.runtime.compiled import PLAIN
-from saddlesvm.runtime.compiler import CheckedCacheFile, dispatcher_of
+from saddlesvm.runtime.compiler import dispatcher_of
+from saddlesvm.runtime.kernel_files import CheckedCacheFile
 
 
 class Trap:
@@ -29,14 +29,14 @@ class Trap:
 
 
 def cache_file(folder: Path) -> CheckedCacheFile:
-    return CheckedCacheFile.of(IndexDataCacheFile(str(folder), "kernel", "stamp"))
+    return CheckedCacheFile(str(folder), "kernel", "stamp")
 
 
 def test_what_was_saved_is_loaded_by_the_same_text_only(tmp_path: Path) -> None:
     file = cache_file(tmp_path)
     file.save("key", {"code": b"machine code"})
     assert cache_file(tmp_path).load("key") == {"code": b"machine code"}
-    assert CheckedCacheFile.of(IndexDataCacheFile(str(tmp_path), "kernel", "another text")).load("key") is None
+    assert CheckedCacheFile(str(tmp_path), "kernel", "another text").load("key") is None
 
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])

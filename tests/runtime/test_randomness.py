@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from saddlesvm.runtime.randomness import deal, draw, seeded, shuffle
+from saddlesvm.runtime.randomness import deal, draw, make_random, shuffle
 
 PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
 
 
 def test_draws_are_the_published_splitmix64() -> None:
-    state = seeded(1234567)
+    state = make_random(1234567)
     assert [draw(state, 2**32 - 1) for _ in PUBLISHED] == [((z >> 32) * (2**32 - 1)) >> 32 for z in PUBLISHED]
 
 
 @given(seed=st.integers(-(2**70), 2**70), n=st.integers(1, 10**6))
 def test_a_draw_is_below_its_limit_and_repeatable(seed: int, n: int) -> None:
-    first, second = seeded(seed), seeded(seed)
+    first, second = make_random(seed), make_random(seed)
     drawn = [draw(first, n) for _ in range(20)]
     assert drawn == [draw(second, n) for _ in range(20)]
     assert all(0 <= each < n for each in drawn)
@@ -28,13 +28,13 @@ def test_a_draw_is_below_its_limit_and_repeatable(seed: int, n: int) -> None:
 def test_a_shuffle_permutes_the_part_it_was_given(seed: int, count: int, part: float) -> None:
     items = np.arange(count, dtype=np.int32)
     size = int(part * count)
-    shuffle(seeded(seed), items, size)
+    shuffle(make_random(seed), items, size)
     assert sorted(items[:size]) == list(range(size))
     assert list(items[size:]) == list(range(size, count))
 
 
 def test_shuffles_are_uniform() -> None:
-    state, n, rounds = seeded(1), 6, 6000
+    state, n, rounds = make_random(1), 6, 6000
     counts = np.zeros((n, n))
     for _ in range(rounds):
         items = np.arange(n, dtype=np.int32)
@@ -49,7 +49,7 @@ def test_other_seeds_give_other_orders() -> None:
     orders = set()
     for seed in range(20):
         items = np.arange(30, dtype=np.int32)
-        shuffle(seeded(seed), items, 30)
+        shuffle(make_random(seed), items, 30)
         orders.add(tuple(items))
     assert len(orders) == 20
 
@@ -58,17 +58,17 @@ def test_other_seeds_give_other_orders() -> None:
 def test_dealt_runs_are_permutations_of_neighbours_that_stay_together(seed: int, size: int, run: int) -> None:
     items = np.arange(size, dtype=np.int32) * 3
     out, blocks = np.full(size, -1, dtype=np.int32), np.empty(size // max(run, 1) + 2, dtype=np.int32)
-    deal(seeded(seed), items, size, run, blocks, out)
+    deal(make_random(seed), items, size, run, blocks, out)
     assert sorted(out) == list(items)
     if run > 1:
         # each run lies within `run` neighbours, so leaving one for another happens once for each of them
-        shift = draw(seeded(seed), run)
+        shift = draw(make_random(seed), run)
         owner = (out // 3 + shift) // run
         assert np.count_nonzero(np.diff(owner)) == max(0, np.unique(owner).size - 1)
 
 
 def test_dealt_runs_are_in_random_order_and_shuffled_in_themselves() -> None:
-    state, size, run, rounds = seeded(3), 40, 8, 3000
+    state, size, run, rounds = make_random(3), 40, 8, 3000
     items, out, blocks = np.arange(size, dtype=np.int32), np.empty(size, dtype=np.int32), np.empty(8, dtype=np.int32)
     places = np.zeros((rounds, size))
     for k in range(rounds):

@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.runtime import threads
-from saddlesvm.runtime.threads import MOST_PIECES, WORTH, pieces_of, shared
+from saddlesvm.runtime.threads import MOST_PIECES, WORTH, count_pieces, run_pieces
 from saddlesvm.solvers.second_order import linear_algebra
 from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer
 from support import csr, matrix
@@ -21,7 +21,7 @@ from support import csr, matrix
 @pytest.mark.parametrize("most", [1, 2, 4])
 def test_every_piece_is_done_once_and_answered_in_order(count: int, most: int) -> None:
     done = []
-    assert shared(lambda k: done.append(k) or k * k, count, most) == [k * k for k in range(count)]  # type: ignore[func-returns-value]
+    assert run_pieces(lambda k: done.append(k) or k * k, count, most) == [k * k for k in range(count)]  # type: ignore[func-returns-value]
     assert sorted(done) == list(range(count))
 
 
@@ -31,7 +31,7 @@ def test_one_thread_does_all_where_no_other_comes(monkeypatch: pytest.MonkeyPatc
         occupied.submit(free.wait)
         monkeypatch.setattr(threads, "_helpers", lambda: occupied)
         here = threading.current_thread()
-        assert shared(lambda k: threading.current_thread() is here, 6, 2) == [True] * 6
+        assert run_pieces(lambda k: threading.current_thread() is here, 6, 2) == [True] * 6
         free.set()
 
 
@@ -42,13 +42,13 @@ def test_a_piece_that_fails_ends_the_work_with_its_error() -> None:
         return k
 
     with pytest.raises(MemoryError, match="no room"):
-        shared(work, 8, 3)
+        run_pieces(work, 8, 3)
 
 
 def test_how_many_pieces_there_are() -> None:
-    assert pieces_of(1.9 * WORTH) == 1
-    assert pieces_of(2.0 * WORTH) == 8
-    assert pieces_of(1e9) == MOST_PIECES
+    assert count_pieces(1.9 * WORTH) == 1
+    assert count_pieces(2.0 * WORTH) == 8
+    assert count_pieces(1e9) == MOST_PIECES
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -25,7 +25,7 @@ from saddlesvm.solvers.second_order.kernels import (
     respond_to_weights,
     search,
 )
-from saddlesvm.solvers.second_order.linear_algebra import gram_block, widened
+from saddlesvm.solvers.second_order.linear_algebra import gram_block, widen
 from support import (
     ALL_LOSSES,
     LOSSES_BY_KIND,
@@ -190,7 +190,7 @@ def test_products_with_rows_are_numpys(layout: str, precision: type, bias: float
     out = v.copy()
     combine(X, chosen, factors, out)
     assert out == pytest.approx(v + B.T @ factors)
-    assert widened(X, chosen, factors) == pytest.approx(factors[:, None] * B)
+    assert widen(X, chosen, factors) == pytest.approx(factors[:, None] * B)
     pool = np.array([0, 4, 9, 10, 29, 3])
     assert gram_block(X, chosen, pool) == pytest.approx(B @ A[pool].T)
     if isinstance(X, CSR):

@@ -19,7 +19,7 @@ from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Square
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.runtime.randomness import draw, seeded, shuffle
+from saddlesvm.runtime.randomness import draw, make_random, shuffle
 from saddlesvm.solvers import DCD, SDCA, Pegasos
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import EAGER, FEW, RECHECK
@@ -69,7 +69,7 @@ def test_sdca_is_the_plain_loop(loss: Loss, sampling: str) -> None:
     problem = small_problem(loss, **weighted_options)
     state = run(problem, SDCA(sampling), 4, seed=5)
     alpha, w = np.zeros(60), np.zeros(6)
-    for order in plain_orders(problem, sampling, 4, seeded(5), problem.members.copy()):
+    for order in plain_orders(problem, sampling, 4, make_random(5), problem.members.copy()):
         list(plain_sweep(problem, order, alpha, w))
     assert state.alpha == pytest.approx(alpha, rel=1e-8, abs=1e-10)
     assert state.w == pytest.approx(w, rel=1e-8, abs=1e-10)
@@ -202,7 +202,7 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
     problem = small_problem(loss, **weighted_options)
     X, n, seed = features(problem), 60, 4
     alpha, w = np.zeros(n), np.zeros(6)
-    order, random = problem.members.copy(), seeded(seed)
+    order, random = problem.members.copy(), make_random(seed)
     bound_up, bound_down, known, total = math.inf, -math.inf, math.inf, 0.0
     solver = DCD()
     state, shrunk, called_back, wholes, in_order = solver.init(problem, seed), 0, 0, False, False
@@ -297,7 +297,7 @@ def weights_of_pull(problem: Problem, v: np.ndarray) -> np.ndarray:
 def plain_pegasos(problem: Problem, solver: Pegasos, iterations: int, seed: int) -> np.ndarray:
     """The pulls of Pegasos (figure 2 of the paper: its iterates), in the order that the run's own generator gives."""
     X, lam, k, n = features(problem), problem.lam, solver.batch_size, problem.members.size
-    order, random, position = problem.members.copy(), seeded(seed), 0
+    order, random, position = problem.members.copy(), make_random(seed), 0
     delay, radius, w, seen = first_steps(problem), solver.radius(problem), np.zeros(X.shape[1]), []
     for t in range(1, iterations + 1):
         batch = []

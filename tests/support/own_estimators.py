@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from saddlesvm import register_estimator
-from saddlesvm.data.door import check_labels, check_weights
+from saddlesvm.data.label_checks import check_labels, check_weights
 from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem

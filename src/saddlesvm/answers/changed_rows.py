@@ -41,7 +41,7 @@ from saddlesvm.problem.loss import Loss, is_cornerless, methods_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.second_order.leave_one_out import (
     RowEstimates,
@@ -146,7 +146,7 @@ def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
 def with_feature(some: Any, scale: float) -> np.ndarray:
     """Rows as a dense array in float64 with the virtual feature, shape (k, d + 1)."""
     dense = some.toarray() if sparse.issparse(some) else some
-    return np.hstack([widened(dense, np.float64), np.full((dense.shape[0], 1), scale)])
+    return np.hstack([widen(dense, np.float64), np.full((dense.shape[0], 1), scale)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,11 @@ from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import InMemory
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 from saddlesvm.solvers.second_order.kernels import Answers, answers_at, respond_to_weights, smoothed_terms
 
 FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
-ROWS_AT_ONCE = 512  # dense rows that are widened at a time
+ROWS_AT_ONCE = 512  # dense rows that are widen at a time
 PARTS_SHARE = 2.0  # of the rows' stored values, that the parts of a sum over sparse rows may have places
 PULL_UNITS = 8.0  # roundings of a term beside those of its sums
 TARGET_UNITS = 4.0  # of the last place of a target, that a residual may be off by
@@ -87,7 +87,7 @@ def close_margins(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float | 
     for place in range(0, z.size, ROWS_AT_ONCE):
         chosen = slice(place, place + ROWS_AT_ONCE)
         rows = X.values[chosen] if problem.members.size == problem.y.size else X.values[problem.members[chosen]]
-        z[chosen] = (widened(rows, np.float64) @ parts).sum(axis=1) + X.bias * w[-1]
+        z[chosen] = (widen(rows, np.float64) @ parts).sum(axis=1) + X.bias * w[-1]
     return z, float(width + parts.shape[1] + 1)
 
 

@@ -70,7 +70,7 @@ from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
-from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer, blocks, widened
+from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer, blocks, widen
 
 Labels = tuple[np.ndarray, np.ndarray]
 Rule = Literal["largest", "votes", "each"]
@@ -244,7 +244,7 @@ def mixed_norms(curvature: Curvature, X: Rows, mixes: np.ndarray) -> np.ndarray:
     """``||x_i (x) mixes_i||`` in the norm of the inverse of H, at most, shape (n,); `mixes` has the shape (n, K)."""
     assert curvature.factor is not None
     parts = blocks(np.arange(X.n_rows), len(curvature.factor))
-    found = [curvature.norms_of(_mixed(widened(X, part, np.ones(part.size)), mixes[part])) for part in parts]
+    found = [curvature.norms_of(_mixed(widen(X, part, np.ones(part.size)), mixes[part])) for part in parts]
     return np.concatenate([*found, np.empty(0)])
 
 

@@ -58,7 +58,7 @@ from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer, blocks, factor_cost, widened
+from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer, blocks, factor_cost, widen
 
 FACTORED = 2_000  # features up to which H is factored: beyond them its memory and time are more than a fit's
 MATRICES = 2.0**28  # bytes that the threads' own sums of H may take
@@ -102,7 +102,7 @@ class Curvature:
             return plain / math.sqrt(self.floor) if self.floor > 0.0 else np.full(wanted.size, np.inf)
         found, done = np.empty(wanted.size), 0
         for part in blocks(wanted, len(self.factor)):
-            found[done : done + part.size] = self.norms_of(widened(X, part, np.ones(part.size)).T)
+            found[done : done + part.size] = self.norms_of(widen(X, part, np.ones(part.size)).T)
             done += part.size
         return found
 

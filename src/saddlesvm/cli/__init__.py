@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.lazy import LateFunction
 
 # Exit codes.
 OK = 0
@@ -31,6 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         was proven; 130 after Ctrl-C if there is nothing to keep.
     """
     try:
-        return int(Later("saddlesvm.cli.program:run")(arguments))
+        return int(LateFunction("saddlesvm.cli.program:run")(arguments))
     except KeyboardInterrupt:  # while the program starts
         return INTERRUPTED

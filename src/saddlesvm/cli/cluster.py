@@ -21,7 +21,7 @@ from saddlesvm.cli.options import write_flag
 from saddlesvm.cli.rows import reading_task
 from saddlesvm.cli.show import Facts
 from saddlesvm.data import DataError, Store
-from saddlesvm.data.readers import stores_of
+from saddlesvm.data.readers import stores_at
 from saddlesvm.data.table import shorten
 from saddlesvm.estimators import register
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
@@ -128,7 +128,7 @@ def open_stores(paths: list[str]) -> list[Store]:
     DataError
         A path is not a store, or a store has no labels, or another number of features.
     """
-    stores = stores_of(paths)
+    stores = stores_at(paths)
     for store in stores:
         if store.y is None:
             raise DataError(

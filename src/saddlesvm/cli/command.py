@@ -93,14 +93,14 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> int:
         """Run the command, and return its exit code."""
         from saddlesvm.fit.outcome import NotCertifiedWarning
-        from saddlesvm.runtime.clock import reporting_compilation
+        from saddlesvm.runtime.clock import report_compilation
 
         check_exclusive(self, ctx)
         check_outputs_differ(self, ctx)
         usual_format = warnings.formatwarning
         warnings.formatwarning = format_warning
         try:
-            with warnings.catch_warnings(), reporting_compilation(True):
+            with warnings.catch_warnings(), report_compilation(True):
                 # The command prints the outcome of the fit itself.
                 warnings.simplefilter("ignore", NotCertifiedWarning)
                 # The readers have compared the names of the features.

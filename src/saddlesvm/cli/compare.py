@@ -116,12 +116,12 @@ def command(
     from saddlesvm import lab
     from saddlesvm.cli.models import task_of_loss
     from saddlesvm.data import read
-    from saddlesvm.data.blocks import check_names
+    from saddlesvm.data.column_positions import check_names
     from saddlesvm.estimators.preparation import labels_of
-    from saddlesvm.runtime.allowed import names_in
-    from saddlesvm.runtime.shown import shown
+    from saddlesvm.runtime.allowed import split_names
+    from saddlesvm.runtime.safe_text import escape_hidden
 
-    losses = names_in(loss) if loss else None
+    losses = split_names(loss) if loss else None
     task: Any = task_of_loss(losses[0]) if losses else "classification"
     how: dict[str, Any] = {"label": label, "scale": scale, "task": task}
     table = read(data, **how)
@@ -149,7 +149,7 @@ def command(
     if comparison.interrupted:
         print("interrupted: the report has the finished runs")
     for line in (*comparison.verdict(), *comparison.notes, f"report: {path}"):
-        print(shown(line))
+        print(escape_hidden(line))
     return INTERRUPTED if comparison.interrupted else OK
 
 

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.runtime.shown import one_line, shown, unbroken
+from saddlesvm.runtime.safe_text import escape_hidden, escape_line_breaks, one_line
 
 OUTPUT = "standard output"  # its name in messages
 
@@ -63,7 +63,7 @@ def format_warning(message: Warning | str, *place: Any, **more: Any) -> str:
 
 def printable_label(text: str, is_terminal: bool) -> str:
     """Return a label as a terminal may show it, or as a line of a file can hold it."""
-    return shown(text) if is_terminal else unbroken(text)
+    return escape_hidden(text) if is_terminal else escape_line_breaks(text)
 
 
 def write_output(text: str) -> None:
@@ -78,7 +78,7 @@ def write_output(text: str) -> None:
     try:
         text.encode(encoding)
     except UnicodeEncodeError as error:
-        lacking = shown(error.object[error.start])
+        lacking = escape_hidden(error.object[error.start])
         raise DataError(
             f"{OUTPUT}: its encoding {encoding} lacks {lacking!r}: set PYTHONIOENCODING=utf-8, or "
             "write to a file with --output"

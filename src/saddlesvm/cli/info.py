@@ -133,7 +133,7 @@ def describe_rows(source: str, reading: Reading) -> Facts:
 
     # Norms are those of the rows without missing values.
     filling = Filling("drop")
-    X, _ = filling.without_missing(table.X)
+    X, _ = filling.fill_rows(table.X)
     if filling.count:
         facts["data"]["rows_with_missing_values"] = filling.count
     if X.shape[0] == 0:

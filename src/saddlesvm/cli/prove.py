@@ -92,7 +92,7 @@ def check_provable(model: Any, preparation: Preparation, path: str) -> None:
 
 def options_for_checker(data: str | list[str], reading: Reading, table: Table) -> dict[str, Any]:
     """Return the checker's options to read a text file in the same way; empty for other formats."""
-    from saddlesvm.data.blocks import dropped_positions, label_position
+    from saddlesvm.data.column_positions import dropped_positions, label_position
     from saddlesvm.data.streams import open_text
 
     if table.format == "libsvm":

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.shown import shown
+from saddlesvm.runtime.safe_text import escape_hidden
 
 Facts = dict[str, dict[str, Any]]
 
@@ -75,7 +75,7 @@ def write_value(name: str, value: Any) -> str:
         if value.keys() == {"proven", "of"}:
             return f"{value['proven']:,} of {value['of']:,}"
         items = list(value.items())[:ITEMS_SHOWN]
-        parts = [f"{shown(str(key))}: {write_value(str(key), item)}" for key, item in items]
+        parts = [f"{escape_hidden(str(key))}: {write_value(str(key), item)}" for key, item in items]
         if len(value) > ITEMS_SHOWN:
             parts.append(f"and {len(value) - ITEMS_SHOWN} more")
         return ", ".join(parts)
@@ -89,7 +89,7 @@ def write_value(name: str, value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, (float, np.floating)):
         return write_number(name, float(value))
-    return shown(str(value))
+    return escape_hidden(str(value))
 
 
 def write_number(name: str, value: float) -> str:
@@ -118,7 +118,7 @@ def show(facts: Facts, as_json: bool) -> None:
         for number, (group, lines) in enumerate(facts.items()):
             if number > 0:
                 console.print()
-            console.print(Text(shown(write_name(group)), style="bold"))
+            console.print(Text(escape_hidden(write_name(group)), style="bold"))
             console.print(table_of_lines(lines))
             for name, records in lines.items():
                 if is_list_of_records(records):
@@ -139,7 +139,9 @@ def table_of_lines(lines: Mapping[str, Any]) -> Table:
     table.add_column(overflow="fold")
     for name, value in lines.items():
         if value is not None and not is_list_of_records(value):
-            table.add_row(Text(shown(f"  {write_name(name)}")), Text(write_value(name, value)))
+            table.add_row(
+                Text(escape_hidden(f"  {write_name(name)}")), Text(write_value(name, value))
+            )
     return table
 
 
@@ -181,7 +183,7 @@ def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], A
     def advance(share: float) -> None:
         nonlocal bar
         if is_drawn and bar is None and time.monotonic() - began > PATIENCE:
-            bar = Bar("words bar elapsed remaining", shown(what))
+            bar = Bar("words bar elapsed remaining", escape_hidden(what))
         if bar is not None:
             bar.show(completed=share)
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from saddlesvm.data.errors import BUNDLED, DataError, check_there, refuse_special
+from saddlesvm.data.errors import BUNDLED, DataError, check_exists, refuse_special
 from saddlesvm.runtime.extras import how_to_install
 
 STANDARD_INPUT = "-"
@@ -90,7 +90,7 @@ class FileName(click.ParamType):
 def check_data(name: str) -> None:
     """Raise DataError if there is no such data: a file, a folder, a bundled set, or ``-``."""
     if name != STANDARD_INPUT and not expand_pattern(name):
-        check_there(name)
+        check_exists(name)
 
 
 def check_model(name: str) -> None:

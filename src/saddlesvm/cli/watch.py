@@ -95,9 +95,9 @@ def command(
     from saddlesvm import lab
     from saddlesvm.data import read
     from saddlesvm.estimators.preparation import labels_of
-    from saddlesvm.runtime.allowed import names_in
+    from saddlesvm.runtime.allowed import split_names
 
-    names = names_in(solvers)
+    names = split_names(solvers)
     if not 1 <= len(names) <= 2:
         raise ValueError(f"--solvers {solvers}: one or two solvers are shown; got {len(names)}")
     table = read(data, label=label)

@@ -31,7 +31,7 @@ from saddlesvm.cluster.sources import PartTasks
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.rows.matrix import BadRowError
-from saddlesvm.runtime.threads import interruptible
+from saddlesvm.runtime.interrupts import catch_interrupts
 
 __all__ = [
     "ClusterFits", "ClusterLostError", "Partitions", "classes_and_weights", "client_in_force", "naming_losses",
@@ -205,7 +205,7 @@ class ClusterFits:
         engine = DaskEngine(client, parts, plan.problems, self.partitions.kept)
         run = choice(plan, engine, self.watch)
         try:
-            with interruptible() as stop:
+            with catch_interrupts() as stop:
                 engine.stop = stop
                 return run.run(stop)
         except ClusterLostError as lost:

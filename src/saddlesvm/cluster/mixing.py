@@ -19,7 +19,7 @@ from scipy import sparse
 from saddlesvm.cluster.part import Part
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 
 ALIKE = 0.2  # share of the rows, or of the targets' variance, that sits in the wrong partition where these are alike
 DEALT = 16  # partitions at most to which one partition deals out its rows
@@ -103,5 +103,5 @@ def _stacked(given: Sequence[Rows]) -> Rows:
     """The rows of several matrices of one kind, one below the other."""
     if all(not one.sparse for one in given):
         return rows.as_rows(np.concatenate([one.values for one in given if not one.sparse]), given[0].bias)
-    blocks = [one.matrix if one.sparse else sparse.csr_array(widened(one.values)) for one in given]
+    blocks = [one.matrix if one.sparse else sparse.csr_array(widen(one.values)) for one in given]
     return rows.as_rows(sparse.csr_array(sparse.vstack(blocks, format="csr")), given[0].bias)

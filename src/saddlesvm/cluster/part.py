@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.cluster.tasks import Answer, Vectors, added, bytes_of, combined, measured, touched, whole, without_zeros
-from saddlesvm.data.door import check_targets
-from saddlesvm.data.inputs import naming_columns
+from saddlesvm.data.column_errors import naming_columns
+from saddlesvm.data.label_checks import check_targets
 from saddlesvm.multiclass.splits import has_factors, sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
 from saddlesvm.problem.bounds import PointSizes, RowSizes, add_sizes, largest_among

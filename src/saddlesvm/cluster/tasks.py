@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.runtime.clock import working_for
+from saddlesvm.runtime.clock import limit_step
 
 FIGURES = 32  # bytes of the four numbers that go with an answer
 WORTH = 0.6  # share of the places below which numbers and places take fewer bytes than all numbers: 12 bytes for 8
@@ -126,7 +126,7 @@ def halt(name: str) -> None:
 def working_until(until: Until) -> Iterator[threading.Event]:
     """The event that ends the work within; :func:`~saddlesvm.runtime.clock.time_is_up` knows of it, too."""
     stop = event_of(until.name)
-    with working_for(until.seconds, stop):
+    with limit_step(until.seconds, stop):
         yield stop
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from saddlesvm.runtime.lazy import lazily
+from saddlesvm.runtime.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from saddlesvm.data.conversion import convert as convert
-    from saddlesvm.data.errors import BUNDLED as BUNDLED, DataError as DataError, atomic_write as atomic_write
+    from saddlesvm.data.errors import (
+        BUNDLED as BUNDLED,
+        DataError as DataError,
+        atomic_write as atomic_write,
+    )
     from saddlesvm.data.liblinear import (
         LiblinearModel as LiblinearModel,
         read_liblinear as read_liblinear,
@@ -34,4 +38,4 @@ HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
 __all__ = sorted(HOMES)
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, HOMES)
+    __getattr__, __dir__ = lazy_attributes(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Any data files into one store, in a single pass."""
+"""Convert data files into one store, in a single pass."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from typing import Any, Literal
 
 import scipy.sparse as sp
 
-from saddlesvm.data.arrays import idx_source, npy_source, npz_source
-from saddlesvm.data.blocks import Reading, Source, located
-from saddlesvm.data.bundled import bundled_source
-from saddlesvm.data.delimited import delimited_source
+from saddlesvm.data.blocks import ReadOptions, Source
+from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.inputs import check_together, store_source
-from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
+from saddlesvm.data.formats import source_of
+from saddlesvm.data.libsvm import StartsAtZero
 from saddlesvm.data.missing_values import NOTE, Filling
-from saddlesvm.data.parquet import arrow_source
 from saddlesvm.data.store import Store, common_type
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.data.table import Label, Missing, Task
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 from saddlesvm.runtime.option_names import MISSING_VALUES
 
-MEMORY = 256 << 20
-_BLOCKS_IN_MEMORY = 16  # copies of a block of rows in memory at once: text, parsed, sorted, written
+MEMORY = 256 << 20  # bytes for the rows in memory unless the caller says otherwise; a guess
+LEAST_MEMORY = 1 << 20  # bytes
+_BLOCKS_IN_MEMORY = 16  # blocks' sizes in memory at once: as text, parsed, sorted, written
 
 
 def convert(
@@ -48,27 +46,30 @@ def convert(
 ) -> Store:
     r"""Write one or more data files, one after the other, as a store.
 
-    The files are read once, some rows at a time (twice for means, or if LIBSVM text counts from 0). An incomplete store
-    is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
+    The files are read once, some rows at a time (twice for means, or if LIBSVM text counts from 0).
+    An incomplete store is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
 
     Parameters
     ----------
     sources : str, path, or sequence of them
-        Files in the formats of :func:`read`, or stores; all sparse, or all dense with the same number of features.
+        Files in the formats of :func:`read`, or stores; all sparse, or all dense with the same
+        number of features.
     target : str or path
         The folder to make.
     label, header, dtype, task, scale, zero_based, drop_columns
         As in :func:`read`.
     n_features : int, optional
-        As in :func:`read`; by default LIBSVM text has as many features as occur in any of the files.
+        As in :func:`read`; by default LIBSVM text has as many features as occur in any of the
+        files.
     memory : int, default=268435456
-        Approximate bytes for the rows in memory; labels and row pointers of some formats add 8 bytes a row.
+        Approximate bytes for the rows in memory; labels and row pointers of some formats add 8
+        bytes a row.
     overwrite : bool, default=False
         Replace a store of that name.
     missing : {"error", "drop", "mean"}, default="error"
-        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
-        an error that names the first one, or their rows are left out, or the mean of their column, over all files,
-        fills them in; the store keeps those means.
+        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet
+        and dense ``.npz``: an error that names the first one; or their rows are left out; or the
+        mean of their column over all files replaces them, and the store keeps these means.
     advance : callable, optional
         Called with the share that is done, from 0 to 1.
 
@@ -79,7 +80,8 @@ def convert(
     Raises
     ------
     DataError
-        A file that cannot be read, files that do not go together, a target that exists or cannot be written.
+        A file that cannot be read, files that do not go together, a target that exists or cannot be
+        written.
 
     Examples
     --------
@@ -91,24 +93,36 @@ def convert(
     >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
     (3, 3)
     """
-    allowed = MISSING_VALUES[:-1]
+    # The median of a column needs all its values at once, and so a conversion does not have it.
+    allowed = [way for way in MISSING_VALUES if way != "median"]
     if missing not in allowed:
         raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, allowed))}")
-    how = Reading(label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns))
+    how = ReadOptions(
+        label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns)
+    )
     how.check()
-    if memory < 1 << 20:
+    if memory < LEAST_MEMORY:
         raise DataError(f"memory is {memory} bytes; at least 1 MiB is needed")
-    names = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(one) for one in sources]
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    names = [os.fspath(source) for source in sources]
     if not names:
         raise DataError("no data file was given; at least one is needed")
-    _write_store(names, target, how, missing, memory // _BLOCKS_IN_MEMORY, overwrite, advance)
+
+    n_bytes = memory // _BLOCKS_IN_MEMORY
+    try:
+        _write_store(names, target, how, missing, n_bytes, overwrite, advance)
+    except StartsAtZero:
+        # Index 0 occurred after rows whose indices were taken to count from 1: begin anew.
+        how = replace(how, zero_based=True)
+        _write_store(names, target, how, missing, n_bytes, overwrite, advance)
     return Store(target)
 
 
 def _write_store(
     names: list[str],
     target: str | os.PathLike[str],
-    how: Reading,
+    how: ReadOptions,
     missing: Literal["error", "drop", "mean"],
     n_bytes: int,
     overwrite: bool,
@@ -116,105 +130,119 @@ def _write_store(
 ) -> None:
     """Write the files of these names as a store, from blocks of about `n_bytes`."""
     report = advance or (lambda share: None)
+    # Values keep their own types while they are read; missing ones are treated below.
+    read_missing: Missing = "error" if missing == "error" else "keep"
+    each = replace(how, dtype=None, missing=read_missing)
+    sources = [source_of(name, each) for name in names]
+    check_compatible(sources)
 
-    def write(zero_based: bool | Literal["auto"]) -> None:
-        kept: Missing = "error" if missing == "error" else "keep"
-        each = replace(how, dtype=None, zero_based=zero_based, missing=kept)
-        opened = [source_of(name, each) for name in names]
-        check_together(opened)
-        passes = 2.0 if missing == "mean" else 1.0
-        filling = Filling.of_sources(missing, opened, n_bytes, lambda share: report(share / passes))
-        same = all(source.feature_names == opened[0].feature_names for source in opened)
-        with StoreWriter(
-            target,
-            dtype=how.dtype or common_type([source.dtype for source in opened], how.scale == 1.0 and passes == 1.0),
-            n_features=how.n_features,
-            overwrite=overwrite,
-            feature_names=opened[0].feature_names if same else None,
-            label_name=opened[0].label_name,
-        ) as writer:
-            _append_all(writer, opened, how, n_bytes, lambda share: report((passes - 1.0 + share) / passes), filling)
-            writer.further[NOTE] = filling.noted(how.scale) or _shared_note(opened)
+    # Means take a pass of their own over all files.
+    n_passes = 2.0 if missing == "mean" else 1.0
+    filling = Filling.learn_from_sources(
+        missing, sources, n_bytes, lambda share: report(share / n_passes)
+    )
 
-    try:
-        write(how.zero_based)
-    except StartsAtZero:
-        write(True)
+    dtype = how.dtype
+    if dtype is None:
+        keeps_values = how.scale == 1.0 and missing != "mean"
+        dtype = common_type([source.dtype for source in sources], keeps_values)
+    feature_names = sources[0].feature_names
+    if any(source.feature_names != feature_names for source in sources):
+        feature_names = None
+    with StoreWriter(
+        target,
+        dtype=dtype,
+        n_features=how.n_features,
+        overwrite=overwrite,
+        feature_names=feature_names,
+        label_name=sources[0].label_name,
+    ) as writer:
+        _append_all(
+            writer,
+            sources,
+            how.scale,
+            n_bytes,
+            lambda share: report((n_passes - 1.0 + share) / n_passes),
+            filling,
+        )
+        writer.further[NOTE] = filling.store_note(how.scale) or _shared_note(sources)
 
 
 def _append_all(
     writer: StoreWriter,
     sources: list[Source],
-    how: Reading,
+    scale: float,
     n_bytes: int,
     advance: Callable[[float], Any],
     filling: Filling,
 ) -> None:
-    total, done = sum(source.n_bytes for source in sources) or 1, 0
+    """Append the rows of all sources, and describe each source for the header."""
+    total = sum(source.n_bytes for source in sources) or 1
+    done = 0
     for source in sources:
-        before = writer.n_rows
+        n_before = writer.n_rows
         for block in source.blocks(n_bytes):
-            closed = filling.of_block(block)
-            if closed is not None:
-                writer.append(_scaled(closed.X, how.scale, writer.dtype), closed.y, closed.weights)
+            filled = filling.fill_block(block)
+            # A block may lose all its rows to missing values.
+            if filled is not None:
+                X = _scale_rows(filled.X, scale, writer.dtype)
+                writer.append(X, filled.y, filled.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
-        origin = origin_of(Path(source.name), source.format, writer.n_rows - before, source.n_bytes)
+        n_rows = writer.n_rows - n_before
+        origin = describe_origin(Path(source.name), source.format, n_rows, source.n_bytes)
         writer.sources.append(origin | {"path": source.name, "zero_based": source.zero_based})
     if filling.count and not writer.n_rows:
-        raise DataError(f"{sources[0].name}: every row has missing values: none is left")
+        raise DataError(f"{sources[0].name}: every row has missing values: no row is left")
 
 
 def _shared_note(sources: list[Source]) -> dict[str, Any] | None:
-    """The note on missing values that the headers of all sources share, if they are stores; None where they differ."""
+    """Return the note on missing values if all sources are stores with the same note, else None."""
     if any(source.format != "store" for source in sources):
         return None
-    noted = [Store(source.name).header.get(NOTE) for source in sources]
-    return noted[0] if all(one == noted[0] for one in noted) else None
+    notes = [Store(source.name).header.get(NOTE) for source in sources]
+    if any(note != notes[0] for note in notes):
+        return None
+    return notes[0]
 
 
-SOURCES: dict[str, Callable[[Path, Reading], Source]] = {
-    "arrow": lambda path, how: arrow_source(path, "arrow", how),
-    "bundled": bundled_source,
-    "csv": delimited_source,
-    "idx": idx_source,
-    "libsvm": libsvm_source,
-    "npy": npy_source,
-    "npz": npz_source,
-    "parquet": lambda path, how: arrow_source(path, "parquet", how),
-    "store": store_source,
-}
+def check_compatible(sources: Sequence[Source]) -> None:
+    """Raise a `DataError` for sources whose rows cannot be put into one matrix."""
+    first = sources[0]
+    for source in sources[1:]:
+        if source.sparse != first.sparse:
+            kinds = "sparse rows" if source.sparse else "dense rows"
+            raise DataError(
+                f"{source.name}: holds {kinds}, {first.name} does not; a store holds one of the two"
+            )
+        if not source.sparse and source.width != first.width:
+            raise DataError(
+                f"{source.name}: has {source.width} features; {first.name} has {first.width}"
+            )
+        if source.has_labels != first.has_labels or source.has_weights != first.has_weights:
+            what = "labels" if source.has_labels != first.has_labels else "weights"
+            raise DataError(
+                f"{source.name} and {first.name}: one has {what} and the other has none"
+            )
+        check_names(source.name, source.feature_names, first.name, first.feature_names)
 
 
-def source_of(name: str, how: Reading) -> Source:
-    """The file, folder or bundled set of a name, ready to be read.
-
-    Raises
-    ------
-    DataError
-        There is none, its format is not known, or an option does not go with the format.
-    """
-    found = located(name)
-    how.check_applicable(name, found)
-    return SOURCES[found](Path(name), how)
-
-
-def _scaled(X: Any, scale: float, dtype: Any) -> Any:
-    """The rows in the type of the store, multiplied by `scale`; never in place."""
+def _scale_rows(X: Any, scale: float, dtype: Any) -> Any:
+    """Return the rows in the type of the store, multiplied by `scale`; never in place."""
     if scale == 1.0:
         return X
     factor = dtype.type(scale)
     if not sp.issparse(X):
-        return widened(X, dtype) * factor
+        return widen(X, dtype) * factor
     return sp.csr_matrix((X.data.astype(dtype) * factor, X.indices, X.indptr), shape=X.shape)
 
 
-def origin_of(path: Path, found: str, n_rows: int, n_bytes: int) -> dict[str, Any]:
-    """The entry of a source in the header: a file in the format `found`, or what is none, of `n_bytes`."""
+def describe_origin(path: Path, format: str, n_rows: int, n_bytes: int) -> dict[str, Any]:
+    """Return the entry of a source in the header; `n_bytes` if the source is not a file."""
     facts = path.stat() if path.is_file() else None
     return {
         "path": str(path),
-        "format": found,
+        "format": format,
         "rows": n_rows,
         "bytes": n_bytes if facts is None else facts.st_size,
         "modified": None if facts is None else facts.st_mtime_ns,

@@ -1,8 +1,11 @@
 """A mark of the rows and labels of a fit: their number, and a fingerprint of some of them.
 
-A model keeps the mark, so that what is computed from data later can say whether they are those of
-the fit. Values count as float32, and dense and sparse rows alike, so that a file and the arrays
-that were read from it have one mark.
+A model keeps the mark, so that later computations can say whether their data are those of the fit.
+Values count as float32, and dense and sparse rows alike, so that a file and the arrays that were
+read from it have one mark.
+
+It reads a few rows only, so that every fit can afford it. `problem.fingerprint` reads all rows: a
+checkpoint must not be continued by another fit.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-FORM = re.compile(r"[0-9]{1,18}-[0-9a-f]{8}")  # of a mark
-SAMPLED = 32  # rows that are read for the fingerprint, at even distances
+MARK = re.compile(r"[0-9]{1,18}-[0-9a-f]{8}")  # number of rows, and fingerprint
+SAMPLED = 32  # rows that are read for the fingerprint; enough to notice another file or order
 
 
 def mark_data(X: Any, y: Any = None) -> str:
@@ -27,32 +30,37 @@ def mark_data(X: Any, y: Any = None) -> str:
     y : array-like of shape (n,) or (n, k), optional
     """
     n = X.shape[0]
-    chosen = np.arange(n) if n <= SAMPLED else np.arange(SAMPLED) * (n - 1) // (SAMPLED - 1)
-    found = zlib.crc32(_bytes_of_rows(X, chosen), X.shape[1])
+    # All rows if they are few, else rows at even distances, from the first to the last.
+    sample = np.arange(n)
+    if n > SAMPLED:
+        sample = np.arange(SAMPLED) * (n - 1) // (SAMPLED - 1)
+    checksum = zlib.crc32(_row_bytes(X, sample), X.shape[1])
     if y is not None:
-        found = zlib.crc32(_bytes_of_labels(y, chosen), found)
-    return f"{n}-{found:08x}"
+        checksum = zlib.crc32(_label_bytes(y, sample), checksum)
+    return f"{n}-{checksum:08x}"
 
 
 def is_mark(given: Any) -> bool:
     """Return True for a text that has the form of a mark."""
-    return isinstance(given, str) and FORM.fullmatch(given) is not None
+    return isinstance(given, str) and MARK.fullmatch(given) is not None
 
 
 def describe_difference(mark: str, X: Any, y: Any = None) -> str:
-    """Say how data differ from those that a mark was made of; empty if nothing is found."""
-    own = mark_data(X, y)
-    if own == mark:
+    """Say how data differ from the data of a mark; return an empty text if they do not."""
+    if mark_data(X, y) == mark:
         return ""
-    rows, others = int(mark.split("-")[0]), X.shape[0]
-    if rows != others:
-        return f"not the rows of the fit: the model was fitted to {rows:,} rows, and these are {others:,}"
-    return f"not the rows of the fit: rows, their order or their labels differ ({rows:,} rows in both)"
+    n_fitted = int(mark.split("-")[0])
+    n = X.shape[0]
+    if n_fitted != n:
+        difference = f"the model was fitted to {n_fitted:,} rows, and these are {n:,}"
+    else:
+        difference = f"rows, their order or their labels differ ({n:,} rows in both)"
+    return f"not the rows of the fit: {difference}"
 
 
-def _bytes_of_rows(X: Any, chosen: np.ndarray) -> bytes:
-    """The places and values of what is not zero in some rows."""
-    some = X[chosen]
+def _row_bytes(X: Any, sample: np.ndarray) -> bytes:
+    """Return positions and values of the nonzero entries of some rows, dense and sparse alike."""
+    some = X[sample]
     # Values beyond single precision become infinite: they mark the rows all the same.
     with np.errstate(over="ignore"):
         if not sparse.issparse(some):
@@ -62,16 +70,17 @@ def _bytes_of_rows(X: Any, chosen: np.ndarray) -> bytes:
         some = sparse.csr_array(some).astype(np.float32)
     some.sum_duplicates()
     some.eliminate_zeros()
+    # The position that each entry has in the flattened dense rows.
     lengths = np.diff(some.indptr)
-    places = np.repeat(np.arange(chosen.size, dtype=np.int64), lengths) * X.shape[1]
-    return (places + some.indices).tobytes() + some.data.tobytes()
+    starts = np.repeat(np.arange(sample.size, dtype=np.int64), lengths) * X.shape[1]
+    return (starts + some.indices).tobytes() + some.data.tobytes()
 
 
-def _bytes_of_labels(y: Any, chosen: np.ndarray) -> bytes:
-    """Labels of some rows: numbers as float32, whatever their type, and others as text."""
+def _label_bytes(y: Any, sample: np.ndarray) -> bytes:
+    """Return labels of some rows: numbers as float32, whatever their type, and others as text."""
     if sparse.issparse(y):
-        return _bytes_of_rows(sparse.csr_array(y), chosen)
-    some = np.asarray(y)[chosen]
+        return _row_bytes(sparse.csr_array(y), sample)
+    some = np.asarray(y)[sample]
     if some.dtype.kind in "biuf":
         return some.astype(np.float32).tobytes()
     return "\n".join(map(str, some.ravel().tolist())).encode()

@@ -1,4 +1,4 @@
-"""CSV and TSV: one row per line, with numbers in every column except the label's."""
+"""Read CSV and TSV: a row on each line, with numbers in every column except the label's."""
 
 from __future__ import annotations
 
@@ -14,44 +14,60 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.blocks import WHOLE, Block, Reading, Source, dropped_positions, label_position, rows_in
-from saddlesvm.data.errors import WAYS_WITH_MISSING, DataError
-from saddlesvm.data.kinds import MISSING_WORDS
-from saddlesvm.data.streams import open_counted, open_text, reading
-from saddlesvm.data.table import Cells, Header, Label, Task, bounded_classes, is_number
+from saddlesvm.data.blocks import WHOLE, Block, ReadOptions, Source, rows_in
+from saddlesvm.data.cell_patterns import MISSING_WORDS
+from saddlesvm.data.column_positions import dropped_positions, label_position
+from saddlesvm.data.errors import MISSING_ADVICE, DataError
+from saddlesvm.data.streams import open_text, open_with_share, reading
+from saddlesvm.data.table import Cells, Header, Label, Task, check_classes, is_number
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
-_ENCODE = "(words are read by --columns NAME=category, or saddlesvm.table.read)"
-_FIRST_ROWS = 200  # rows in which a cell of the first line is searched for
-_LONG_NAME = 60  # signs; longer cells of a first line are no names of columns
+_WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"
+_HEADER_ADVICE = "say whether it is a header (--header yes or no, in Python header=True or False)"
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
+_FIRST_ROWS = 200  # rows in which a cell of the first line is searched for; a guess
+_LONGEST_NAME = 60  # characters; longer cells of a first line are not names of columns; a guess
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The layout of the lines of one file."""
+class LineLayout:
+    """How the lines of one file are laid out.
+
+    Attributes
+    ----------
+    delimiter : str
+    names : list of str, or None
+        The names of all columns, if the file has a header.
+    n_columns : int
+    skip : int
+        Lines of the header.
+    label : int or None
+        Position of the label column.
+    missing_ok : bool
+        True if values may be missing.
+    dropped : frozenset of int
+        Positions of columns that are left out.
+    """
 
     delimiter: str
     names: list[str] | None
     n_columns: int
     skip: int
     label: int | None
-    missing_ok: bool = False  # whether values may be missing
+    missing_ok: bool = False
     dropped: frozenset[int] = frozenset()
 
     @property
     def features(self) -> list[int]:
-        """The columns but the label's and those that are left out."""
+        """Positions of the features: all columns but the label and those that are left out."""
         return [k for k in range(self.n_columns) if k != self.label and k not in self.dropped]
 
     @property
     def feature_names(self) -> list[str] | None:
-        """Their names."""
-        return None if self.names is None else [self.names[k] for k in self.features]
-
-    def of_features(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The values of those columns, of all columns."""
-        return cells if len(self.features) == self.n_columns else cells[:, self.features]
+        """Names of the features, if the file has a header."""
+        if self.names is None:
+            return None
+        return [self.names[k] for k in self.features]
 
     @property
     def label_name(self) -> str | None:
@@ -60,34 +76,49 @@ class Layout:
             return None
         return f"column {self.label + 1}" if self.names is None else self.names[self.label]
 
+    def select_features(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the columns of the features out of all columns."""
+        if len(self.features) == self.n_columns:
+            return cells
+        return cells[:, self.features]
+
     def converters(self, note_label: Callable[[str], float]) -> Any:
-        """The converters of cells that are not plain numbers, for ``np.loadtxt``."""
-        made: dict[int, Any] = dict.fromkeys(range(self.n_columns), _number_or_nan) if self.missing_ok else {}
-        made |= dict.fromkeys(self.dropped, _nothing)
-        return made | ({} if self.label is None else {self.label: note_label}) or None
+        """Return what ``np.loadtxt`` calls for cells that are not plain numbers, by column."""
+        by_column: dict[int, Any] = {}
+        if self.missing_ok:
+            by_column = dict.fromkeys(range(self.n_columns), _number_or_nan)
+        by_column |= dict.fromkeys(self.dropped, _zero)
+        if self.label is not None:
+            by_column[self.label] = note_label
+        return by_column or None
 
-    def called(self, column: int) -> str:
-        """The name of a column in messages."""
-        return f"column {self.names[column]!r}" if self.names is not None else f"column {column + 1}"
+    def column_name(self, column: int) -> str:
+        """Return the name of a column for messages."""
+        if self.names is None:
+            return f"column {column + 1}"
+        return f"column {self.names[column]!r}"
 
 
-def delimited_source(path: Path, how: Reading) -> Source:
-    """CSV or TSV, plain or compressed, in one pass; only when that fails, search for the line at fault.
+def delimited_source(path: Path, how: ReadOptions) -> Source:
+    """Return CSV or TSV, plain or compressed, as a source; it is read in one pass.
 
-    The delimiter is a tab in a file named .tsv; in any other it is the one of comma, semicolon and tab that occurs
-    most often in the first line. With ``header="auto"`` a first line without numbers is a header; one that mixes
-    numbers and text in the feature columns is refused, because no guess about it would be safe.
+    Only if reading fails does a second pass search for the line at fault.
+
+    The delimiter is a tab in a file named .tsv; in any other it is the one of comma, semicolon and
+    tab that occurs most often in the first line. With ``header="auto"`` a first line without
+    numbers is a header; a line that mixes numbers and text in the feature columns is refused,
+    because no guess about it would be safe.
 
     Raises
     ------
     DataError
-        Naming the line and column of the first cell that is missing (and not kept), not a number or not finite, or the
-        first line of a different length. Its blocks raise it for what comes after the first two lines.
+        Naming the line and column of the first cell that is missing (and not kept), not a number or
+        not finite, or the first line of a different length. Its blocks raise it for what comes
+        after the first two lines.
     """
     with reading(path):
-        layout = replace(
-            layout_of(path, how.label, how.header, how.n_features, how.drop_columns), missing_ok=how.missing == "keep"
-        )
+        layout = find_layout(path, how.label, how.header, how.n_features, how.drop_columns)
+    layout = replace(layout, missing_ok=how.missing == "keep")
     return Source(
         str(path),
         "csv",
@@ -102,22 +133,28 @@ def delimited_source(path: Path, how: Reading) -> Source:
     )
 
 
-def _blocks(path: Path, layout: Layout, how: Reading, n_bytes: int) -> Iterator[Block]:
+def _blocks(path: Path, layout: LineLayout, how: ReadOptions, n_bytes: int) -> Iterator[Block]:
+    """Yield the rows of a file in blocks of about `n_bytes`."""
     n_rows = None if n_bytes == WHOLE else rows_in(n_bytes, 8 * layout.n_columns)
-    with reading(path), open_counted(path) as (file, share):
+    with reading(path), open_with_share(path) as (file, share):
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         lines: Iterator[str] = islice(text, layout.skip, None)
-        lines = lines if n_rows is None else (line for line in lines if not line.isspace())
+        # `loadtxt` skips empty lines, but a block must not consist of them alone.
+        if n_rows is not None:
+            lines = (line for line in lines if not line.isspace())
         for line in lines:
-            X, y = _cells(path, chain([line], lines), layout, how, n_rows)
-            yield Block(layout.of_features(X), None if layout.label is None else y, None, share())
+            cells, labels = _parse_cells(path, chain([line], lines), layout, how, n_rows)
+            X = layout.select_features(cells)
+            yield Block(X, None if layout.label is None else labels, None, share())
 
 
-def _cells(
-    path: Path, lines: Iterator[str], layout: Layout, how: Reading, max_rows: int | None
+def _parse_cells(
+    path: Path, lines: Iterator[str], layout: LineLayout, how: ReadOptions, max_rows: int | None
 ) -> tuple[np.ndarray[Any, Any], Cells]:
-    """The values of some lines (0 in the column of the labels), and their labels."""
-    codes, texts, dtype, task = array("q"), dict[str, int](), np.dtype(how.dtype or np.float64), how.task
+    """Return the values of some lines (0 in the label's column), and their labels."""
+    dtype = np.dtype(how.dtype or np.float64)
+    codes = array("q")
+    texts: dict[str, int] = {}
 
     def note_label(cell: str) -> float:
         codes.append(texts.setdefault(cell.strip(), len(texts)))
@@ -138,24 +175,26 @@ def _cells(
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        _find_fault(path, layout, dtype, task)
+        _find_fault(path, layout, dtype, how.task)
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
+
     if not all(map(is_number, texts)):
-        bounded_classes(list(texts), f"{path}: {layout.label_name!r}")
-    bad_label = any(_fault_of_label(text, task) for text in texts)
-    if bad_label or cells.shape[1] != layout.n_columns or not _allowed(cells, layout).all():
-        _find_fault(path, layout, dtype, task)
+        check_classes(list(texts), f"{path}: {layout.label_name!r}")
+    has_bad_label = any(_fault_of_label(text, how.task) for text in texts)
+    allowed = ~np.isinf(cells) if layout.missing_ok else np.isfinite(cells)
+    if has_bad_label or cells.shape[1] != layout.n_columns or not allowed.all():
+        _find_fault(path, layout, dtype, how.task)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
     return cells, Cells(list(texts), np.frombuffer(codes, dtype=np.int64))
 
 
-def _nothing(cell: str) -> float:
-    """The value of a cell that is left out."""
+def _zero(cell: str) -> float:
+    """Return 0 for a cell that is left out."""
     return 0.0
 
 
 def _number_or_nan(cell: str) -> float:
-    """The number in a cell, NaN where it is missing."""
+    """Return the number in a cell, NaN if it is missing."""
     if cell.strip().lower() in MISSING_WORDS:
         return math.nan
     if not is_number(cell.strip()):
@@ -163,18 +202,14 @@ def _number_or_nan(cell: str) -> float:
     return float(cell)
 
 
-def _allowed(cells: np.ndarray[Any, Any], layout: Layout) -> np.ndarray[Any, Any]:
-    return ~np.isinf(cells) if layout.missing_ok else np.isfinite(cells)
-
-
-def layout_of(
+def find_layout(
     path: Path,
     label: Label,
     header: Header,
     n_features: int | None,
     drop: Sequence[str | int] = (),
-) -> Layout:
-    """The layout of a file's lines, from the first ones.
+) -> LineLayout:
+    """Return the layout of a file's lines, from the first ones.
 
     Raises
     ------
@@ -195,22 +230,28 @@ def layout_of(
     if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
     first = [cell.strip() for cell in first]
+    n_columns = len(first)
+
     has_header = header
     if header == "auto":
         has_header = _looks_like_header(first, others, label, path, drop)
     if has_header and not others:
         raise DataError(f"{path}: holds a header line and no rows; at least one row is needed")
     names = first if has_header else None
-    dropped = dropped_positions(drop, names, len(first), str(path))
-    nameless = next((k + 1 for k, name in enumerate(first) if has_header and not name and k not in dropped), None)
-    if nameless is not None:
-        raise DataError(f"{path}: line {n_lines}: column {nameless} has no name (a saved row index?); drop or name it")
-    position = label_position(label, names, len(first), n_features, str(path), dropped)
-    return Layout(delimiter, names, len(first), n_lines if has_header else 0, position, dropped=dropped)
+    dropped = dropped_positions(drop, names, n_columns, str(path))
+    for column, name in enumerate(names or ()):
+        if not name and column not in dropped:
+            raise DataError(
+                f"{path}: line {n_lines}: column {column + 1} has no name (a saved row index?); "
+                "drop or name it"
+            )
+    position = label_position(label, names, n_columns, n_features, str(path), dropped)
+    skip = n_lines if has_header else 0
+    return LineLayout(delimiter, names, n_columns, skip, position, dropped=dropped)
 
 
 def _first_line(file: Iterator[str]) -> str:
-    """The first line with anything in it, without what stands between quotes, which may hold line breaks."""
+    """Return the first line that is not empty, without quoted parts, which may hold line breaks."""
     start = ""
     for line in file:
         start += line
@@ -222,52 +263,53 @@ def _first_line(file: Iterator[str]) -> str:
 def _looks_like_header(
     first: list[str], others: list[list[str]], label: Label, path: Path, drop: Sequence[str | int]
 ) -> bool:
-    """Whether the first line holds names: none of its cells is a number (those of the label, and of columns that are
-    left out, do not count), nor occurs again in its column.
-
-    Raises
-    ------
-    DataError
-        It mixes numbers and text, or a cell is too long for a name.
-    """
-    if any(isinstance(one, str) and one in first and not is_number(one) for one in (label, *drop)):
-        return True
-    second = others[0] if others else None
-    if _is_a_row(first, others):
+    """Return True if no cell of the first line is a number or occurs again in its column."""
+    # A column that the user names can only be named by this line.
+    for column in (label, *drop):
+        if isinstance(column, str) and column in first and not is_number(column):
+            return True
+    if _has_repeated_word(first, others):
         return False
+
+    # Forget the columns that are left out: they may hold anything.
+    second = others[0] if others and len(others[0]) == len(first) else None
     if drop:
-        kept = [k for k in range(len(first)) if k not in dropped_positions(drop, None, len(first), str(path))]
+        dropped = dropped_positions(drop, None, len(first), str(path))
+        kept = [k for k in range(len(first)) if k not in dropped]
         if isinstance(label, int) and not isinstance(label, bool):
-            label = kept.index(label % len(first)) if label % len(first) in kept else None
-        second = [second[k] for k in kept] if second is not None and len(second) == len(first) else None
+            label_column = label % len(first)
+            label = kept.index(label_column) if label_column in kept else None
+        second = None if second is None else [second[k] for k in kept]
         first = [first[k] for k in kept]
-    at = -1 if label is None or isinstance(label, str) else int(label)
-    if label is not False and -len(first) <= at < len(first):
-        label_cell = first[at]
-        features = [cell for column, cell in enumerate(first) if column != at % len(first)]
-        if second is not None and len(second) == len(first) and all(map(is_number, features)):
-            return not is_number(label_cell) and label_cell not in _MISSING_LABEL and is_number(second[at])
-    else:
-        features = first
+
+    # If only the label of the first line is a word, it is a header exactly if the label below is
+    # a number.
+    features = first
+    position = -1 if label is None or isinstance(label, str) else int(label)
+    if label is not False and -len(first) <= position < len(first):
+        label_cell = first[position]
+        label_column = position % len(first)
+        features = [cell for column, cell in enumerate(first) if column != label_column]
+        if second is not None and all(map(is_number, features)):
+            is_word = not is_number(label_cell) and label_cell not in _MISSING_LABEL
+            return is_word and is_number(second[position])
+
     features = [cell for cell in features if cell.lower() not in MISSING_WORDS]
-    numbers = sum(map(is_number, features))
-    if 0 < numbers < len(features):
+    n_numbers = sum(map(is_number, features))
+    if 0 < n_numbers < len(features):
         odd = next(cell for cell in features if not is_number(cell))
-        raise DataError(
-            f"{path}: line 1: mixes numbers and text ({odd!r}); say whether it is a header (--header yes or no, in "
-            "Python header=True or False)"
-        )
+        raise DataError(f"{path}: line 1: mixes numbers and text ({odd!r}); {_HEADER_ADVICE}")
     longest = max(first, key=len)
-    if numbers == 0 and len(longest) > _LONG_NAME:
+    if n_numbers == 0 and len(longest) > _LONGEST_NAME:
         raise DataError(
-            f"{path}: line 1 holds no numbers, so that its cells are names of columns; one is {longest[:40]!r} ...: "
-            "say whether it is a header (--header yes or no, in Python header=True or False)"
+            f"{path}: line 1 holds no numbers, as a line of column names does, but a cell is too "
+            f"long for a name: {longest[:40]!r} ...; {_HEADER_ADVICE}"
         )
-    return numbers == 0 and len(features) > 0
+    return n_numbers == 0 and len(features) > 0
 
 
-def _is_a_row(first: list[str], others: list[list[str]]) -> bool:
-    """Whether a word of the first line occurs again in its column, as categories and labels do, and names do not."""
+def _has_repeated_word(first: list[str], others: list[list[str]]) -> bool:
+    """Return True if a word of the first line occurs again in its column, unlike a name."""
     for column, cell in enumerate(first):
         if cell.lower() in MISSING_WORDS or is_number(cell):
             continue
@@ -276,13 +318,13 @@ def _is_a_row(first: list[str], others: list[list[str]]) -> bool:
     return False
 
 
-def rows_of_cells(path: Path, layout: Layout) -> Iterator[list[str]]:
-    """The rows of a file as lists of cells, without the line of names.
+def read_cells(path: Path, layout: LineLayout) -> Iterator[list[str]]:
+    """Yield the rows of a file as lists of cells, without the line of names.
 
     Raises
     ------
     DataError
-        A line cannot be taken apart.
+        A line cannot be split into cells.
     """
     with open_text(path) as file:
         reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
@@ -292,8 +334,8 @@ def rows_of_cells(path: Path, layout: Layout) -> Iterator[list[str]]:
             raise DataError(f"{path}: line {layout.skip + reader.line_num}: {error}") from None
 
 
-def line_of_row(path: Path, layout: Layout, row: int) -> int:
-    """The line, from 1, on which a row, from 0, begins."""
+def line_of_row(path: Path, layout: LineLayout, row: int) -> int:
+    """Return the line, from 1, on which a row, from 0, begins."""
     with open_text(path) as file:
         reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
         line = layout.skip + 1
@@ -305,73 +347,88 @@ def line_of_row(path: Path, layout: Layout, row: int) -> int:
     return line
 
 
-def refuse_ragged(path: Path, layout: Layout) -> None:
+def refuse_ragged(path: Path, layout: LineLayout) -> None:
     """Raise a `DataError` for the first line that has more or fewer columns than the others."""
     with reading(path):
-        for row, cells in enumerate(rows_of_cells(path, layout)):
+        for row, cells in enumerate(read_cells(path, layout)):
             if len(cells) != layout.n_columns:
                 line = line_of_row(path, layout, row)
-                raise DataError(
-                    f"{path}: line {line}: has {len(cells)} columns; the lines before have {layout.n_columns}"
-                )
+                raise DataError(f"{path}: line {line}: {_say_ragged(cells, layout)}")
 
 
-def _find_fault(path: Path, layout: Layout, dtype: np.dtype[Any], task: Task | None) -> None:
-    """Read line by line and raise a `DataError` at the first cell that breaks a rule."""
+def _say_ragged(cells: list[str], layout: LineLayout) -> str:
+    """Return the message for a line with another number of columns."""
+    return f"has {len(cells)} columns; the lines before have {layout.n_columns}"
+
+
+def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype[Any], task: Task | None) -> None:
+    """Read line by line, and raise a `DataError` at the first cell that breaks a rule."""
     with open_text(path) as file:
         skipped = sum(1 for _ in islice(file, layout.skip))
         reader = csv.reader(file, delimiter=layout.delimiter)
         line = skipped + 1
         try:
             for row in reader:
-                fault = _fault_of(row, layout, dtype, task) if row else None
+                fault = _fault_of_row(row, layout, dtype, task) if row else None
                 if fault is not None:
                     raise DataError(f"{path}: line {line}: {fault}")
+                # A quoted cell may hold line breaks, so that the next row begins further down.
                 line = skipped + reader.line_num + 1
         except csv.Error as error:
             raise DataError(f"{path}: line {skipped + reader.line_num}: {error}") from None
         except EOFError:
             where = f"after line {skipped + reader.line_num}"
-            raise DataError(f"{path}: is truncated: the compressed data end too early, {where}") from None
+            raise DataError(
+                f"{path}: is truncated: the compressed data end too early, {where}"
+            ) from None
 
 
-def _fault_of(row: list[str], layout: Layout, dtype: np.dtype[Any], task: Task | None) -> str | None:
-    """Say what is wrong with a row; None when nothing is."""
+def _fault_of_row(
+    row: list[str], layout: LineLayout, dtype: np.dtype[Any], task: Task | None
+) -> str | None:
+    """Say what is wrong with a row; return None if nothing is."""
     if any("\n" in cell.rstrip() for cell in row):
         return _OPEN_QUOTE
     if len(row) != layout.n_columns:
-        return f"has {len(row)} columns; the lines before have {layout.n_columns}"
+        return _say_ragged(row, layout)
     for column, cell in enumerate(row):
-        if column in layout.dropped:
-            fault = None
-        elif column == layout.label:
-            fault = _fault_of_label(cell.strip(), task)
-        elif layout.missing_ok and cell.strip().lower() in MISSING_WORDS:
-            fault = None
-        else:
-            fault = _fault_of_cell(cell.strip(), dtype)
-            if fault is not None and layout.label is not None and fault.endswith(_ENCODE):
-                fault += f"; labels are taken from {layout.called(layout.label)}, --label names another"
+        fault = _fault_of_cell(cell.strip(), column, layout, dtype, task)
         if fault is not None:
-            return f"{layout.called(column)}: {fault}"
+            return f"{layout.column_name(column)}: {fault}"
+    return None
+
+
+def _fault_of_cell(
+    cell: str, column: int, layout: LineLayout, dtype: np.dtype[Any], task: Task | None
+) -> str | None:
+    """Say what is wrong with a cell; return None if nothing is."""
+    if column in layout.dropped:
+        return None
+    if column == layout.label:
+        return _fault_of_label(cell, task)
+    if cell.lower() in MISSING_WORDS:
+        return None if layout.missing_ok else f"the value is missing ({cell!r}); {MISSING_ADVICE}"
+    if not is_number(cell):
+        fault = f"{cell!r} is not a number; features must be numbers {_WORDS_ADVICE}"
+        if layout.label is not None:
+            label = layout.column_name(layout.label)
+            fault += f"; labels are taken from {label}, --label names another column"
+        return fault
+    if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):
+        return f"{cell!r} is not a finite {dtype} number"
     return None
 
 
 def _fault_of_label(cell: str, task: Task | None) -> str | None:
+    """Say what is wrong with a label; return None if nothing is."""
     if "\n" in cell:
         return _OPEN_QUOTE
     if cell.lower() in _MISSING_LABEL:
         return f"the label is missing ({cell!r}); every row needs one"
     if not is_number(cell):
-        return f"the label {cell!r} is not a number, as a regression needs" if task == "regression" else None
-    return None if math.isfinite(float(cell)) else f"the label is {cell!r}; labels must be finite"
-
-
-def _fault_of_cell(cell: str, dtype: np.dtype[Any]) -> str | None:
-    if cell.lower() in MISSING_WORDS:
-        return f"the value is missing ({cell!r}); {WAYS_WITH_MISSING}"
-    if not is_number(cell):
-        return f"{cell!r} is not a number; features must be numbers {_ENCODE}"
-    if not math.isfinite(float(cell)) or abs(float(cell)) > float(np.finfo(dtype).max):
-        return f"{cell!r} is not a finite {dtype} number"
+        if task == "regression":
+            return f"the label {cell!r} is not a number, as a regression needs"
+        return None
+    if not math.isfinite(float(cell)):
+        return f"the label is {cell!r}; labels must be finite"
     return None

@@ -1,4 +1,4 @@
-"""The one exception of this package's readers and writers, and refusals before anything is read.
+"""The exception of all readers and writers, refusals before anything is read, and atomic writing.
 
 A file is written all at once: a reader sees the old file or the whole new one, never a part.
 """
@@ -13,16 +13,27 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from saddlesvm.runtime.shown import one_line
+from saddlesvm.runtime.safe_text import one_line
 
-WAYS_WITH_MISSING = "--missing drop, mean or median leaves such rows out or fills them in (in Python: missing='keep')"
+# What a user can do about a missing value; the end of several messages.
+MISSING_ADVICE = (
+    "--missing drop leaves such rows out, --missing mean or median fills them in "
+    "(in Python: missing='keep')"
+)
+BUNDLED = ("banknote", "heart", "toy")  # names of the data sets that come with the package
+_SPECIAL_FILES = {
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
 
 
 class DataError(ValueError):
     """A file or its contents cannot be used.
 
-    The message is one line that names the file and the line or column, and says what was found and what is allowed.
-    Control and direction characters in names are spelled out.
+    The message is one line that names the file and the line or column, and says what was found and
+    what is allowed. Control characters in names, and marks of the writing direction, are escaped.
 
     Examples
     --------
@@ -38,21 +49,18 @@ class DataError(ValueError):
         super().__init__(one_line(message))
 
 
-BUNDLED = ("banknote", "heart", "toy")
-SPECIAL = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
-
-
-def check_there(name: str) -> None:
+def check_exists(name: str) -> None:
     """Raise a `DataError` unless a bundled set, a file or a folder has this name."""
     if name not in BUNDLED and not os.path.exists(name):
         raise DataError(f"{name}: no such file; the bundled data sets are {', '.join(BUNDLED)}")
 
 
 def refuse_special(path: str | os.PathLike[str], advice: str = "a file is needed") -> None:
-    """Raise a `DataError` for a pipe, a socket or a device: opening it may block, and reading it may never end."""
+    """Raise a `DataError` for a pipe, socket or device, which may block, or never end."""
     try:
-        kind = SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode))
-    except (OSError, ValueError):  # whoever opens it says why it cannot be
+        kind = _SPECIAL_FILES.get(stat.S_IFMT(os.stat(path).st_mode))
+    except (OSError, ValueError):
+        # The caller opens the path next, and says why that fails.
         return
     if kind is not None:
         raise DataError(f"{os.fspath(path)}: is a {kind}; {advice}")
@@ -60,10 +68,11 @@ def refuse_special(path: str | os.PathLike[str], advice: str = "a file is needed
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file that takes the name `path` only when the block ends without an exception.
+    """Open a file that takes the name `path` only if the block ends without an exception.
 
-    The bytes go to a temporary name in the same folder, are flushed to disk, and the file is then renamed. A symbolic
-    link is followed. An existing path that is no regular file (a pipe, a device) is written to directly.
+    The bytes go to a temporary name in the same folder, are flushed to disk, and the file is then
+    renamed. A symbolic link is followed. An existing path that is not a regular file (a pipe, a
+    device) is written to directly.
 
     Raises
     ------
@@ -75,6 +84,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         if target.is_dir():
             raise DataError(f"{os.fspath(path)}: is a folder; a file name is needed")
+        # A pipe or a device cannot be replaced by a file.
         if os.path.exists(path) and not os.path.isfile(path):
             with open(path, "wb") as file:
                 yield file
@@ -86,14 +96,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         temporary.replace(target)
         sync_folder(target.parent)
     except OSError as error:
-        raise DataError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
+        raise DataError(
+            f"{os.fspath(path)}: cannot be written: {error.strerror or error}"
+        ) from None
     finally:
         with suppress(OSError):
             temporary.unlink()
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a text in UTF-8, and the folders above it where there are none; its path.
+    """Write a text in UTF-8, make the folders above it if needed, and return its path.
 
     Raises
     ------
@@ -104,7 +116,9 @@ def write_page(path: str | os.PathLike[str], text: str) -> Path:
     try:
         written.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
+        raise DataError(
+            f"{os.fspath(path)}: cannot be written: {error.strerror or error}"
+        ) from None
     with atomic_write(written) as file:
         file.write(text.encode())
     return written
@@ -112,7 +126,7 @@ def write_page(path: str | os.PathLike[str], text: str) -> Path:
 
 def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to the disk, so that renamed files survive a loss of power."""
-    # some systems cannot open a folder; the rename has happened all the same
+    # Some systems cannot open a folder; the rename has happened all the same.
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

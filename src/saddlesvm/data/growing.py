@@ -1,4 +1,4 @@
-"""``.npy`` files that grow while they are written."""
+"""A ``.npy`` file that grows while it is written."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
-CHUNK = 1 << 20  # values that are read back at a time: 8 MB of the widest type
+CHUNK = 1 << 20  # values that are read back at a time: 8 MB of the widest type; a guess
 
 
 class GrowingArray:
-    """A ``.npy`` file that values are appended to; its header is written again when its shape is known.
+    """A ``.npy`` file to append values to; its header is written when its shape is known.
 
     Parameters
     ----------
@@ -23,6 +23,8 @@ class GrowingArray:
     name : str
         The file is ``NAME.npy`` when it is finished, and ``NAME-0.growing`` before.
     dtype : dtype
+    version : int, default=0
+        How often the array was rewritten; part of the file's name until it is finished.
     """
 
     def __init__(self, folder: Path, name: str, dtype: Any, version: int = 0) -> None:
@@ -33,6 +35,7 @@ class GrowingArray:
         self.path = folder / f"{name}-{version}.growing"
         self.n_items = 0
         self.file = self.path.open("x+b")
+        # Keep the place of the header; NumPy leaves room in it for every size.
         self.file.write(npy_header(self.dtype, (0,)))
 
     def append(self, array: np.ndarray[Any, Any]) -> None:
@@ -42,16 +45,19 @@ class GrowingArray:
             self.file.write(part.view(np.uint8).data)
             self.n_items += part.size
 
-    def changed(self, dtype: Any, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> GrowingArray:
-        """The same array with changed values and another type, written anew; this file is removed."""
-        made = GrowingArray(self.folder, self.name, dtype, self.version + 1)
+    def rewrite(
+        self, dtype: Any, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+    ) -> GrowingArray:
+        """Write the array anew with changed values and another type, and remove this file."""
+        rewritten = GrowingArray(self.folder, self.name, dtype, self.version + 1)
         self.file.seek(len(npy_header(self.dtype, (0,))))
         for start in range(0, self.n_items, CHUNK):
             count = min(CHUNK, self.n_items - start)
-            made.append(change(np.frombuffer(self.file.read(count * self.dtype.itemsize), dtype=self.dtype)))
+            data = self.file.read(count * self.dtype.itemsize)
+            rewritten.append(change(np.frombuffer(data, dtype=self.dtype)))
         self.file.close()
         self.path.unlink()
-        return made
+        return rewritten
 
     def finish(self, shape: tuple[int, ...]) -> None:
         """Write the header, bring the file to the disk, and give it its name."""
@@ -68,7 +74,8 @@ class GrowingArray:
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The beginning of a ``.npy`` file, of one length for every first size: NumPy leaves room in it."""
+    """Return the beginning of a ``.npy`` file; its length is the same for every number of rows."""
+    header = {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     file = io.BytesIO()
-    write_array_header_1_0(file, {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape})
+    write_array_header_1_0(file, header)
     return file.getvalue()

@@ -1,17 +1,15 @@
-"""LIBLINEAR's model files: a text header, then the weights, one line a feature and one column a class.
+"""LIBLINEAR's model files: a text header, then the weights, a line for each feature.
 
-The first label of a two-class model is the one on the positive side of its single column of weights. A bias term of
-value B >= 0 is one more feature, the last line, so the intercept is B times the weight there; B < 0 means there is
+A line has a number for each class, or one number for two classes and for regression. The first
+label of a two-class model is the class with positive scores. A bias term of value B >= 0 is one
+more feature, the last line, so that the intercept is B times its weight; B < 0 means that there is
 none. Regression models have no label line. This is the format of LIBLINEAR 1.x and 2.x.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
-import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
+from saddlesvm.data.model_text import find_numbers, find_whole_numbers, number_lines, read_header
 from saddlesvm.data.streams import reading
 from saddlesvm.data.table import is_number
 
@@ -35,7 +34,6 @@ LIBLINEAR_SOLVERS = {
     "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
     "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
 }
-
 _SOLVER_OF_LOSS = {
     "hinge": "L2R_L1LOSS_SVC_DUAL",
     "squared_hinge": "L2R_L2LOSS_SVC_DUAL",
@@ -46,9 +44,7 @@ _SOLVER_OF_LOSS = {
     "squared": "L2R_L2LOSS_SVR_DUAL",
 }
 _CRAMMER_SINGER = "MCSVM_CS"
-_NEEDED = ("solver_type", "nr_class", "nr_feature", "bias")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_LONGEST_LINE = 1 << 24  # characters, enough for the weights of half a million classes
+_NEEDED_LINES = ("solver_type", "nr_class", "nr_feature", "bias")
 
 
 @dataclass(frozen=True)
@@ -57,16 +53,17 @@ class LiblinearModel:
 
     Attributes
     ----------
-    coef : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes and for regression
-        float64. With two classes a positive score means `classes[1]`.
-    intercept : ndarray, one value a row of `coef`
+    coef : ndarray of shape (n_classes, n_features)
+        float64; shape (1, n_features) for two classes and for regression. With two classes a
+        positive score means `classes[1]`.
+    intercept : ndarray of shape (n_classes,) or (1,)
     classes : ndarray of int64, ascending, or None for regression
     solver_type : str
         LIBLINEAR's name of the solver.
     loss : str
-        The loss it stands for, in this package's names.
+        The loss of this solver, by the name that it has in this package.
     bias : float
-        The value of the constant feature; negative when there is none (the intercept is then zero).
+        The value of the constant feature; negative if there is none (the intercept is then zero).
     """
 
     coef: np.ndarray[Any, Any]
@@ -92,18 +89,22 @@ def write_liblinear(
     intercept_scaling: float | None = 1.0,
     multi_class: str = "ovr",
 ) -> None:
-    """Write a linear model as a LIBLINEAR text model, with 17 digits, so that reading it back changes no bit of `coef`.
+    """Write a linear model as a LIBLINEAR text model.
+
+    Numbers have 17 digits, so that reading them back changes no bit of `coef`.
 
     Parameters
     ----------
     path : str or path
-    coef : array of shape (n_classes, n_features), or (1, n_features) or (n_features,) for two classes and regression
-        With two classes a positive score means `classes[1]`.
-    intercept : float or array, one value a row of `coef`
+    coef : array of shape (n_classes, n_features)
+        For two classes and for regression of shape (1, n_features) or (n_features,). With two
+        classes a positive score means `classes[1]`.
+    intercept : float or array, one value for each row of `coef`
     classes : array of whole numbers, or None for regression
     loss : str
-        One of "hinge", "squared_hinge", "logistic"; for regression "epsilon_insensitive", "absolute",
-        "squared_epsilon_insensitive", "squared" (the last two pairs differ only in LIBLINEAR's -p).
+        One of "hinge", "squared_hinge", "logistic"; for regression "epsilon_insensitive",
+        "absolute", "squared_epsilon_insensitive", "squared" (the last two pairs differ only in
+        LIBLINEAR's -p).
     intercept_scaling : float or None, default=1.0
         LIBLINEAR's bias B. None writes a model without intercept, which then must be zero.
     multi_class : "ovr" or "crammer_singer"
@@ -112,33 +113,48 @@ def write_liblinear(
     Raises
     ------
     DataError
-        What LIBLINEAR's format cannot hold: labels that are not whole numbers, a loss it does not have, values that
-        are not finite, shapes that do not go together.
+        What LIBLINEAR's format cannot hold: labels that are not whole numbers, a loss that it does
+        not have, values that are not finite, shapes that do not go together.
     """
     where = os.fspath(path)
     solver, labels = solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64), coef.shape[:1])
-    rows = 1 if labels is None or len(labels) == 2 else len(labels)
-    if len(coef) != rows:
-        raise DataError(f"{where}: coef has {len(coef)} rows; {rows} are needed for these classes")
+    has_two_classes = labels is not None and len(labels) == 2
+    n_rows = 1 if labels is None or has_two_classes else len(labels)
+    if len(coef) != n_rows:
+        raise DataError(
+            f"{where}: coef has {len(coef)} rows; {n_rows} are needed for these classes"
+        )
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise DataError(f"{where}: the weights hold NaN or infinity; they must be finite")
     if intercept_scaling is None and np.any(intercept):
-        raise DataError(f"{where}: the intercept is not zero; a model without bias must have intercept 0")
+        raise DataError(
+            f"{where}: the intercept is not zero; a model without bias must have intercept 0"
+        )
     if intercept_scaling is not None and not 0.0 < intercept_scaling < math.inf:
-        raise DataError(f"{where}: intercept_scaling is {intercept_scaling}; it must be positive and finite, or None")
+        raise DataError(
+            f"{where}: intercept_scaling is {intercept_scaling}; "
+            "it must be positive and finite, or None"
+        )
+
+    # The intercept is the weight of a further feature, whose value is the bias.
     n_features = coef.shape[1]
+    bias = -1.0
     if intercept_scaling is not None:
+        bias = intercept_scaling
         coef = np.column_stack([coef, intercept / intercept_scaling])
-    if labels is not None and len(labels) == 2:
+    # LIBLINEAR's first label of two has the positive scores. Crammer and Singer keep a column for
+    # each class, whose difference is the score.
+    if labels is not None and has_two_classes:
         labels = labels[::-1]
         if solver == _CRAMMER_SINGER:
             coef = np.vstack([coef, -coef]) / 2.0
+
     lines = [f"solver_type {solver}", f"nr_class {2 if labels is None else len(labels)}"]
     if labels is not None:
         lines.append("label " + " ".join(str(label) for label in labels))
-    lines += [f"nr_feature {n_features}", f"bias {-1.0 if intercept_scaling is None else intercept_scaling:.17g}", "w"]
+    lines += [f"nr_feature {n_features}", f"bias {bias:.17g}", "w"]
     refuse_special(path)
     with atomic_write(path) as file:
         file.write(("\n".join(lines) + "\n").encode("ascii"))
@@ -149,12 +165,14 @@ def write_liblinear(
 def solver_and_labels(
     path: str | os.PathLike[str], classes: Any, *, loss: str, multi_class: str
 ) -> tuple[str, list[int] | None]:
-    """LIBLINEAR's names for a model that is to be written, fitted or not yet; arguments as :func:`write_liblinear`'s.
+    """Return LIBLINEAR's solver and labels for a model to be written, fitted or not yet.
+
+    The arguments are those of :func:`write_liblinear`.
 
     Raises
     ------
     DataError
-        LIBLINEAR has no such model, or labels that are not whole numbers.
+        LIBLINEAR has no such model, or the labels are not whole numbers.
     """
     where = os.fspath(path)
     solver = _solver_type(loss, classes, multi_class, where)
@@ -162,25 +180,40 @@ def solver_and_labels(
 
 
 def _solver_type(loss: str, classes: Any, multi_class: str, where: str) -> str:
+    """Return LIBLINEAR's name of the solver for a loss."""
     if multi_class not in ("ovr", "crammer_singer"):
-        raise DataError(f"{where}: multi_class is {multi_class!r}; allowed are 'ovr' and 'crammer_singer'")
-    if multi_class == "crammer_singer" and classes is not None:
+        raise DataError(
+            f"{where}: multi_class is {multi_class!r}; allowed are 'ovr' and 'crammer_singer'"
+        )
+    is_regression = classes is None
+    if multi_class == "crammer_singer" and not is_regression:
         return _CRAMMER_SINGER
-    fitting = [name for name, solver in _SOLVER_OF_LOSS.items() if ("SVR" in solver) == (classes is None)]
-    if loss not in fitting:
-        task = "regression" if classes is None else "classification"
-        raise DataError(f"{where}: LIBLINEAR has no {task} with loss={loss!r}; allowed are {', '.join(fitting)}")
+    allowed = [
+        name for name, solver in _SOLVER_OF_LOSS.items() if ("SVR" in solver) == is_regression
+    ]
+    if loss not in allowed:
+        task = "regression" if is_regression else "classification"
+        raise DataError(
+            f"{where}: LIBLINEAR has no {task} with loss={loss!r}; allowed are {', '.join(allowed)}"
+        )
     return _SOLVER_OF_LOSS[loss]
 
 
 def whole_labels(classes: Any, where: str) -> list[int]:
-    """Labels as whole numbers; DataError where they are none, or not two different ones."""
+    """Return labels as whole numbers; raises DataError for other labels."""
     classes = np.asarray(classes)
-    whole = classes.dtype.kind in "biuf" and bool(np.all((classes == np.floor(classes)) & (np.abs(classes) < 2.0**31)))
-    if not whole:
-        raise DataError(f"{where}: the classes are {classes.tolist()}; labels of a LIBLINEAR model are whole numbers")
+    is_whole = False
+    if classes.dtype.kind in "biuf":
+        is_whole = bool(np.all((classes == np.floor(classes)) & (np.abs(classes) < 2.0**31)))
+    if not is_whole:
+        raise DataError(
+            f"{where}: the classes are {classes.tolist()}; "
+            "labels of a LIBLINEAR model are whole numbers"
+        )
     if classes.ndim != 1 or len(classes) < 2 or len(np.unique(classes)) < len(classes):
-        raise DataError(f"{where}: the classes are {classes.tolist()}; two or more different ones are needed")
+        raise DataError(
+            f"{where}: the classes are {classes.tolist()}; two or more different ones are needed"
+        )
     return [int(label) for label in classes]
 
 
@@ -196,112 +229,97 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
         n_bytes = os.fstat(file.fileno()).st_size
-        header, start = header_of(file, where, (*_NEEDED, "label", "rho"), "w", "LIBLINEAR")
-        missing = [name for name in _NEEDED if name not in header]
+        allowed = (*_NEEDED_LINES, "label", "rho")
+        header, start = read_header(file, where, allowed, "w", "LIBLINEAR")
+        missing = [name for name in _NEEDED_LINES if name not in header]
         if missing:
             raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
         if header["solver_type"] not in LIBLINEAR_SOLVERS:
-            allowed = ", ".join(LIBLINEAR_SOLVERS)
-            raise DataError(f"{where}: has solver_type {header['solver_type']!r}; allowed are {allowed}")
+            raise DataError(
+                f"{where}: has solver_type {header['solver_type']!r}; "
+                f"allowed are {', '.join(LIBLINEAR_SOLVERS)}"
+            )
         return _read_model(header, file, start, n_bytes, where)
 
 
-def _read_model(header: dict[str, str], file: IO[str], start: int, n_bytes: int, where: str) -> LiblinearModel:
-    """The model of a header and the lines behind it, of which the first is number `start`."""
-    solver, (bias,) = header["solver_type"], numbers_in(header, "bias", 1, where)
-    n_classes, n_features = (wholes_in(header, name, 1, where)[0] for name in ("nr_class", "nr_feature"))
-    regression, labels = "SVR" in solver, None
-    if not regression:
-        given = header.get("label", "").split()
-        labels = np.array(wholes_in(header, "label", len(given), where), dtype=np.int64)
+def _read_model(
+    header: dict[str, str], file: IO[str], start: int, n_bytes: int, where: str
+) -> LiblinearModel:
+    """Return the model of a header and of the lines of weights, the first of number `start`."""
+    solver = header["solver_type"]
+    (bias,) = find_numbers(header, "bias", 1, where)
+    (n_classes,) = find_whole_numbers(header, "nr_class", 1, where)
+    (n_features,) = find_whole_numbers(header, "nr_feature", 1, where)
+    is_regression = "SVR" in solver
+    is_joint = solver == _CRAMMER_SINGER
+    labels = None
+    if not is_regression:
+        n_labels = len(header.get("label", "").split())
+        labels = np.array(find_whole_numbers(header, "label", n_labels, where), dtype=np.int64)
         if n_classes < 2 or labels.size != n_classes or np.unique(labels).size != n_classes:
-            found = f"nr_class {n_classes} and the labels {labels.tolist()}"
-            raise DataError(f"{where}: has {found}; as many different labels as classes are needed, at least 2")
-    columns = 1 if regression or (n_classes == 2 and solver != _CRAMMER_SINGER) else n_classes
+            raise DataError(
+                f"{where}: has nr_class {n_classes} and the labels {labels.tolist()}; "
+                "as many different labels as classes are needed, at least 2"
+            )
+    n_columns = n_classes
+    if is_regression or (n_classes == 2 and not is_joint):
+        n_columns = 1
     if n_features < 1:
         raise DataError(f"{where}: has nr_feature {n_features}; at least 1 is needed")
-    if 2 * n_features * columns > n_bytes:
-        raise DataError(f"{where}: says {n_features} features and {columns} columns of weights in {n_bytes} bytes")
-    weights = _read_weights(file, start, n_features + (bias >= 0), columns, where)
-    if solver == _CRAMMER_SINGER and n_classes == 2:
+    # A weight takes two characters at least: do not allocate memory for a false header.
+    if 2 * n_features * n_columns > n_bytes:
+        raise DataError(
+            f"{where}: says {n_features} features and {n_columns} columns of weights "
+            f"in {n_bytes} bytes"
+        )
+    has_bias = bias >= 0
+    weights = _read_weights(file, start, n_features + has_bias, n_columns, where)
+    if is_joint and n_classes == 2:
         weights = weights[:, :1] - weights[:, 1:]
     coef = np.ascontiguousarray(weights[:n_features].T)
-    intercept = bias * weights[n_features] if bias >= 0 else np.zeros(len(coef))
+    intercept = bias * weights[n_features] if has_bias else np.zeros(len(coef))
+
+    # Bring the classes into ascending order; with two classes, the score then changes its sign.
     classes = None
     if labels is not None:
         order = np.argsort(labels)
         classes = labels[order]
         if len(coef) > 1:
-            coef, intercept = coef[order], intercept[order]
+            coef = coef[order]
+            intercept = intercept[order]
         elif labels[0] < labels[1]:
-            coef, intercept = -coef, -intercept
+            coef = -coef
+            intercept = -intercept
     return LiblinearModel(coef, intercept, classes, solver, LIBLINEAR_SOLVERS[solver], bias)
 
 
-def numbered_lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
-    """Numbered lines, none so long that it could not be one of a model."""
-    for number in itertools.count(start):
-        line = file.readline(_LONGEST_LINE)
-        if not line:
-            return
-        if len(line) == _LONGEST_LINE:
-            raise DataError(f"{where}: line {number}: has {_LONGEST_LINE} characters or more")
-        yield number, line.rstrip("\n")
-
-
-def header_of(file: IO[str], where: str, names: Sequence[str], last: str, program: str) -> tuple[dict[str, str], int]:
-    """The lines of a model before its line `last`, by their first word, and the number of the line behind that one."""
-    header: dict[str, str] = {}
-    for number, line in numbered_lines(file, where, 1):
-        name, _, value = line.strip().partition(" ")
-        if name == last:
-            return header, number + 1
-        if name not in names or name in header:
-            raise DataError(f"{where}: line {number}: found {line[:40]!r}; this is not a line of a {program} model")
-        header[name] = value.strip()
-    raise DataError(f"{where}: is truncated or not a {program} model: there is no line {last!r}")
-
-
-def words_in(header: dict[str, str], name: str, count: int, where: str) -> list[str]:
-    """The words of a line of a header, as many as are needed."""
-    found = header.get(name, "").split()
-    if len(found) != count:
-        raise DataError(f"{where}: its line {name!r} has {len(found)} numbers; {count} are needed")
-    return found
-
-
-def numbers_in(header: dict[str, str], name: str, count: int, where: str) -> list[float]:
-    """The finite numbers in a line of a header."""
-    words = words_in(header, name, count, where)
-    if not all(is_number(word) and math.isfinite(float(word)) for word in words):
-        raise DataError(f"{where}: its line {name!r} is {header[name][:60]!r}; finite numbers are needed")
-    return [float(word) for word in words]
-
-
-def wholes_in(header: dict[str, str], name: str, count: int, where: str) -> list[int]:
-    """The whole numbers in a line of a header."""
-    words = words_in(header, name, count, where)
-    if not all(_WHOLE.fullmatch(word) for word in words):
-        raise DataError(f"{where}: its line {name!r} is {header[name][:60]!r}; whole numbers are needed")
-    return [int(word) for word in words]
-
-
-def _read_weights(file: IO[str], start: int, rows: int, columns: int, where: str) -> np.ndarray[Any, Any]:
-    weights = np.empty((rows, columns))
-    found = blank = 0
-    for number, line in numbered_lines(file, where, start):
+def _read_weights(
+    file: IO[str], start: int, n_rows: int, n_columns: int, where: str
+) -> np.ndarray[Any, Any]:
+    """Read the lines of weights, the first of number `start`; empty lines may only end the file."""
+    weights = np.empty((n_rows, n_columns))
+    n_lines = 0
+    n_blank = 0
+    for number, line in number_lines(file, where, start):
         if not line.strip():
-            blank += 1
+            n_blank += 1
             continue
-        found += blank + 1
-        blank = 0
-        if found <= rows:
-            words = line.split()
-            fine = len(words) == columns and number == start + found - 1 and all(map(is_number, words))
-            if fine:
-                weights[found - 1] = [float(word) for word in words]
-            if not fine or not np.isfinite(weights[found - 1]).all():
-                raise DataError(f"{where}: line {number}: found {line[:60]!r}; {columns} finite numbers are needed")
-    if found != rows:
-        raise DataError(f"{where}: has {found} lines of weights; its header says {rows}")
+        n_lines += n_blank + 1
+        n_blank = 0
+        if n_lines > n_rows:
+            continue
+        words = line.split()
+        # A blank line before this one makes its number differ.
+        is_expected = number == start + n_lines - 1 and len(words) == n_columns
+        is_valid = is_expected and all(map(is_number, words))
+        if is_valid:
+            weights[n_lines - 1] = [float(word) for word in words]
+            is_valid = bool(np.isfinite(weights[n_lines - 1]).all())
+        if not is_valid:
+            raise DataError(
+                f"{where}: line {number}: found {line[:60]!r}; "
+                f"{n_columns} finite numbers are needed"
+            )
+    if n_lines != n_rows:
+        raise DataError(f"{where}: has {n_lines} lines of weights; its header says {n_rows}")
     return weights

@@ -1,4 +1,4 @@
-"""LIBSVM (SVMlight) text: `label index:value index:value ...`, one row a line."""
+"""Read LIBSVM (SVMlight) text: `label index:value index:value ...`, a row on each line."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.blocks import Block, Reading, Source, rows_in
+from saddlesvm.data.blocks import Block, ReadOptions, Source, rows_in
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.libsvm_kernel import PROGRESS, Filled, parse_lines, powers_of_five
+from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
 from saddlesvm.data.table import is_number
 
-_INDEX_MAX = 2**31 - 2
+_LARGEST_INDEX = 2**31 - 2  # the last one whose successor fits into 32 bits
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")
-_TEXT_BYTES = 1 << 22
+_TEXT_BYTES = 1 << 22  # bytes of text that are parsed at a time; a guess
 
 
 class TextBlock(NamedTuple):
@@ -33,11 +33,11 @@ class TextBlock(NamedTuple):
     values : ndarray, float32 or float64
     indices : ndarray, int32
     ends : ndarray of shape (n,), int64
-        Number of values in the block up to and with each row.
+        Number of values in the block up to the end of each row.
     zero_seen : bool
-        Whether index 0 occurred in the block.
+        True if index 0 occurred in the block.
     share : float
-        How much of the file was read by now, 0 to 1.
+        How much of the file was read so far, 0 to 1.
     """
 
     y: np.ndarray[Any, Any]
@@ -52,21 +52,25 @@ class StartsAtZero(Exception):
     """Index 0 occurred in a file whose indices were assumed to count from 1."""
 
 
-def libsvm_source(path: Path, how: Reading) -> Source:
-    """LIBSVM text, plain or compressed. Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
+def libsvm_source(path: Path, how: ReadOptions) -> Source:
+    """Return LIBSVM text, plain or compressed, as a source.
 
-    With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1. Its blocks take the
-    indices to count from 1, and raise :class:`StartsAtZero` when they do not: begin anew with ``zero_based=True``.
+    Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
+
+    With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1.
+    Its blocks take the indices to count from 1, and raise :class:`StartsAtZero` if they do not:
+    begin anew with ``zero_based=True``.
 
     Raises
     ------
     DataError
-        When it is read, naming the first line that is malformed, whose indices do not ascend or are out of range, or
-        whose values are not finite.
+        When it is read, naming the first line that is malformed, whose indices do not ascend or are
+        out of range, or whose values are not finite.
     """
-    labelled = how.label is not False
+    has_labels = how.label is not False
 
     def blocks(n_bytes: int) -> Iterator[Block]:
+        # A value takes some eight bytes of text and 16 in memory.
         for block in libsvm_blocks(path, replace(how, dtype=None), rows_in(n_bytes, 2)):
             if block.zero_seen and how.zero_based == "auto":
                 raise StartsAtZero
@@ -74,11 +78,11 @@ def libsvm_source(path: Path, how: Reading) -> Source:
             width = int(indices.max()) + 1 if indices.size else 0
             parts = (block.values, indices, np.concatenate([[0], block.ends]))
             X = sp.csr_matrix(parts, shape=(block.y.size, max(width, 1)))
-            yield Block(X, block.y if labelled else None, None, block.share)
+            yield Block(X, block.y if has_labels else None, None, block.share)
 
     def whole(advance: Callable[[float], Any] | None) -> Block:
-        found = _whole(path, how, advance)
-        return found if labelled else found._replace(y=None)
+        rows = _read_whole(path, how, advance)
+        return rows if has_labels else rows._replace(y=None)
 
     return Source(
         str(path),
@@ -86,7 +90,7 @@ def libsvm_source(path: Path, how: Reading) -> Source:
         sparse=True,
         width=how.n_features,
         dtype=np.dtype(np.float64),
-        has_labels=labelled,
+        has_labels=has_labels,
         n_bytes=path.stat().st_size,
         blocks=blocks,
         zero_based=how.zero_based is True,
@@ -94,8 +98,8 @@ def libsvm_source(path: Path, how: Reading) -> Source:
     )
 
 
-def _whole(path: Path, how: Reading, advance: Callable[[float], Any] | None) -> Block:
-    """All rows, in one pass even where the first index turns out to be 0."""
+def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], Any] | None) -> Block:
+    """Read all rows, in one pass even if the first index turns out to be 0."""
     blocks = []
     for block in libsvm_blocks(path, how):
         blocks.append(block)
@@ -104,144 +108,190 @@ def _whole(path: Path, how: Reading, advance: Callable[[float], Any] | None) -> 
     y = np.concatenate([block.y for block in blocks]) if blocks else np.empty(0)
     if not y.size:
         raise DataError(f"{path}: holds no rows; at least one is needed")
-    starts_at_zero = how.zero_based is True or (how.zero_based == "auto" and any(block.zero_seen for block in blocks))
-    before = np.cumsum([0, *(block.values.size for block in blocks)])
-    indptr = np.concatenate([[0], *(block.ends + start for block, start in zip(blocks, before[:-1], strict=True))])
+    starts_at_zero = how.zero_based is True
+    if how.zero_based == "auto":
+        starts_at_zero = any(block.zero_seen for block in blocks)
+
+    # Row pointers count the values of all blocks.
+    n_before = np.cumsum([0, *(block.values.size for block in blocks)])
+    ends = [block.ends + start for block, start in zip(blocks, n_before[:-1], strict=True)]
+    indptr = np.concatenate([[0], *ends])
     values = np.concatenate([block.values for block in blocks])
     indices = np.concatenate([block.indices for block in blocks])
-    indices -= not starts_at_zero
-    widest = int(indices.max()) + 1 if indices.size else 0
-    if how.n_features is None and not widest:
-        raise DataError(f"{path}: has {y.size} rows but not one feature; at least one index:value is needed")
-    if how.n_features is not None and widest > how.n_features:
+    if not starts_at_zero:
+        indices -= 1
+    width = int(indices.max()) + 1 if indices.size else 0
+    if how.n_features is None and not width:
+        raise DataError(
+            f"{path}: has {y.size} rows but not one feature; at least one index:value is needed"
+        )
+    if how.n_features is not None and width > how.n_features:
         _find_fault(path, how)
-    X = sp.csr_matrix((values, indices, indptr), shape=(y.size, how.n_features or widest))
+    X = sp.csr_matrix((values, indices, indptr), shape=(y.size, how.n_features or width))
     return Block(X, y, zero_based=starts_at_zero)
 
 
-def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Iterator[TextBlock]:
-    """LIBSVM text some rows at a time; see :func:`libsvm_source`.
+def libsvm_blocks(path: Path, how: ReadOptions, n_bytes: int = _TEXT_BYTES) -> Iterator[TextBlock]:
+    """Yield LIBSVM text some rows at a time; see :func:`libsvm_source`.
 
-    With ``zero_based="auto"`` only the end of the file tells whether the indices count from 0: the caller subtracts. An
-    index equal to `n_features` is then accepted.
+    With ``zero_based="auto"`` only the end of the file tells if the indices count from 0: the
+    caller subtracts 1. An index equal to `n_features` is then accepted.
     """
-    lines = _Lines(path, how)
+    parser = _BlockParser(path, how)
     with closing(line_blocks(path, n_bytes)) as texts:
         while True:
             try:
                 with reading(path):
-                    found = next(texts, None)
+                    block = next(texts, None)
             except DataError:
+                # An earlier line may be at fault, too: name the first one.
                 _find_fault(path, how)
                 raise
-            if found is None:
+            if block is None:
                 return
-            yield lines.parse(*found)
+            yield parser.parse(*block)
 
 
-class _Lines:
+class _BlockParser:
     """Parses block after block of one file, and counts the lines."""
 
-    def __init__(self, path: Path, how: Reading) -> None:
-        self.path, self.how, self.dtype = path, how, np.dtype(how.dtype or np.float64)
-        self.first, self.last = int(how.zero_based is False), _largest(how.n_features, how.zero_based is True)
-        self.before = 0
+    def __init__(self, path: Path, how: ReadOptions) -> None:
+        self.path = path
+        self.how = how
+        self.dtype = np.dtype(how.dtype or np.float64)
+        self.first = int(how.zero_based is False)
+        self.last = _last_index(how.n_features, how.zero_based is True)
+        self.n_lines = 0
 
     def parse(self, text: bytes, share: float) -> TextBlock:
+        """Parse whole lines: compiled code parses usual ones, Python the others."""
         marks = np.frombuffer(text, dtype=np.uint8)
-        n_lines, n_values = text.count(b"\n"), text.count(b":")
-        y, values, ends = np.empty(n_lines), np.empty(n_values), np.empty(n_lines, dtype=np.int64)
+        # Each line has a label at most, and each value a colon.
+        n_lines = text.count(b"\n")
+        n_values = text.count(b":")
+        y = np.empty(n_lines)
+        values = np.empty(n_values)
+        ends = np.empty(n_lines, dtype=np.int64)
         indices = np.empty(n_values, dtype=np.int32)
         progress = np.zeros(1, PROGRESS)
         so_far: Any = progress[0]
-        filled = Filled(y.view(np.uint64), ends, indices, values.view(np.uint64))
-        while not parse_lines(marks, progress, self.first, self.last, powers_of_five(), filled):
+        parsed = ParsedLines(y.view(np.uint64), ends, indices, values.view(np.uint64))
+        while not parse_lines(marks, progress, self.first, self.last, powers_of_five(), parsed):
             line = text[so_far["place"] : text.index(b"\n", so_far["place"])]
             fault = _fault_of(line, self.first, self.last, self.how.n_features, self.dtype)
             if fault is not None:
-                raise DataError(f"{self.path}: line {self.before + so_far['lines'] + 1}: {fault}")
+                number = self.n_lines + so_far["lines"] + 1
+                raise DataError(f"{self.path}: line {number}: {fault}")
             _parse_line(line, so_far, y, ends, indices, values)
-        count, k = so_far["rows"], so_far["values"]
+
+        n_rows = so_far["rows"]
+        n_values = so_far["values"]
         with np.errstate(over="ignore"):
-            cast = values[:k].astype(self.dtype, copy=False)
+            cast = values[:n_values].astype(self.dtype, copy=False)
         if self.dtype != np.float64 and not np.isfinite(cast).all():
             _find_fault(self.path, self.how)
             raise DataError(f"{self.path}: holds values that {self.dtype} cannot hold")
-        self.before += int(so_far["lines"])
-        return TextBlock(y[:count], cast, indices[:k], ends[:count], bool(so_far["zero_seen"]), share)
+        self.n_lines += int(so_far["lines"])
+        zero_seen = bool(so_far["zero_seen"])
+        return TextBlock(y[:n_rows], cast, indices[:n_values], ends[:n_rows], zero_seen, share)
 
 
 def _parse_line(line: bytes, so_far: Any, y: Any, ends: Any, indices: Any, values: Any) -> None:
-    """Parse a line without a fault in which something is unusual: the spelling of a number, or very many digits."""
+    """Parse a line without a fault, but with an unusual spelling, or very many digits."""
     label, *pairs = line.split(b"#", 1)[0].split()
-    pairs = pairs[1:] if pairs and pairs[0].startswith(b"qid:") else pairs
-    y[so_far["rows"]] = float(label)
-    for k, pair in enumerate(pairs, start=so_far["values"]):
+    if pairs and pairs[0].startswith(b"qid:"):
+        pairs = pairs[1:]
+    row = so_far["rows"]
+    start = so_far["values"]
+    y[row] = float(label)
+    for k, pair in enumerate(pairs, start=start):
         index, _, value = pair.partition(b":")
-        indices[k], values[k] = int(index), float(value)
+        indices[k] = int(index)
+        values[k] = float(value)
         so_far["zero_seen"] |= int(index) == 0
-    ends[so_far["rows"]] = so_far["values"] + len(pairs)
-    for name, more in (("place", len(line) + 1), ("lines", 1), ("rows", 1), ("values", len(pairs))):
-        so_far[name] += more
+    ends[row] = start + len(pairs)
+    so_far["place"] += len(line) + 1
+    so_far["lines"] += 1
+    so_far["rows"] += 1
+    so_far["values"] += len(pairs)
 
 
-def _largest(n_features: int | None, starts_at_zero: bool) -> int:
-    return _INDEX_MAX if n_features is None else n_features - starts_at_zero
+def _last_index(n_features: int | None, starts_at_zero: bool) -> int:
+    """Return the largest index that is allowed."""
+    return _LARGEST_INDEX if n_features is None else n_features - starts_at_zero
 
 
-def _find_fault(path: Path, how: Reading) -> None:
-    """Read line by line and raise a `DataError` at the first line that breaks a rule."""
-    number, first, dtype = 0, int(how.zero_based is False), np.dtype(how.dtype or np.float64)
+def _find_fault(path: Path, how: ReadOptions) -> None:
+    """Read line by line, and raise a `DataError` at the first line that breaks a rule."""
+    number = 0
+    first = int(how.zero_based is False)
+    dtype = np.dtype(how.dtype or np.float64)
     try:
-        starts_at_zero = how.zero_based is True or (how.zero_based == "auto" and _has_index_zero(path))
-        last = _largest(how.n_features, starts_at_zero)
+        starts_at_zero = how.zero_based is True
+        if how.zero_based == "auto":
+            starts_at_zero = _has_index_zero(path)
+        last = _last_index(how.n_features, starts_at_zero)
         for number, line in enumerate(binary_lines(path), start=1):
             fault = _fault_of(line, first, last, how.n_features, dtype)
             if fault is not None:
                 raise DataError(f"{path}: line {number}: {fault}")
     except EOFError:
-        raise DataError(f"{path}: is truncated: the compressed data end too early, after line {number}") from None
+        raise DataError(
+            f"{path}: is truncated: the compressed data end too early, after line {number}"
+        ) from None
     except OSError:
         return
 
 
 def _has_index_zero(path: Path) -> bool:
+    """Return True if index 0 occurs in a file."""
     return any(b" 0:" in line or b"\t0:" in line for line in binary_lines(path))
 
 
-def _fault_of(line: bytes, first: int, last: int, n_features: int | None, dtype: np.dtype[Any]) -> str | None:
-    """Say what is wrong with a line; None when nothing is."""
+def _fault_of(
+    line: bytes, first: int, last: int, n_features: int | None, dtype: np.dtype[Any]
+) -> str | None:
+    """Say what is wrong with a line; return None if nothing is."""
     tokens = line.split(b"#", 1)[0].split()
     if not tokens:
         return None
     label, *pairs = (token.decode("utf-8", errors="replace") for token in tokens)
     fault = _fault_of_label(label)
+    if fault is not None:
+        return fault
     if pairs and pairs[0].startswith("qid:"):
         pairs = pairs[1:]
-    previous, most = first - 1, float(np.finfo(dtype).max)
-    for pair in pairs if fault is None else ():
+    previous = first - 1
+    largest = float(np.finfo(dtype).max)
+    for pair in pairs:
         match = _PAIR.fullmatch(pair)
         if match is None or not is_number(match[2]):
             return f"found {pair!r}; index:value is needed, a whole number and a number"
         index = int(match[1])
-        if not abs(float(match[2])) <= most:
+        if not abs(float(match[2])) <= largest:
             return f"value {match[2]!r} in {pair!r}; values must be finite {dtype} numbers"
         if index < first:
             return f"index {index} in {pair!r}; indices count from {first}"
         if index <= previous:
-            return f"index {index} comes after index {previous}; indices must ascend, each at most once"
+            return (
+                f"index {index} comes after index {previous}; "
+                "indices must ascend, each at most once"
+            )
         if index > last:
             expected = "" if n_features is None else f" ({n_features} features are expected)"
             return f"index {index}; the largest allowed is {last}{expected}"
         previous = index
-    return fault
+    return None
 
 
 def _fault_of_label(label: str) -> str | None:
+    """Say what is wrong with a label; return None if nothing is."""
     if is_number(label):
-        return None if math.isfinite(float(label)) else f"label {label!r}; labels must be finite"
+        if math.isfinite(float(label)):
+            return None
+        return f"label {label!r}; labels must be finite"
     if ":" in label:
-        return f"starts with {label!r}; a line starts with its label (0 where it is not known)"
+        return f"starts with {label!r}; a line starts with its label (0 if it is not known)"
     if "," in label:
-        return f"label {label!r}; one label a row is allowed, several are not"
+        return f"label {label!r}; each row may have one label, not several"
     return f"label {label!r} is not a number"

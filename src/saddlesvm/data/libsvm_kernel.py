@@ -1,8 +1,9 @@
-"""Parsing of LIBSVM text in compiled code, its decimals rounded exactly; every unusual line is left to Python.
+"""Parse LIBSVM text in compiled code, its decimals rounded exactly; Python parses unusual lines.
 
-Decimals take integers only. The method is that of D. Lemire, "Number parsing at a gigabyte per second" (Software:
-Practice and Experience 51, 2021; the Eisel-Lemire algorithm): the first 19 digits times a 128-bit power of five decide
-the nearest double but for rare ties, subnormals and overflows, which are left to Python's `float`.
+Decimals need whole numbers only. The method is that of D. Lemire, "Number parsing at a gigabyte per
+second" (Software: Practice and Experience 51, 2021; the Eisel-Lemire algorithm): the first 19
+digits times a 128-bit power of five decide the nearest double, except for rare ties, subnormals and
+overflows, which are left to Python's `float`.
 """
 
 from __future__ import annotations
@@ -14,20 +15,30 @@ import numpy as np
 
 from saddlesvm.runtime.compiled import inlined, instruction, kernel, record_of
 
-# Place in the text; lines, rows and values so far; whether index 0 occurred, 0 or 1.
+# Place in the text; lines, rows and values so far; 1 if index 0 occurred, else 0.
 PROGRESS = record_of("place", "lines", "rows", "values", "zero_seen", kind=np.int64)
-NEWLINE, HASH, COLON, SMALL_Q = (np.uint8(ord(mark)) for mark in "\n#:q")
+NEWLINE, HASH, COLON, SMALL_Q, SMALL_I, SMALL_D = (np.uint8(ord(mark)) for mark in "\n#:qid")
+MINUS, PLUS, POINT, ZERO, SMALL_E, LARGE_E = (np.uint8(ord(mark)) for mark in "-+.0eE")
+U = np.uint64
+INDEX_DIGITS = 11  # decimal digits of an index that are read; more are out of range
+DIGITS = 19  # decimal digits that always fit into 64 bits
+SMALLEST_POWER = -342  # 19 digits times 10 to a smaller power round to 0
+LARGEST_POWER = 308  # any digit times 10 to a larger power overflows
+# Powers of ten, from -27 to 55, for which the product of 128 bits is always long enough (see the
+# paper).
+EXACT_BELOW = 27
+EXACT_ABOVE = 55
 
 
-class Filled(NamedTuple):
-    """The contents of the lines.
+class ParsedLines(NamedTuple):
+    """The contents of lines.
 
     Attributes
     ----------
     labels, values : ndarray of uint64
         The bits of float64 numbers.
     ends : ndarray of int64
-        The number of values up to and with each row.
+        The number of values up to the end of each row.
     indices : ndarray of int32
         As they are in the text.
     """
@@ -45,41 +56,47 @@ def parse_lines(
     first: int,
     last: int,
     powers: np.ndarray[Any, Any],
-    filled: Filled,
+    filled: ParsedLines,
 ) -> bool:
-    """Parse lines from ``progress[0].place`` on, until the text ends, or up to a line that it cannot read.
+    """Parse lines from ``progress[0].place`` on, until the text ends or a line cannot be read.
 
     Parameters
     ----------
     text : ndarray of uint8
         Whole lines; the last one ends with a newline.
     progress : ndarray of shape (1,)
-        A `PROGRESS` record; brought up to date.
+        A `PROGRESS` record, which is updated.
     first, last : int
-        The indices allowed.
+        The smallest and largest index allowed.
     powers : ndarray
         :func:`~saddlesvm.data.libsvm_kernel.powers_of_five`.
-    filled : Filled
+    filled : ParsedLines
         Room for what the lines hold.
 
     Returns
     -------
     bool
-        Whether the text ended; if not, ``progress[0].place`` is at the line that could not be read.
+        True if the text ended; if not, ``progress[0].place`` is at the line that cannot be read.
     """
     labels, ends, indices, values = filled
     so_far = progress[0]
-    p, lines, count, k = so_far.place, so_far.lines, so_far.rows, so_far.values
+    p = so_far.place
+    lines = so_far.lines
+    count = so_far.rows
+    k = so_far.values
     zero_seen = so_far.zero_seen != 0
     fine = True
     while p < text.size:
         start = p
         p = _skip_blanks(text, p)
         if text[p] != NEWLINE and text[p] != HASH:
+            # The label.
             labels[count], p = parse_decimal(text, p, text.size, powers)
             if p < 0 or not _ends_word(text[p]):
-                fine, p = False, start
+                fine = False
+                p = start
                 break
+            # Pairs of index and value, until the line or its contents end.
             before = k
             previous = first - 1
             p = _skip_query(text, _skip_blanks(text, p))
@@ -97,22 +114,29 @@ def parse_lines(
                 previous = index
                 k += 1
                 p = _skip_blanks(text, p)
+            # Forget the pairs of a line that cannot be read: Python begins it anew.
             if not fine:
-                p, k = start, before
+                p = start
+                k = before
                 break
             ends[count] = k
             count += 1
+        # A comment may follow.
         while text[p] != NEWLINE:
             p += 1
         p += 1
         lines += 1
-    so_far.place, so_far.lines, so_far.rows, so_far.values, so_far.zero_seen = p, lines, count, k, zero_seen
+    so_far.place = p
+    so_far.lines = lines
+    so_far.rows = count
+    so_far.values = k
+    so_far.zero_seen = zero_seen
     return fine
 
 
 @inlined
 def _skip_blanks(text: Any, p: Any) -> Any:
-    """The next place that is not blank; a newline is not."""
+    """Return the next place that is not blank; a newline is not."""
     while text[p] != NEWLINE and is_space(text[p]):
         p += 1
     return p
@@ -120,13 +144,19 @@ def _skip_blanks(text: Any, p: Any) -> Any:
 
 @inlined
 def _ends_word(mark: Any) -> Any:
+    """Return True for a mark that cannot be part of a number."""
     return is_space(mark) or mark == HASH
 
 
 @inlined
 def _skip_query(text: Any, p: Any) -> Any:
-    """The place behind a ``qid:`` entry, if there is one here."""
-    if text[p] != SMALL_Q or text[p + 1] != 105 or text[p + 2] != 100 or text[p + 3] != COLON:
+    """Return the place after a ``qid:`` entry, if there is one here."""
+    if (
+        text[p] != SMALL_Q
+        or text[p + 1] != SMALL_I
+        or text[p + 2] != SMALL_D
+        or text[p + 3] != COLON
+    ):
         return p
     while not _ends_word(text[p]):
         p += 1
@@ -135,9 +165,10 @@ def _skip_query(text: Any, p: Any) -> Any:
 
 @inlined
 def _parse_index(text: Any, p: Any) -> Any:
-    """A whole number without a sign and the place behind its colon; -1 if there is none."""
-    index, start = np.int64(0), p
-    while U(text[p]) - U(ZERO) <= U(9) and p - start < 11:
+    """Return a whole number without a sign, and the place after its colon; -1 if there is none."""
+    index = np.int64(0)
+    start = p
+    while U(text[p]) - U(ZERO) <= U(9) and p - start < INDEX_DIGITS:
         index = 10 * index + np.int64(text[p] - ZERO)
         p += 1
     if p == start or text[p] != COLON:
@@ -145,20 +176,14 @@ def _parse_index(text: Any, p: Any) -> Any:
     return index, np.int64(p + 1)
 
 
-U = np.uint64
-SMALLEST_POWER, LARGEST_POWER = -342, 308
-EXACT_BELOW, EXACT_ABOVE = 27, 55  # range of powers of ten (-27 to 55) for which the product is always long enough
-DIGITS = 19  # decimal digits that always fit into 64 bits
-MINUS, PLUS, POINT, ZERO, SMALL_E, LARGE_E = (np.uint8(ord(mark)) for mark in "-+.0eE")
-
-
 @lru_cache(maxsize=1)
 def powers_of_five() -> np.ndarray[Any, Any]:
-    """The leading 128 bits of ``5 ** q`` for all q that matter, as two 64-bit words, the higher one first."""
+    """Return the leading 128 bits of ``5 ** q`` for all q that matter, as two 64-bit words each."""
     table = np.empty((LARGEST_POWER - SMALLEST_POWER + 1, 2), dtype=np.uint64)
     for q in range(SMALLEST_POWER, LARGEST_POWER + 1):
         power = 5 ** abs(q)
         size = power.bit_length()
+        # Positive powers are cut, negative ones rounded up.
         if q >= 0:
             leading = power << 128 - size if size <= 128 else power >> size - 128
         elif -q <= EXACT_BELOW:
@@ -171,20 +196,24 @@ def powers_of_five() -> np.ndarray[Any, Any]:
     return table
 
 
-# Python, where nothing is compiled, has whole numbers of any size.
+# Python, if nothing is compiled, has whole numbers of any size.
 high_product = instruction("high_product", lambda a, b: U(int(a) * int(b) >> 64))
 leading_zeros = instruction("leading_zeros", lambda a: 64 - int(a).bit_length())
 
 
 @inlined
 def _nearest_double(w: Any, q: Any, powers: Any) -> Any:
-    """The bits of the double nearest to ``w * 10 ** q`` for a uint64 w > 0; 0 where this method cannot decide."""
+    """Return the bits of the double nearest to ``w * 10 ** q``, w > 0; 0 if that is undecided."""
     if q < SMALLEST_POWER or q > LARGEST_POWER:
         return U(0)
+    # Shift w so that its first bit is set, and multiply by the leading 64 bits of 5 ** q.
     zeros: Any = leading_zeros(w)
     w <<= zeros
-    high_power, low_power = powers[q - SMALLEST_POWER, 0], powers[q - SMALLEST_POWER, 1]
-    low, high = w * high_power, high_product(w, high_power)
+    high_power = powers[q - SMALLEST_POWER, 0]
+    low_power = powers[q - SMALLEST_POWER, 1]
+    low = w * high_power
+    high = high_product(w, high_power)
+    # Nine set bits after the mantissa: the next 64 bits of 5 ** q may carry into it.
     if high & U(0x1FF) == U(0x1FF):
         more = high_product(w, low_power)
         low += more
@@ -192,14 +221,18 @@ def _nearest_double(w: Any, q: Any, powers: Any) -> Any:
             high += U(1)
         if low == U(0xFFFFFFFFFFFFFFFF) and not -EXACT_BELOW <= q <= EXACT_ABOVE:
             return U(0)
+    # The mantissa with one bit more; the exponent is floor(q log2(10)) and an offset.
     upper = high >> U(63)
     shift = upper + U(9)
     mantissa = high >> shift
     exponent = ((217706 * q) >> 16) + 1086 + np.int64(upper) - np.int64(zeros)
+    # Subnormal numbers and overflows.
     if exponent <= 0 or exponent >= 2046:
         return U(0)
+    # A tie between two doubles goes to the even one.
     if low <= U(1) and -4 <= q <= 23 and mantissa & U(3) == U(1) and mantissa << shift == high:
         mantissa &= ~U(1)
+    # Round to 53 bits, which may carry into the exponent.
     mantissa = (mantissa + (mantissa & U(1))) >> U(1)
     if mantissa >= U(1) << U(53):
         mantissa = U(1) << U(52)
@@ -209,7 +242,7 @@ def _nearest_double(w: Any, q: Any, powers: Any) -> Any:
 
 @inlined
 def is_space(mark: Any) -> Any:
-    """Whether a byte separates words: a blank, tab, line feed, vertical tab, form feed or carriage return."""
+    """Return True for a blank, tab, line feed, vertical tab, form feed or carriage return."""
     return mark == 32 or (9 <= mark <= 13)
 
 
@@ -220,14 +253,19 @@ def parse_decimal(text: Any, p: Any, stop: Any, powers: Any) -> Any:
     Returns
     -------
     bits : uint64
-        Of the nearest float64.
+        Bits of the nearest float64.
     p : int
-        The place behind the number; -1 if there is no number, or none that can be read here.
+        The place after the number; -1 if there is no number, or if it cannot be read here.
     """
     negative = p < stop and text[p] == MINUS
     if p < stop and (text[p] == MINUS or text[p] == PLUS):
         p += 1
-    w, digits, q, seen, lost = U(0), 0, 0, 0, False
+    # Read the number as w * 10 ** q with the first 19 digits in w; `lost` if a later one is not 0.
+    w = U(0)
+    digits = 0
+    q = 0
+    seen = 0
+    lost = False
     point = False
     while p < stop:
         mark = text[p]
@@ -256,6 +294,7 @@ def parse_decimal(text: Any, p: Any, stop: Any, powers: Any) -> Any:
     sign = U(negative) << U(63)
     if w == U(0):
         return sign, np.int64(p)
+    # With lost digits the number lies between w and w + 1, which must have the same double.
     bits = _nearest_double(w, q, powers)
     if bits == U(0) or (lost and _nearest_double(w + U(1), q, powers) != bits):
         return U(0), np.int64(-1)
@@ -264,11 +303,12 @@ def parse_decimal(text: Any, p: Any, stop: Any, powers: Any) -> Any:
 
 @inlined
 def _parse_exponent(text: Any, p: Any, stop: Any) -> Any:
-    """The whole number behind an "e", and the place behind it; -1 if there is none."""
+    """Return the whole number after an "e", and the place after it; -1 if there is none."""
     negative = p < stop and text[p] == MINUS
     if p < stop and (text[p] == MINUS or text[p] == PLUS):
         p += 1
-    exponent, first = 0, p
+    exponent = 0
+    first = p
     while p < stop and U(text[p]) - U(ZERO) <= U(9):
         exponent = min(10 * exponent + int(text[p] - ZERO), 100_000)
         p += 1

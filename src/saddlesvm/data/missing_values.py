@@ -1,4 +1,4 @@
-"""Missing values: refused, left out with their rows, or filled in by column; the same for all data of a model."""
+"""Missing values: refused, left out with their rows, or filled in."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from saddlesvm.runtime.option_names import MISSING_VALUES
 
 @dataclasses.dataclass
 class Filling:
-    """The treatment of missing values, and how many it has met.
+    """The treatment of missing values, and how many there were.
 
     Attributes
     ----------
     how : {"error", "drop", "mean", "median"}
     values : list of float
-        What each feature is filled in with; empty where nothing is.
+        The value that replaces the missing ones of each feature; empty if none are replaced.
     count : int
-        Rows left out, or values filled in, so far.
+        Rows that were left out, or values that were filled in, so far.
     """
 
     how: str = "error"
@@ -35,17 +35,20 @@ class Filling:
     count: int = 0
 
     @classmethod
-    def of_sources(cls, how: str, sources: Sequence[Source], n_bytes: int, advance: Callable[[float], Any]) -> Filling:
-        """The treatment learnt from sources; means take a pass over them, in blocks of about `n_bytes`.
+    def learn_from_sources(
+        cls, how: str, sources: Sequence[Source], n_bytes: int, advance: Callable[[float], Any]
+    ) -> Filling:
+        """Learn from sources; means take a pass over them, in blocks of about `n_bytes`.
 
         Raises
         ------
         DataError
-            A feature without any value.
+            A feature has no value in any row.
         """
         if how != "mean" or sources[0].sparse:
             return cls(how)
-        sums, counts = np.zeros(sources[0].width or 0), np.zeros(sources[0].width or 0, dtype=np.int64)
+        sums = np.zeros(sources[0].width or 0)
+        counts = np.zeros(sources[0].width or 0, dtype=np.int64)
         for block in read_through(sources, n_bytes, advance):
             missing = np.isnan(block.X)
             sums += np.where(missing, 0.0, block.X).sum(axis=0, dtype=np.float64)
@@ -54,16 +57,16 @@ class Filling:
         return cls(how, (sums / counts).tolist())
 
     @classmethod
-    def of_table(cls, how: str, table: Table) -> Filling:
-        """The treatment learnt from the rows of a table; that of its stores, which have no missing values any more.
+    def learn_from_table(cls, how: str, table: Table) -> Filling:
+        """Learn from the rows of a table, or take over what was done when its stores were made.
 
         Raises
         ------
         DataError
-            A feature without any value.
+            A feature has no value in any row.
         """
         if table.format == "store":
-            return cls.of_stores(table.stores)
+            return cls.from_stores(table.stores)
         if how in ("error", "drop") or sp.issparse(table.X):
             return cls(how)
         check_values(table.source, table.feature_names, (~np.isnan(table.X)).any(axis=0))
@@ -71,52 +74,68 @@ class Filling:
         return cls(how, [float(centre(column.astype(np.float64))) for column in table.X.T])
 
     @classmethod
-    def of_stores(cls, stores: Sequence[Store]) -> Filling:
-        """The treatment of missing values when these stores were made; none where it was not the same for all."""
-        noted = [store.header.get(NOTE) for store in stores]
-        found = [cls.of_notes({NOTE: {name: one[name] for name in ("how", "values")}} if one else {}) for one in noted]
-        return found[0] if all(one == found[0] for one in found) else cls()
+    def from_stores(cls, stores: Sequence[Store]) -> Filling:
+        """Return the treatment when these stores were made; none if it was not the same for all."""
+        treatments = []
+        for store in stores:
+            noted = store.header.get(NOTE)
+            notes = {}
+            if noted:
+                notes[NOTE] = {"how": noted["how"], "values": noted["values"]}
+            treatments.append(cls.from_notes(notes))
+        if any(treatment != treatments[0] for treatment in treatments):
+            return cls()
+        return treatments[0]
 
     @classmethod
-    def of_notes(cls, notes: Mapping[str, Any]) -> Filling:
-        """The treatment by a saved model, from its notes.
+    def from_notes(cls, notes: Mapping[str, Any]) -> Filling:
+        """Return the treatment by a saved model, from its notes.
 
         Raises
         ------
         DataError
-            The notes do not hold one that this version knows.
+            The notes do not hold a treatment that this version knows.
         """
         noted = notes.get(NOTE, {"how": "error", "values": []})
-        fine = isinstance(noted, dict) and noted.keys() == {"how", "values"} and noted["how"] in MISSING_VALUES
-        if not fine or not all(isinstance(one, (int, float)) and np.isfinite(one) for one in noted["values"]):
+        is_known = (
+            isinstance(noted, dict)
+            and noted.keys() == {"how", "values"}
+            and noted["how"] in MISSING_VALUES
+        )
+        if not is_known or not all(map(_is_finite_number, noted["values"])):
             raise DataError(f"the model's note on {NOTE} cannot be read: {str(noted)[:80]}")
         return cls(**noted)
 
     @property
-    def keeps(self) -> str:
-        """What `read` is to do with missing values."""
+    def reading_option(self) -> str:
+        """The option `missing` of `read` for this treatment."""
         return "error" if self.how == "error" else "keep"
 
     @property
     def notes(self) -> dict[str, Any]:
         """The notes for a model file."""
-        return {} if self.how == "error" else {NOTE: {"how": self.how, "values": self.values}}
+        if self.how == "error":
+            return {}
+        return {NOTE: {"how": self.how, "values": self.values}}
 
-    def noted(self, scale: float) -> dict[str, Any] | None:
-        """The note for a store's header, in the units of its values, which are `scale` times those read."""
+    def store_note(self, scale: float) -> dict[str, Any] | None:
+        """Return the note for a store's header, whose values are `scale` times the values read."""
         if self.how == "error":
             return None
-        return {"how": self.how, "values": [scale * value for value in self.values], "count": self.count}
+        values = [scale * value for value in self.values]
+        return {"how": self.how, "values": values, "count": self.count}
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The missing values that were met, and their treatment, in words."""
+        """How many missing values there were, and their treatment, in words."""
         if self.how == "drop":
             return {"rows left out for missing values": self.count}
-        return {f"missing values filled in with the {self.how}": self.count} if self.values else {}
+        if self.values:
+            return {f"missing values filled in with the {self.how}": self.count}
+        return {}
 
-    def without_missing(self, X: Any) -> tuple[Any, np.ndarray | None]:
-        """X without missing values, and which of its rows are left; None for all."""
+    def fill_rows(self, X: Any) -> tuple[Any, np.ndarray | None]:
+        """Return X without missing values, and the numbers of the rows left; None if all are."""
         if self.how == "error" or sp.issparse(X):
             return X, None
         missing = np.isnan(X)
@@ -129,37 +148,52 @@ class Filling:
         self.count += len(missing) - kept.size
         return np.ascontiguousarray(X[kept]), kept
 
-    def of_block(self, block: Block) -> Block | None:
-        """The block without missing values; None where no row of it is left."""
-        X, kept = self.without_missing(block.X)
+    def fill_block(self, block: Block) -> Block | None:
+        """Return the block without missing values; None if no row of it is left."""
+        X, kept = self.fill_rows(block.X)
         if kept is None:
             return block._replace(X=X)
         if not kept.size:
             return None
-        y = block.y.of_rows(kept) if isinstance(block.y, Cells) else None if block.y is None else block.y[kept]
-        return block._replace(X=X, y=y, weights=None if block.weights is None else block.weights[kept])
+        y = block.y
+        if isinstance(y, Cells):
+            y = y.select(kept)
+        elif y is not None:
+            y = y[kept]
+        weights = None if block.weights is None else block.weights[kept]
+        return block._replace(X=X, y=y, weights=weights)
 
-    def applied(self, table: Table, every_row: bool = False) -> Table:
-        """The table without missing values.
+    def fill_table(self, table: Table, every_row: bool = False) -> Table:
+        """Return the table without missing values.
 
         Raises
         ------
         DataError
-            No row is left, or one would be left out although every row is needed.
+            No row is left, or a row would be left out although every row is needed.
         """
-        X, kept = (table.X, None) if table.format == "store" else self.without_missing(table.X)
+        # The missing values of a store were treated when it was made.
+        if table.format == "store":
+            return table
+        X, kept = self.fill_rows(table.X)
         if kept is None:
             return table if X is table.X else dataclasses.replace(table, X=X, known_nonzero=None)
         if every_row:
+            # The first number that is not among the rows left.
             row = int(np.argmin(np.append(kept, -1) == np.arange(kept.size + 1)))
             raise DataError(
-                f"{table.source}: row {row + 1} has missing values, and the model was trained without such rows; train "
-                "it with --missing mean or median to predict them"
+                f"{table.source}: row {row + 1} has missing values, and the model was trained "
+                "without such rows; train it with --missing mean or median to predict them"
             )
         if not kept.size:
-            raise DataError(f"{table.source}: every row has missing values: none is left")
-        y, weights = (None if one is None else one[kept] for one in (table.y, table.sample_weight))
+            raise DataError(f"{table.source}: every row has missing values: no row is left")
+        y = None if table.y is None else table.y[kept]
+        weights = None if table.sample_weight is None else table.sample_weight[kept]
         return dataclasses.replace(table, X=X, y=y, sample_weight=weights, known_nonzero=None)
+
+
+def _is_finite_number(value: Any) -> bool:
+    """Return True for a finite number."""
+    return isinstance(value, (int, float)) and bool(np.isfinite(value))
 
 
 def check_values(source: str, names: Sequence[str] | None, has_values: np.ndarray) -> None:
@@ -170,9 +204,12 @@ def check_values(source: str, names: Sequence[str] | None, has_values: np.ndarra
         raise DataError(f"{source}: feature {name} has no value in any row; leave the column out")
 
 
-def read_through(sources: Sequence[Source], n_bytes: int, advance: Callable[[float], Any]) -> Iterator[Block]:
-    """The blocks of all sources in turn; `advance` is called with the share of their bytes that was read."""
-    total, done = sum(source.n_bytes for source in sources) or 1, 0
+def read_through(
+    sources: Sequence[Source], n_bytes: int, advance: Callable[[float], Any]
+) -> Iterator[Block]:
+    """Yield the blocks of all sources, and report the share of their bytes that was read."""
+    total = sum(source.n_bytes for source in sources) or 1
+    done = 0
     for source in sources:
         for block in source.blocks(n_bytes):
             yield block

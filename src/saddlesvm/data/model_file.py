@@ -1,6 +1,6 @@
-"""Saved models: a zip file of ``model.json`` and one ``NAME.npy`` for each array, which `numpy.load` opens too.
+"""The file of a saved model: a zip of ``model.json`` and a ``NAME.npy`` for each array.
 
-Nothing in it is ever executed. The header is::
+`numpy.load` opens it, too. Nothing in it is ever executed. The header is::
 
     {
         "format": "saddlesvm-model",
@@ -10,7 +10,7 @@ Nothing in it is ever executed. The header is::
         "meta": {...},
     }
 
-Its version grows when an old reader could no longer make sense of a new file.
+Its version grows if an old reader can no longer make sense of a new file.
 """
 
 from __future__ import annotations
@@ -26,23 +26,29 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, Archive, check_stated, open_archive, short
+from saddlesvm.data.archives import DAMAGE, Archive, check_format, open_archive, shorten_text
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 
 FORMAT_NAME = "saddlesvm-model"
 FORMAT_VERSION = 1
 
 _HEADER = "model.json"
-_KINDS = "biufcUS"
+_KINDS = "biufcUS"  # NumPy's kinds of numbers, bools and text
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_FIRST = b"PK\x03\x04"
-_EXPANSION = 100  # memory per byte of a model file, at most, beyond 16 MB: most weights may be zero
-_STORED_BYTES = 1 << 20  # bytes; larger arrays are stored unpacked, which no limit on expansion refuses
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_FIRST_BYTES = b"PK\x03\x04"  # of a zip file
+_NAME_OFFSET = 30  # bytes of a zip file before the name of its first member
+# Bytes of memory for each byte of a model file, beyond 16 MB; a guess, since most weights may be 0.
+_EXPANSION = 100
+# Bytes; larger arrays are stored unpacked, which no limit on expansion refuses.
+_STORED_BYTES = 1 << 20
+_FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # of all members: the same model gives the same bytes
 
 
 def save_model(
-    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], meta: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, Any],
+    meta: Mapping[str, Any] | None = None,
 ) -> None:
     """Save a model; the same model always gives the same bytes.
 
@@ -53,15 +59,17 @@ def save_model(
     kind : str
         What the arrays make up, such as "LinearSVC".
     arrays : mapping of str to ndarray
-        Numbers, bools and text. An object array of str is stored as text; no other objects are.
+        Numbers, bools and text. An object array of str is stored as text; other objects are
+        refused.
     meta : mapping, optional
-        Whatever JSON holds: None, bool, numbers (infinity and NaN too), str, lists and dicts with str keys. NumPy
-        scalars become plain numbers.
+        What JSON can hold: None, bool, numbers (infinity and NaN too), str, lists and dicts with
+        str keys. NumPy scalars become plain numbers.
 
     Raises
     ------
     DataError
-        An array or a value that cannot be stored, or a path that cannot be written; the old file is then untouched.
+        An array or a value that cannot be stored, or a path that cannot be written; an old file of
+        this name stays as it is.
     """
     where = os.fspath(path)
     refuse_special(path)
@@ -80,12 +88,14 @@ def save_model(
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_entry(_HEADER), text)
         for name, array in plain.items():
-            entry = _entry(f"{name}.npy", array.nbytes >= _STORED_BYTES)
+            entry = _entry(f"{name}.npy", is_packed=array.nbytes < _STORED_BYTES)
             with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def load_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+def load_model(
+    path: str | os.PathLike[str],
+) -> tuple[str, dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
     """Load a model saved by `save_model`.
 
     Returns
@@ -97,7 +107,7 @@ def load_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray[
     Raises
     ------
     DataError
-        There is no such file, or it is damaged, not a saddlesvm model, or of a newer version than this one.
+        There is no such file, or it is damaged, not a saddlesvm model, or of a newer version.
     """
     where = os.fspath(path)
     refuse_special(path)
@@ -117,59 +127,73 @@ def load_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray[
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file looks like one that `save_model` wrote (it may still be damaged)."""
+    """Return True if a file looks as if `save_model` wrote it (it may still be damaged)."""
     if not Path(path).is_file():
         return False
     with suppress(*DAMAGE):
         with open(path, "rb") as file:
-            start = file.read(30 + len(_HEADER))
-        if not start.startswith(_FIRST):
+            start = file.read(_NAME_OFFSET + len(_HEADER))
+        if not start.startswith(_FIRST_BYTES):
             return False
-        if start[30:] == _HEADER.encode():  # where the name of the first member stands
+        # The header is the first member of files from here; others may have changed the order.
+        if start[_NAME_OFFSET:] == _HEADER.encode():
             return True
         with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
             return _HEADER in archive
     return False
 
 
-def _entry(name: str, stored: bool = False) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, date_time=_LONG_AGO)
-    entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+def _entry(name: str, is_packed: bool = True) -> zipfile.ZipInfo:
+    """Return the entry of a member in the directory, with the same date for all."""
+    entry = zipfile.ZipInfo(name, date_time=_FIXED_DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
     entry.external_attr = 0o644 << 16
     return entry
 
 
 def _plain_array(name: str, array: Any, where: str) -> np.ndarray[Any, Any]:
+    """Return an array of numbers, bools or text, or raise a `DataError`."""
     if not _NAME.fullmatch(name):
-        raise DataError(f"{where}: {name!r} cannot name an array of a model; letters, digits and _ are allowed")
+        raise DataError(
+            f"{where}: an array of a model cannot be named {name!r}; "
+            "letters, digits and _ are allowed"
+        )
     array = np.asarray(array)
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         array = array.astype(str)
     if array.dtype.kind not in _KINDS:
-        raise DataError(f"{where}: the array {name!r} is of type {array.dtype}; numbers, bools and text are allowed")
+        raise DataError(
+            f"{where}: the array {name!r} is of type {array.dtype}; "
+            "numbers, bools and text are allowed"
+        )
     return array
 
 
 def _plain_number(value: Any) -> Any:
+    """Return a NumPy scalar as a number that JSON can hold."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{value!r} is of type {type(value).__name__}, which JSON cannot hold")
 
 
 def _read_header(archive: Archive, where: str) -> dict[str, Any]:
+    """Read the header, and compare it with the arrays of the file."""
     if _HEADER not in archive:
         raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
     header = archive.json(_HEADER)
-    check_stated(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
-    names, there = header.get("arrays"), sorted(name for name in archive.names if name != _HEADER)
-    named = isinstance(names, list) and all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
-    if not named or not isinstance(header.get("kind"), str):
+    check_format(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
+    names = header.get("arrays")
+    stored = sorted(name for name in archive.names if name != _HEADER)
+    has_names = isinstance(names, list) and all(
+        isinstance(name, str) and _NAME.fullmatch(name) for name in names
+    )
+    if not has_names or not isinstance(header.get("kind"), str):
         raise ValueError(f"kind or arrays is missing from its {_HEADER}")
     if not isinstance(header.get("meta"), dict):
         raise ValueError(f"meta is missing from its {_HEADER}")
-    if sorted(names) != there:
-        odd = next(iter({*names} ^ {*there}), names[0])
-        raise ValueError(f"{_HEADER} and its arrays differ, in {short(repr(odd))}")
+    if sorted(names) != stored:
+        odd = next(iter({*names} ^ {*stored}), names[0])
+        raise ValueError(f"{_HEADER} and its arrays differ, in {shorten_text(repr(odd))}")
     for name in names:
         if archive.header(name).dtype.kind not in _KINDS:
             raise ValueError(f"its array {name!r} holds neither numbers nor text")

@@ -1,4 +1,4 @@
-"""One function for every kind of data: `read`."""
+"""Read any kind of data with one function: `read`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.blocks import Reading, located
-from saddlesvm.data.conversion import source_of
+from saddlesvm.data.blocks import ReadOptions, find_format
 from saddlesvm.data.errors import BUNDLED, DataError
-from saddlesvm.data.store import Store, is_store, joined
-from saddlesvm.data.table import Cells, Label, LabelledTable, Missing, Table, Task, ready_labels, ready_matrix, shorten
+from saddlesvm.data.formats import source_of
+from saddlesvm.data.store import Store, is_store, join_stores
+from saddlesvm.data.table import (
+    Cells,
+    Label,
+    LabelledTable,
+    Missing,
+    Table,
+    Task,
+    ready_labels,
+    ready_matrix,
+    shorten,
+)
 
 
 def read(
@@ -33,41 +43,47 @@ def read(
 ) -> Table:
     r"""Read rows and labels from a file or a store, or a bundled set by its name.
 
-    Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet, Feather and Arrow IPC,
-    NumPy ``.npz`` and ``.npy``, and MNIST-style idx files; and stores, which are mapped and not read. The ending of the
-    name decides (.libsvm, .svm, .svmlight, .csv, .tsv, .parquet, .pq, .feather, .arrow, .npz, .npy), the content where
-    the ending is another. Columns of words, dates and texts, and JSON lines, are for :func:`saddlesvm.table.read`.
+    Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet,
+    Feather and Arrow IPC, NumPy ``.npz`` and ``.npy``, MNIST-style idx files, and stores, which are
+    mapped and not read. The ending of the name decides (.libsvm, .svm, .svmlight, .csv, .tsv,
+    .parquet, .pq, .feather, .arrow, .npz, .npy), or the content if the ending is another one.
+    Columns of words, dates and texts, and JSON lines, are for :func:`saddlesvm.table.read`.
 
     Parameters
     ----------
     source : str or path
-        A path, or "banknote", "heart" or "toy" (a file of that name in the current folder is "./toy").
+        A path, or "banknote", "heart" or "toy" (a file of that name in the current folder is
+        "./toy").
     label : str, int, False or None
-        The label column of CSV, TSV and Parquet: its name, or its position from 0 (negative from the end; digits in a
-        string do too); by default the last column. For ``.npz`` the name of the label array, for ``.npy`` the path of
-        the file of labels. False: the data have no labels (LIBSVM text has a label on each line even then; it is
-        dropped).
+        The label column of CSV, TSV and Parquet: its name, or its position from 0 (negative from
+        the end; digits in a string do too); by default the last column. For ``.npz`` the name of
+        the label array, for ``.npy`` the path of the file of labels. False: the data have no labels
+        (LIBSVM text has a label on each line even then; it is dropped).
     header : bool or "auto"
-        Whether the first line of a CSV or TSV file holds names; "auto" decides by its cells.
+        True if the first line of a CSV or TSV file holds names; "auto" decides by its cells.
     n_features : int or None
-        Number of features that the model expects. LIBSVM text and CSR matrices with fewer features are widened to it;
-        in other formats the number must be equal. Data may then have no labels: a table with `n_features` columns only,
-        an ``.npz`` without a label array, images without a labels file.
+        Number of features that the model expects. LIBSVM text and CSR matrices with fewer features
+        are widen to it; in other formats the number must be equal. Data may then have no labels:
+        a table with `n_features` columns only, an ``.npz`` without a label array, images without a
+        labels file.
     dtype : float32, float64 or None
-        None keeps float32 and float64, and unscaled dense rows of float16, bfloat16, int8, uint8 and bool. Other
-        integers of up to 16 bits become float32; all other types and text become float64.
+        None keeps float32 and float64, and unscaled dense rows of float16, bfloat16, int8, uint8
+        and bool. Other integers of up to 16 bits become float32; all other types and text become
+        float64.
     task : "classification", "regression" or None
         With "regression", labels that are not numbers are refused, and `y` is float64.
     scale : float, default=1.0
         Every feature value is multiplied by it: 1 / 255 brings the bytes of an image to [0, 1].
     zero_based : bool or "auto"
-        Whether indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's do, unless index 0
-        occurs in the file.
+        True if indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's
+        do, unless index 0 occurs in the file.
     missing : {"error", "keep"}, default="error"
-        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet and dense ``.npz``:
-        an error that names the first one, or NaN in `X`, for an imputer to fill.
+        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet
+        and dense ``.npz``: an error that names the first one, or NaN in `X`, for an imputer to
+        fill.
     drop_columns : sequence of str or int, default=()
-        Columns of CSV, TSV and Parquet to leave out, by name or position as `label`, such as names and identifiers.
+        Columns of CSV, TSV and Parquet to leave out, by name or position as `label`, such as names
+        and identifiers.
     advance : callable, optional
         Called now and then with the share of LIBSVM text that was read.
 
@@ -91,41 +107,59 @@ def read(
     ([[1.5, 2.0], [3.0, 4.0]], ['apple', 'pear'], ['height', 'width'])
     """
     started = time.perf_counter()
-    how = Reading(label, header, n_features, dtype, task, scale, zero_based, missing, tuple(drop_columns))
+    how = ReadOptions(
+        label, header, n_features, dtype, task, scale, zero_based, missing, tuple(drop_columns)
+    )
     how.check()
     name = os.fspath(source)
-    found = located(name)
-    how.check_applicable(name, found)
-    if found == "store":
-        return _table_of(_store(name, how), name, how, started)
+    format = find_format(name)
+    how.check_applicable(name, format)
+    # The rows of a store are mapped; every other format is read and checked.
+    if format == "store":
+        return _table_of_store(_open_store(name, how), name, how, started)
     file = source_of(name, how)
     rows = file.rows(advance)
     X = ready_matrix(rows.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
     y = rows.y.values() if isinstance(rows.y, Cells) else rows.y
-    y = None if y is None else ready_labels(y, X.shape[0], name, task=task)
-    seconds = time.perf_counter() - started
+    if y is not None:
+        y = ready_labels(y, X.shape[0], name, task=task)
     return Table(
-        X, y, file.feature_names, file.label_name, name, file.format, file.n_bytes, seconds, zero_based=rows.zero_based
-    )  # fmt: skip
+        X,
+        y,
+        file.feature_names,
+        file.label_name,
+        name,
+        file.format,
+        file.n_bytes,
+        seconds=time.perf_counter() - started,
+        zero_based=rows.zero_based,
+    )
 
 
-def _store(name: str, how: Reading) -> Store:
-    """A store, after refusing the options that would need a copy of it."""
+def _open_store(name: str, how: ReadOptions) -> Store:
+    """Open a store, after refusing the options that would need a copy of it."""
     store = Store(name)
     if how.scale != 1.0:
-        raise DataError(f"{name}: scale={how.scale} does not apply to a store; scale when converting")
+        raise DataError(
+            f"{name}: scale={how.scale} does not apply to a store; scale when converting"
+        )
     if how.dtype is not None and np.dtype(how.dtype) != store.dtype:
-        raise DataError(f"{name}: is a store of {store.dtype}; convert it to a store of {np.dtype(how.dtype)} first")
+        raise DataError(
+            f"{name}: is a store of {store.dtype}; "
+            f"convert it to a store of {np.dtype(how.dtype)} first"
+        )
     return store
 
 
-def _table_of(store: Store, name: str, how: Reading, started: float) -> Table:
-    """The rows of a store, mapped; no values are read here."""
-    y = None if how.label is False else store.y
+def _table_of_store(store: Store, name: str, how: ReadOptions, started: float) -> Table:
+    """Return the rows of a store, mapped; no values are read here."""
+    y = None
+    if how.label is not False and store.y is not None:
+        y = ready_labels(store.y, len(store), name, task=how.task)
     header = store.header
     return Table(
         X=store.matrix(how.n_features),
-        y=None if y is None else ready_labels(y, len(store), name, task=how.task),
+        y=y,
         feature_names=header.get("feature_names"),
         label_name=header.get("label_name"),
         source=name,
@@ -140,9 +174,12 @@ def _table_of(store: Store, name: str, how: Reading, started: float) -> Table:
 
 
 def read_stores(
-    paths: Sequence[str], task: Task | None = None, memory: Any = None, n_features: int | None = None
+    paths: Sequence[str],
+    task: Task | None = None,
+    memory: Any = None,
+    n_features: int | None = None,
 ) -> Table:
-    """The rows of several stores one below the other, see :func:`~saddlesvm.data.store.joined`.
+    """Read several stores, one below the other, as :func:`~saddlesvm.data.store.join_stores`.
 
     Raises
     ------
@@ -150,15 +187,18 @@ def read_stores(
         One of them is not a store, or they do not go together.
     """
     started = time.perf_counter()
-    stores = stores_of(paths)
-    X, y, weights = joined(stores, memory, n_features)
-    called, first = shorten(paths), stores[0].header
+    stores = stores_at(paths)
+    X, y, weights = join_stores(stores, memory, n_features)
+    names = shorten(paths)
+    if y is not None:
+        y = ready_labels(y, X.shape[0], names, task=task)
+    first = stores[0].header
     return Table(
         X=X,
-        y=None if y is None else ready_labels(y, X.shape[0], called, task=task),
+        y=y,
         feature_names=first.get("feature_names"),
         label_name=first.get("label_name"),
-        source=called,
+        source=names,
         format="store",
         n_bytes=sum(store.n_bytes for store in stores),
         seconds=time.perf_counter() - started,
@@ -168,8 +208,8 @@ def read_stores(
     )
 
 
-def stores_of(paths: Sequence[str]) -> list[Store]:
-    """Several stores by their paths.
+def stores_at(paths: Sequence[str]) -> list[Store]:
+    """Open several stores by their paths.
 
     Raises
     ------
@@ -179,8 +219,8 @@ def stores_of(paths: Sequence[str]) -> list[Store]:
     for path in paths:
         if not is_store(path):
             raise DataError(
-                f"{path}: is not a store; several sources of rows are stores, and 'saddlesvm convert' makes one store "
-                "of several files"
+                f"{path}: is not a store; several sources can be given only if all of them are "
+                "stores: make one store of several files with 'saddlesvm convert'"
             )
     return [Store(path) for path in paths]
 
@@ -204,4 +244,5 @@ def load_bundled(name: str, *, dtype: Any = None) -> LabelledTable:
     if name not in BUNDLED:
         raise DataError(f"no bundled data set is called {name!r}; there are {', '.join(BUNDLED)}")
     table = read(name, dtype=dtype)
-    return LabelledTable(**{column.name: getattr(table, column.name) for column in fields(table)})
+    values = {field.name: getattr(table, field.name) for field in fields(table)}
+    return LabelledTable(**values)

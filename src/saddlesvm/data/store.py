@@ -1,4 +1,4 @@
-"""A store: rows and labels in a folder of plain arrays, which opens at once and is read only where it is used."""
+"""A store: rows and labels in a folder of plain arrays, mapped when they are used."""
 
 from __future__ import annotations
 
@@ -15,27 +15,34 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.blocks import check_names
+from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_format import HEADER, PART, PARTIAL, StoredArray, open_arrays, read_store_header
+from saddlesvm.data.store_format import (
+    HEADER,
+    PART,
+    PARTIAL,
+    StoredArray,
+    open_arrays,
+    read_store_header,
+)
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.csr_checks import all_in_order
 from saddlesvm.rows.files import release_pages
 from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
-from saddlesvm.rows.small_types import FLOATS, precision_of, widened
+from saddlesvm.rows.small_types import FLOATS, precision_of, widen
 
-BLOCK_BYTES = 1 << 24  # of rows that are copied at a time
-BLOCK_VALUES = 1 << 21  # of arrays that are written at a time
-ROWS = {"dense": "dense rows", "csr": "sparse rows"}
+BLOCK_BYTES = 1 << 24  # bytes of rows that are copied at a time; a guess
+BLOCK_VALUES = 1 << 21  # values that are written at a time; a guess
+LAYOUT_WORDS = {"dense": "dense rows", "csr": "sparse rows"}
 
 
 class Store:
-    """Rows, labels and optional weights in a folder, mapped from its files and never read into memory whole.
+    """Rows, labels and optional weights in a folder, mapped from its files.
 
-    Opening compares the header with the size and type of every file, so that a truncated store is found without
-    reading it. The indices of sparse rows are checked once, when `X` is first used. A store is written by
-    :meth:`create`, by :class:`~saddlesvm.data.StoreWriter`, or by ``saddlesvm convert``. It can be pickled: only its
-    path is.
+    Opening compares the header with the size and type of every file, so that a truncated store is
+    found without reading it. The indices of sparse rows are checked once, when `X` is first used. A
+    store is written by :meth:`create`, by :class:`~saddlesvm.data.StoreWriter`, or by ``saddlesvm
+    convert``. A pickled store holds its path only.
 
     Parameters
     ----------
@@ -47,23 +54,25 @@ class Store:
     path : Path
         Absolute.
     header : dict
-        The contents of ``store.json``; of a store with appended rows those of all parts together.
+        The contents of ``store.json``; if rows were appended, of all parts together.
     shape : tuple of int
         Rows and features.
     dtype : dtype
         float32 or float64; of dense rows also float16, bfloat16, int8, uint8 or bool.
     layout : {"dense", "csr"}
     n_values : int
-        Stored values.
+        Number of stored values.
     classes : ndarray or None
-        The distinct labels in ascending order; None without labels, or with too many to be classes.
+        The distinct labels in ascending order; None if there are no labels, or too many to be
+        classes.
     n_parts : int
         1, and 1 more for each time that rows were appended.
 
     Raises
     ------
     DataError
-        The folder is not a store, a newer one, damaged or truncated; the message names the file and the reason.
+        The folder is not a store, of a newer version, damaged or truncated; the message names the
+        file and the reason.
 
     Examples
     --------
@@ -78,9 +87,11 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
         first = Part.open(Path(path))
-        self._parts = [first, *(Part.open(folder) for folder in _appended(Path(path)))]
-        check_alike(self._parts)
-        self.header = first.header if len(self._parts) == 1 else _header_of_all(self._parts)
+        self._parts = [first, *(Part.open(folder) for folder in _appended_folders(Path(path)))]
+        check_compatible_parts(self._parts)
+        self.header = first.header
+        if len(self._parts) > 1:
+            self.header = _combine_headers(self._parts)
 
     def __reduce__(self) -> tuple[type[Store], tuple[str]]:
         return Store, (str(self.path),)
@@ -111,13 +122,14 @@ class Store:
         path : str or path
             The folder; it appears when all its files are complete.
         X : array-like or sparse matrix of shape (n, d)
-            Stored as it is, if it is float32 or float64, or dense and float16, bfloat16, int8, uint8 or bool; other
-            numbers as float32, if that holds every number of their type, or else as float64.
+            Stored as it is if it is float32 or float64, or dense and float16, bfloat16, int8, uint8
+            or bool; other numbers are stored as float32 if that holds every number of their type,
+            else as float64.
         y : array-like of shape (n,), optional
             Numbers or text.
         sample_weight : array-like of shape (n,), optional
         dtype : dtype, optional
-            Of the values, in place of that of X.
+            Type of the values, instead of the type of X.
         overwrite : bool, default=False
             Replace a store of that name.
         feature_names : sequence of str, optional
@@ -128,17 +140,23 @@ class Store:
         DataError
             Bad data, or a path that exists or cannot be written.
         """
-        options: dict[str, Any] = {"feature_names": feature_names, "label_name": label_name}
-        with StoreWriter(path, dtype=dtype, overwrite=overwrite, **options) as writer:
+        with StoreWriter(
+            path,
+            dtype=dtype,
+            overwrite=overwrite,
+            feature_names=feature_names,
+            label_name=label_name,
+        ) as writer:
             _write_blocks(writer, X, y, sample_weight)
         return cls(path)
 
     def append(self, X: Any, y: Any = None, sample_weight: Any = None) -> Store:
-        """Add rows as a further part, without writing the rows that are there again.
+        """Add rows as a further part; the old rows are not written again.
 
-        The part is a store of its own in the folder ``part-2``, ``part-3`` and so on, which appears when it is
-        complete. Processes that have the store open keep its old rows. `X` of a store with parts is put together for
-        each use, in memory or in a temporary file: ``saddlesvm convert OLD NEW`` makes one part of all.
+        The part is a store in the folder ``part-2``, ``part-3`` and so on, which appears when it is
+        complete. Processes that have the store open keep its old rows. `X` of a store with parts is
+        put together for each use, in memory or in a temporary file: ``saddlesvm convert OLD NEW``
+        makes one part of all.
 
         Parameters
         ----------
@@ -160,33 +178,48 @@ class Store:
             Rows of another width or layout, missing or unexpected labels, or a full disk.
         """
         first = self._parts[0]
-        given = np.asarray(y) if y is not None else None
-        kind = first.kind_of_labels
-        found = None if given is None else "numbers" if given.dtype.kind in "biuf" else "text"
         layout = "csr" if sp.issparse(X) else "dense"
         if layout != first.layout:
-            raise DataError(f"{self.path}: holds {ROWS[first.layout]}; got {ROWS[layout]}")
+            raise DataError(
+                f"{self.path}: holds {LAYOUT_WORDS[first.layout]}; got {LAYOUT_WORDS[layout]}"
+            )
         if np.ndim(X) != 2 or (layout == "dense" and np.shape(X)[1] != self.shape[1]):
-            raise DataError(f"{self.path}: has {self.shape[1]} features; got rows of shape {np.shape(X)}")
-        if found != kind:
-            said = "no labels" if kind is None else f"labels that are {kind}"
-            raise DataError(f"{self.path}: has {said}; got {'none' if found is None else found} with the new rows")
+            raise DataError(
+                f"{self.path}: has {self.shape[1]} features; got rows of shape {np.shape(X)}"
+            )
+        labels = None if y is None else np.asarray(y)
+        kind = None
+        if labels is not None:
+            kind = "numbers" if labels.dtype.kind in "biuf" else "text"
+        if kind != first.kind_of_labels:
+            needed = "no labels"
+            if first.kind_of_labels is not None:
+                needed = f"labels that are {first.kind_of_labels}"
+            raise DataError(f"{self.path}: has {needed}; got {kind or 'none'} with the new rows")
         if (sample_weight is not None) != ("weights" in first.arrays):
             has = "weights" if "weights" in first.arrays else "no weights"
-            raise DataError(f"{self.path}: has {has}; give sample_weight if, and only if, the store has weights")
-        target = self.path / f"{PART}{len(_appended(self.path)) + 2}"
+            raise DataError(
+                f"{self.path}: has {has}; give sample_weight if, and only if, the store has weights"
+            )
+        target = self.path / f"{PART}{len(_appended_folders(self.path)) + 2}"
         with StoreWriter(target, dtype=first.dtype) as writer:
-            _write_blocks(writer, X, given, sample_weight)
+            _write_blocks(writer, X, labels, sample_weight)
             if target.exists():
-                raise DataError(f"{self.path}: another process has appended rows meanwhile; append these again")
+                raise DataError(
+                    f"{self.path}: another process has appended rows meanwhile; append these again"
+                )
         return Store(self.path)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """The rows of a dense store as an array, mapped, so that it can be X of scikit-learn's transformers."""
+        """Return the rows of a dense store, mapped; scikit-learn's transformers take them so."""
         if self.layout != "dense":
-            raise TypeError(f"{self.path}: holds sparse rows: give its X, a CSR matrix over its files")
+            raise TypeError(
+                f"{self.path}: holds sparse rows: give its X, a CSR matrix over its files"
+            )
         rows = np.asarray(self.X)
-        return rows.astype(dtype) if copy or (dtype is not None and rows.dtype != dtype) else rows
+        if copy or (dtype is not None and rows.dtype != dtype):
+            return rows.astype(dtype)
+        return rows
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -216,9 +249,11 @@ class Store:
 
     @property
     def zero_based(self) -> bool | None:
-        """Whether the features of the original LIBSVM text counted from 0; None for other sources."""
-        known = [one.get("zero_based") for one in self.header.get("sources", ())]
-        return next((bool(one) for one in known if one is not None), None)
+        """True if the features of the original LIBSVM text counted from 0; None without it."""
+        for source in self.header.get("sources", ()):
+            if source.get("zero_based") is not None:
+                return bool(source["zero_based"])
+        return None
 
     @property
     def n_bytes(self) -> int:
@@ -227,15 +262,15 @@ class Store:
 
     @cached_property
     def X(self) -> Any:
-        """The rows, shape (n, d): a read-only `numpy.memmap`, or a CSR matrix over read-only memory maps.
+        """The rows, shape (n, d): a read-only `numpy.memmap`, or a CSR matrix over memory maps.
 
-        The rows of several parts are put together, in memory or, where they take more than half of it, in a temporary
-        file.
+        The rows of several parts are put together, in memory or, if they take more than half of it,
+        in a temporary file.
         """
         return self.matrix()
 
     def matrix(self, n_features: int | None = None) -> Any:
-        """The rows; a CSR matrix with `n_features` columns, where that is more than the store has.
+        """Return the rows; a CSR matrix is widen to `n_features` columns.
 
         Raises
         ------
@@ -248,10 +283,10 @@ class Store:
             raise DataError(f"{self.path}: has {d} features; {width} are expected")
         if self.n_parts == 1:
             return self._parts[0].matrix(width)
-        return joined([self], None, width)[0]
+        return join_stores([self], None, width)[0]
 
     def blocks(self, n_bytes: int) -> list[tuple[int, int]]:
-        """Cut the rows into runs of neighbours that need at most `n_bytes` each (or are one row), in order.
+        """Split the rows into runs that take at most `n_bytes` each (or are one row), in order.
 
         A run lies within one part.
 
@@ -263,7 +298,7 @@ class Store:
         Returns
         -------
         list of tuple of int
-            First row of each run, and the first one after it.
+            First row of each run, and the first row after it.
         """
         runs = []
         before = 0
@@ -272,10 +307,13 @@ class Store:
             before += part.shape[0]
         return runs
 
-    def read(self, start: int, stop: int) -> tuple[Any, np.ndarray[Any, Any] | None, np.ndarray[Any, Any] | None]:
-        """Rows, labels and weights from row `start` to row `stop`; None for labels or weights that the store lacks.
+    def read(
+        self, start: int, stop: int
+    ) -> tuple[Any, np.ndarray[Any, Any] | None, np.ndarray[Any, Any] | None]:
+        """Return rows, labels and weights from row `start` to row `stop`.
 
-        Rows of one part are mapped, rows of several are copied.
+        Labels or weights that the store lacks are None. Rows of one part are mapped, rows of
+        several parts are copied.
 
         Raises
         ------
@@ -287,40 +325,52 @@ class Store:
         for part in self._parts:
             low = max(start - before, 0)
             high = max(low, min(stop - before, part.shape[0]))
-            if low < high or (not pieces and part is self._parts[-1]):
-                pieces.append((part.matrix(self.shape[1])[low:high], part.labels(low, high), part.weights(low, high)))
+            # Without any row, the last part gives empty arrays of the right types.
+            is_empty = not pieces and part is self._parts[-1]
+            if low < high or is_empty:
+                X = part.matrix(self.shape[1])[low:high]
+                pieces.append((X, part.labels(low, high), part.weights(low, high)))
             before += part.shape[0]
-        return _stacked(pieces, self.layout == "csr")
+        return _stack_pieces(pieces, self.layout == "csr")
 
     @cached_property
     def y(self) -> np.ndarray[Any, Any] | None:
-        """The labels, shape (n,): numbers are mapped, text is made from its codes; None without labels."""
-        labels = [part.labels(0, part.shape[0]) for part in self._parts]
-        return _end_to_end(labels)
+        """The labels, shape (n,), None without labels; numbers are mapped, text is decoded."""
+        return _concatenate([part.labels(0, part.shape[0]) for part in self._parts])
 
     @cached_property
     def sample_weight(self) -> np.ndarray[Any, Any] | None:
-        """The weights of the rows, shape (n,), mapped; None when all are 1."""
-        weights = [part.weights(0, part.shape[0]) for part in self._parts]
-        return _end_to_end(weights)
+        """The weights of the rows, shape (n,), mapped; None if all are 1."""
+        return _concatenate([part.weights(0, part.shape[0]) for part in self._parts])
 
     @cached_property
     def classes(self) -> np.ndarray[Any, Any] | None:
-        """The distinct labels in ascending order; None without labels, or with too many to be classes."""
+        """The distinct labels, ascending; None without labels, or with too many to be classes."""
         labels = self.header["labels"]
         if labels is None or labels["classes"] is None:
             return None
+        if labels["kind"] == "text":
+            return np.array(labels["classes"], dtype=str)
         types = [part.arrays["labels"].dtype for part in self._parts]
-        return np.array(labels["classes"], dtype=str if labels["kind"] == "text" else np.result_type(*types))
+        return np.array(labels["classes"], dtype=np.result_type(*types))
 
 
 class Part(NamedTuple):
-    """One folder of a store: its header, and its arrays by name."""
+    """One folder of a store.
+
+    Attributes
+    ----------
+    path : Path
+    header : dict
+    arrays : dict of str to StoredArray
+    checked : list of bool
+        Holds True as soon as the indices are known to be in range.
+    """
 
     path: Path
     header: dict[str, Any]
     arrays: dict[str, StoredArray]
-    checked: list[bool]  # holds True once the indices are known to be in range
+    checked: list[bool]
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -347,25 +397,30 @@ class Part(NamedTuple):
 
     @property
     def kind_of_labels(self) -> str | None:
-        """ "numbers" or "text"; None without labels."""
-        return None if self.header["labels"] is None else str(self.header["labels"]["kind"])
+        """The kind of the labels, "numbers" or "text"; None without labels."""
+        labels = self.header["labels"]
+        return None if labels is None else str(labels["kind"])
 
     def matrix(self, width: int) -> Any:
-        """The rows, mapped; of CSR rows the indices are checked when this is first called."""
+        """Return the rows, mapped; the first call checks the indices of CSR rows."""
         values = self.arrays["values"].map()
         if self.layout == "dense":
             return values
         indices = self.arrays["indices"].map()
         indptr = self.arrays["indptr"].map()
-        # SciPy's constructor would scan, and may copy, the indices
+        # Give an empty matrix its arrays: SciPy's constructor would scan, and may copy, them.
         X = sp.csr_matrix((self.shape[0], width), dtype=values.dtype)
-        X.data, X.indices, X.indptr = values, indices, indptr
+        X.data = values
+        X.indices = indices
+        X.indptr = indptr
         if not self.checked:
             if int(indptr[-1]) != indices.size or not all_in_order(indices, indptr, self.shape[1]):
                 raise DataError(
-                    f"{self.arrays['indices'].path}: is damaged: row pointers must ascend to {indices.size}, and the "
-                    f"indices of a row from 0 to at most {self.shape[1] - 1}"
+                    f"{self.arrays['indices'].path}: is damaged: row pointers must ascend to "
+                    f"{indices.size}, and the indices of a row from 0 to at most "
+                    f"{self.shape[1] - 1}"
                 )
+            # The check has read the whole file: give its memory back.
             release_pages(X)
             self.checked.append(True)
         X.has_sorted_indices = True
@@ -373,7 +428,7 @@ class Part(NamedTuple):
         return X
 
     def labels(self, start: int, stop: int) -> np.ndarray[Any, Any] | None:
-        """The labels of some rows; None without labels."""
+        """Return the labels of some rows; None without labels."""
         if "labels" not in self.arrays:
             return None
         labels = self.arrays["labels"].map()[start:stop]
@@ -381,45 +436,55 @@ class Part(NamedTuple):
             return labels
         classes = np.array(self.header["labels"]["classes"], dtype=str)
         if labels.size and not 0 <= labels.min() <= labels.max() < classes.size:
-            raise DataError(f"{self.arrays['labels'].path}: is damaged: it holds a code without a class")
+            raise DataError(
+                f"{self.arrays['labels'].path}: is damaged: it holds a code without a class"
+            )
         return classes[labels]
 
     def weights(self, start: int, stop: int) -> np.ndarray[Any, Any] | None:
-        """The weights of some rows, mapped; None without weights."""
-        return self.arrays["weights"].map()[start:stop] if "weights" in self.arrays else None
+        """Return the weights of some rows, mapped; None without weights."""
+        if "weights" not in self.arrays:
+            return None
+        return self.arrays["weights"].map()[start:stop]
 
     def blocks(self, n_bytes: int) -> list[tuple[int, int]]:
-        """Runs of rows of at most `n_bytes`, as :meth:`Store.blocks`."""
+        """Split the rows into runs of at most `n_bytes`, as :meth:`Store.blocks`."""
         n, d = self.shape
         if self.layout == "dense":
             step = max(1, n_bytes // (d * self.dtype.itemsize))
             return [(start, min(start + step, n)) for start in range(0, n, step)]
         indptr = self.arrays["indptr"].map()
-        entry = self.dtype.itemsize + self.arrays["indices"].dtype.itemsize
+        entry_bytes = self.dtype.itemsize + self.arrays["indices"].dtype.itemsize
         runs = []
         start = 0
         while start < n:
-            begin = start
 
-            def size(stop: int, begin: int = begin) -> int:
-                return (stop - begin) * indptr.itemsize + int(indptr[stop] - indptr[begin]) * entry
+            def run_bytes(stop: int, start: int = start) -> int:
+                n_entries = int(indptr[stop] - indptr[start])
+                return (stop - start) * indptr.itemsize + n_entries * entry_bytes
 
-            start = max(begin + 1, bisect_right(range(n + 1), n_bytes, lo=begin + 1, key=size) - 1)
-            runs.append((begin, start))
+            # The last end at which the run is small enough, but at least one row.
+            stop = bisect_right(range(n + 1), n_bytes, lo=start + 1, key=run_bytes) - 1
+            stop = max(start + 1, stop)
+            runs.append((start, stop))
+            start = stop
         return runs
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder that is, or was meant to be, a store."""
+    """Return True for a folder that is, or was meant to be, a store."""
     folder = Path(path)
     return folder.is_dir() and ((folder / HEADER).is_file() or folder.name.endswith(PARTIAL))
 
 
-def joined(stores: Sequence[Any], memory: Any = None, n_features: int | None = None) -> tuple[Any, Any, Any]:
-    """The rows of several stores one below the other, with their labels and weights (None where they have none).
+def join_stores(
+    stores: Sequence[Any], memory: Any = None, n_features: int | None = None
+) -> tuple[Any, Any, Any]:
+    """Return the rows of several stores, one below the other, with their labels and weights.
 
-    They are read into memory, or, where they take more than half of it, copied into a file of the folder for temporary
-    files, which goes when the rows are no longer used.
+    The rows are read into memory or, if they take more than half of it, copied into a temporary
+    file, which is removed when the rows are no longer used. Labels or weights that the stores lack
+    are None.
 
     Parameters
     ----------
@@ -427,82 +492,95 @@ def joined(stores: Sequence[Any], memory: Any = None, n_features: int | None = N
     memory : int, str or None
         What a fit may take; by default the memory that is available.
     n_features : int, optional
-        Sparse rows with fewer are widened to it.
+        Sparse rows with fewer features are widen to it.
 
     Raises
     ------
     DataError
-        They do not go together: dense and sparse rows, other features, labels or weights in some of them only.
+        The stores do not go together: dense and sparse rows, other features, or labels or weights
+        in only some of them.
     """
-    opened = [one if isinstance(one, Store) else Store(one) for one in stores]
-    parts = [part for one in opened for part in one._parts]
-    check_alike(parts)
-    sparse = parts[0].layout == "csr"
+    opened = [store if isinstance(store, Store) else Store(store) for store in stores]
+    parts = [part for store in opened for part in store._parts]
+    check_compatible_parts(parts)
+    is_sparse = parts[0].layout == "csr"
     dtype = common_type([part.dtype for part in parts])
     width = max(part.shape[1] for part in parts)
-    width = max(width, n_features or 0) if sparse else width
-    most = FITS * (available_memory() if memory is None else memory_bytes(memory))
-    if sum(one.n_bytes for one in opened) > most:
-        return _joined_in_file(opened, width, dtype)
-    pieces = [(part.matrix(width), part.labels(0, part.shape[0]), part.weights(0, part.shape[0])) for part in parts]
-    X, y, weights = _stacked(pieces, sparse, dtype)
-    return X, y, weights
+    if is_sparse:
+        width = max(width, n_features or 0)
+    budget = available_memory() if memory is None else memory_bytes(memory)
+    if sum(store.n_bytes for store in opened) > FITS * budget:
+        return _join_in_file(opened, width, dtype)
+    pieces = [
+        (part.matrix(width), part.labels(0, part.shape[0]), part.weights(0, part.shape[0]))
+        for part in parts
+    ]
+    return _stack_pieces(pieces, is_sparse, dtype)
 
 
-def _joined_in_file(stores: Sequence[Store], width: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """The rows of several stores in a temporary store, which goes when the rows are no longer used."""
+def _join_in_file(
+    stores: Sequence[Store], width: int, dtype: np.dtype[Any]
+) -> tuple[Any, Any, Any]:
+    """Copy the rows of several stores into a temporary store, removed when no longer used."""
     folder = tempfile.mkdtemp(prefix="saddlesvm-")
     try:
         with StoreWriter(Path(folder, "rows.store"), dtype=dtype, n_features=width) as writer:
             for store in stores:
                 for start, stop in store.blocks(BLOCK_BYTES):
                     writer.append(*store.read(start, stop))
-        made = Store(Path(folder, "rows.store"))
-        values = made.X.data if made.layout == "csr" else made.X
+        joined = Store(Path(folder, "rows.store"))
+        values = joined.X.data if joined.layout == "csr" else joined.X
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    # The values keep the map of their file alive; with them goes the folder.
     weakref.finalize(values.base, shutil.rmtree, folder, ignore_errors=True)
-    return made.X, made.y, made.sample_weight
+    return joined.X, joined.y, joined.sample_weight
 
 
-def check_alike(parts: Sequence[Part]) -> None:
-    """Raise a `DataError` for folders whose rows cannot stand in one matrix."""
+def check_compatible_parts(parts: Sequence[Part]) -> None:
+    """Raise a `DataError` for folders whose rows cannot be put into one matrix."""
     first = parts[0]
     for part in parts[1:]:
         if part.layout != first.layout:
-            raise DataError(f"{part.path}: holds {ROWS[part.layout]}; {first.path} holds {ROWS[first.layout]}")
+            raise DataError(
+                f"{part.path}: holds {LAYOUT_WORDS[part.layout]}; "
+                f"{first.path} holds {LAYOUT_WORDS[first.layout]}"
+            )
         if part.layout == "dense" and part.shape[1] != first.shape[1]:
-            raise DataError(f"{part.path}: has {part.shape[1]} features; {first.path} has {first.shape[1]}")
+            raise DataError(
+                f"{part.path}: has {part.shape[1]} features; {first.path} has {first.shape[1]}"
+            )
         for name in ("labels", "weights"):
             if (name in part.arrays) != (name in first.arrays):
-                raise DataError(f"{part.path} and {first.path}: one has {name} and the other has none")
+                raise DataError(
+                    f"{part.path} and {first.path}: one has {name} and the other has none"
+                )
         if part.kind_of_labels != first.kind_of_labels:
-            raise DataError(f"{part.path}: the labels are numbers in some of the stores, and text in others")
-        ours = part.header.get("feature_names")
-        theirs = first.header.get("feature_names")
-        check_names(str(part.path), ours, str(first.path), theirs)
+            raise DataError(
+                f"{part.path}: the labels are numbers in some of the stores, and text in others"
+            )
+        names = part.header.get("feature_names")
+        first_names = first.header.get("feature_names")
+        check_names(str(part.path), names, str(first.path), first_names)
 
 
 def common_type(dtypes: Sequence[np.dtype[Any]], unchanged: bool = True) -> np.dtype[Any]:
-    """The type of a store of sources: theirs, if it is one and no value is changed; else a float that holds all."""
-    if unchanged and all(one == dtypes[0] for one in dtypes):
+    """Return the type of a store of sources: their one type, or a float type that holds all.
+
+    With `unchanged` False the values change, so that a small type may no longer hold them.
+    """
+    if unchanged and all(dtype == dtypes[0] for dtype in dtypes):
         return dtypes[0]
     return np.result_type(*map(precision_of, dtypes))
 
 
-def _appended(folder: Path) -> list[Path]:
-    """The folders of the rows that were appended, in order.
-
-    Raises
-    ------
-    DataError
-        One of them is missing.
-    """
+def _appended_folders(folder: Path) -> list[Path]:
+    """Return the folders of the rows that were appended, in order; an error if one is missing."""
     numbers = set()
-    for one in folder.iterdir():
-        number = one.name.removeprefix(PART)
-        if one.name.startswith(PART) and number.isascii() and number.isdigit():
+    for child in folder.iterdir():
+        number = child.name.removeprefix(PART)
+        if child.name.startswith(PART) and number.isascii() and number.isdigit():
             numbers.add(int(number))
     missing = sorted(set(range(2, max(numbers, default=1) + 1)) - numbers)
     if missing:
@@ -510,39 +588,38 @@ def _appended(folder: Path) -> list[Path]:
     return [folder / f"{PART}{number}" for number in sorted(numbers)]
 
 
-def _header_of_all(parts: Sequence[Part]) -> dict[str, Any]:
-    """What the headers of all parts say together."""
+def _combine_headers(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return what the headers of all parts say together."""
     headers = [part.header for part in parts]
-    nonzero = [header.get("n_nonzero") for header in headers]
-    known = [count for count in nonzero if count is not None]
+    counts = [header.get("n_nonzero") for header in headers]
+    known = [count for count in counts if count is not None]
     width = max(header["shape"][1] for header in headers)
     return headers[0] | {
         "shape": [sum(header["shape"][0] for header in headers), width],
         "n_values": sum(header["n_values"] for header in headers),
-        "n_nonzero": sum(known) if len(known) == len(nonzero) else None,
-        "labels": _labels_of_all([header["labels"] for header in headers]),
+        "n_nonzero": sum(known) if len(known) == len(headers) else None,
+        "labels": _combine_labels([header["labels"] for header in headers]),
         "sources": [source for header in headers for source in header.get("sources", ())],
     }
 
 
-def _labels_of_all(labels: Sequence[Any]) -> dict[str, Any] | None:
-    """What the headers of all parts say of the labels together."""
+def _combine_labels(labels: Sequence[Any]) -> dict[str, Any] | None:
+    """Return what the headers of all parts say of the labels together."""
     if labels[0] is None:
         return None
-    counts: dict[Any, int] | None = {}
-    for one in labels:
-        if counts is None or one["classes"] is None:
-            counts = None
-            continue
-        for name, count in zip(one["classes"], one["counts"], strict=True):
-            counts[name] = counts.get(name, 0) + count
-    classes = None if counts is None else sorted(counts)
-    found = {"kind": labels[0]["kind"], "classes": classes}
-    found["counts"] = None if counts is None else [counts[name] for name in sorted(counts)]
+    combined = {"kind": labels[0]["kind"], "classes": None, "counts": None}
+    # The classes are known only if every part lists them.
+    if all(part["classes"] is not None for part in labels):
+        counts: dict[Any, int] = {}
+        for part in labels:
+            for name, count in zip(part["classes"], part["counts"], strict=True):
+                counts[name] = counts.get(name, 0) + count
+        combined["classes"] = sorted(counts)
+        combined["counts"] = [counts[name] for name in sorted(counts)]
     if labels[0]["kind"] == "numbers":
-        found["smallest"] = min(one["smallest"] for one in labels)
-        found["largest"] = max(one["largest"] for one in labels)
-    return found
+        combined["smallest"] = min(part["smallest"] for part in labels)
+        combined["largest"] = max(part["largest"] for part in labels)
+    return combined
 
 
 def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> None:
@@ -553,29 +630,47 @@ def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> No
     n = X.shape[0] if X.ndim else 0
     for column, what in ((y, "labels"), (weights, "weights")):
         if column is not None and column.shape != (n,):
-            raise DataError(f"{writer.name}: {n} rows and {what} of shape {column.shape}; one a row is needed")
-    a_row = (X.nnz if sp.issparse(X) else X.size) // max(n, 1)
-    step = max(1, BLOCK_VALUES // max(a_row, 1))
+            raise DataError(
+                f"{writer.name}: {n} rows and {what} of shape {column.shape}; "
+                "one for each row is needed"
+            )
+    n_values = X.nnz if sp.issparse(X) else X.size
+    values_of_row = n_values // max(n, 1)
+    step = max(1, BLOCK_VALUES // max(values_of_row, 1))
     for start in range(0, n, step):
-        part = slice(start, start + step)
-        writer.append(X[part], None if y is None else y[part], None if weights is None else weights[part])
+        some = slice(start, start + step)
+        writer.append(
+            X[some],
+            None if y is None else y[some],
+            None if weights is None else weights[some],
+        )
 
 
-def _stacked(pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: Any = None) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights one below the other; a single piece is returned as it is."""
+def _stack_pieces(
+    pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: Any = None
+) -> tuple[Any, Any, Any]:
+    """Put rows, labels and weights one below the other; a single piece is returned as it is."""
     matrices = [X for X, _, _ in pieces]
-    dtype = common_type([X.dtype for X in matrices]) if dtype is None else dtype
+    if dtype is None:
+        dtype = common_type([X.dtype for X in matrices])
     if len(pieces) == 1:
         X = matrices[0]
     elif sparse:
         X = sp.vstack(matrices, format="csr", dtype=dtype)
     else:
-        X = np.concatenate([widened(one, dtype) if dtype in FLOATS else one for one in matrices])
-    return X, _end_to_end([y for _, y, _ in pieces]), _end_to_end([weights for _, _, weights in pieces])
+        # Pieces of one small type stay as they are.
+        if dtype in FLOATS:
+            matrices = [widen(X, dtype) for X in matrices]
+        X = np.concatenate(matrices)
+    y = _concatenate([y for _, y, _ in pieces])
+    weights = _concatenate([weights for _, _, weights in pieces])
+    return X, y, weights
 
 
-def _end_to_end(columns: Sequence[Any]) -> Any:
-    """Labels or weights of several parts one after the other; None if there are none."""
+def _concatenate(columns: Sequence[Any]) -> Any:
+    """Concatenate labels or weights of several parts; None if there are none."""
     if columns[0] is None:
         return None
-    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+    if len(columns) == 1:
+        return columns[0]
+    return np.concatenate(columns)

@@ -1,7 +1,8 @@
 """The format of a store: its files, the contents of ``store.json``, and the checks on both.
 
-A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for other programs.
-Opening a store compares the header with the beginning and the size of every file, and reads no values.
+A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for
+other programs. Opening a store compares the header with the beginning and the size of every file,
+and reads no values.
 """
 
 from __future__ import annotations
@@ -14,23 +15,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, check_stated, parsed_json, read_header, short
+from saddlesvm.data.archives import DAMAGE, check_format, parse_json, read_header, shorten_text
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
 
 FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1
 HEADER = "store.json"
-NOTE = "missing values"  # the field that tells what a conversion did with them
+NOTE = "missing values"  # the field that says what a conversion did with missing values
 PARTIAL = ".partial"  # the end of the names of folders that are being written
 PART = "part-"  # the beginning of the names of the folders that hold appended rows
 
 MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
 INTEGERS = (np.dtype("<i4"), np.dtype("<i8"))
 FLOAT64 = np.dtype("<f8")
-Expected: TypeAlias = tuple[
-    tuple[np.dtype[Any], ...], tuple[int, ...]
-]  # the types that an array may have, and its shape
+# The types that an array may have, and its shape.
+Expected: TypeAlias = tuple[tuple[np.dtype[Any], ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -57,24 +57,29 @@ class StoredArray:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def map(self) -> np.ndarray[Any, Any]:
-        """Map the array read-only; an array without entries cannot be mapped, and is made in memory.
+        """Map the array read-only; an empty array cannot be mapped, and is made in memory.
 
         Raises
         ------
         DataError
             The file was changed since the store was opened, or the system does not map it.
         """
+        # Check again: reading beyond the end of a mapped file kills the process.
         open_array(self.path, (self.dtype,), self.shape)
         if not self.n_bytes:
             return np.empty(self.shape, dtype=self.dtype)
         try:
-            return np.memmap(self.path, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape)
+            return np.memmap(
+                self.path, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape
+            )
         except OSError as error:
             raise DataError(f"{self.path}: cannot be mapped: {error.strerror or error}") from None
 
 
-def open_array(path: Path, allowed: tuple[np.dtype[Any], ...], shape: tuple[int, ...]) -> StoredArray:
-    """Compare the beginning and the size of a ``.npy`` file with what a store needs there.
+def open_array(
+    path: Path, allowed: tuple[np.dtype[Any], ...], shape: tuple[int, ...]
+) -> StoredArray:
+    """Compare the beginning and the size of a ``.npy`` file with what a store needs, and return it.
 
     Raises
     ------
@@ -84,7 +89,7 @@ def open_array(path: Path, allowed: tuple[np.dtype[Any], ...], shape: tuple[int,
     refuse_special(path)
     try:
         with path.open("rb") as file:
-            found = read_header(file)
+            header = read_header(file)
             offset = file.tell()
             size = file.seek(0, 2)
     except FileNotFoundError:
@@ -93,17 +98,19 @@ def open_array(path: Path, allowed: tuple[np.dtype[Any], ...], shape: tuple[int,
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     except DAMAGE:
         raise DataError(f"{path}: is damaged: it does not start as a .npy file does") from None
-    by_column = found.fortran and len(found.shape) > 1 and math.prod(found.shape) > 1
-    dtype = next((one for one in allowed if one == found.dtype), None)
-    if dtype is None or found.shape != shape or by_column:
-        order = ", column by column" if by_column else ""
-        needed = " or ".join(type_name(one) for one in allowed)
-        actual = f"holds {found.dtype} of shape {short(found.shape)}{order}"
-        raise DataError(f"{path}: {actual}; {HEADER} says {needed} of shape {shape}")
-    needed_bytes = offset + found.n_bytes
-    if size != needed_bytes:
-        what = "is truncated" if size < needed_bytes else "is damaged"
-        raise DataError(f"{path}: {what}: it has {size} bytes; {needed_bytes} are needed")
+    is_by_column = header.fortran and len(header.shape) > 1 and math.prod(header.shape) > 1
+    dtype = next((candidate for candidate in allowed if candidate == header.dtype), None)
+    if dtype is None or header.shape != shape or is_by_column:
+        order = ", column by column" if is_by_column else ""
+        needed = " or ".join(map(type_name, allowed))
+        raise DataError(
+            f"{path}: holds {header.dtype} of shape {shorten_text(header.shape)}{order}; "
+            f"{HEADER} says {needed} of shape {shape}"
+        )
+    n_needed = offset + header.n_bytes
+    if size != n_needed:
+        what = "is truncated" if size < n_needed else "is damaged"
+        raise DataError(f"{path}: {what}: it has {size} bytes; {n_needed} are needed")
     return StoredArray(path, dtype, shape, offset)
 
 
@@ -118,21 +125,26 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         raise DataError(f"{folder}: no such store")
     if not folder.is_dir():
-        raise DataError(f"{folder}: is a file; a store is a folder with a {HEADER} (saddlesvm convert writes one)")
+        raise DataError(
+            f"{folder}: is a file; a store is a folder with a {HEADER} "
+            "(saddlesvm convert makes stores)"
+        )
     if folder.name.endswith(PARTIAL):
-        raise DataError(f"{folder}: is left from an interrupted conversion; remove it, and convert again")
+        raise DataError(
+            f"{folder}: is left over from an interrupted conversion; remove it, and convert again"
+        )
     path = folder / HEADER
     refuse_special(path)
     try:
         text = path.read_bytes()
-        header = parsed_json(text, len(text))
+        header = parse_json(text, len(text))
     except FileNotFoundError:
         raise DataError(f"{folder}: is not a store: it has no {HEADER}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, MemoryError) as error:
         raise DataError(f"{path}: is damaged: it is not JSON ({error})") from None
-    check_stated(header, path, "header of a store", FORMAT_NAME, FORMAT_VERSION)
+    check_format(header, path, "header of a store", FORMAT_NAME, FORMAT_VERSION)
     found: dict[str, Any] = header
     return found
 
@@ -143,7 +155,8 @@ def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
     Raises
     ------
     DataError
-        Something is missing from the header, contradicts the rest, or differs from the files; the message names it.
+        Something is missing from the header, contradicts the rest, or differs from the files; the
+        message names it.
     """
     try:
         expected = _check_header(header)
@@ -155,18 +168,26 @@ def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
         raise DataError(f"{folder / HEADER}: is damaged: an entry is of the wrong kind") from None
     for name in ("labels", "weights"):
         if name not in expected and (folder / f"{name}.npy").exists():
-            raise DataError(f"{folder / HEADER}: is damaged: it says that there are no {name}, and there is {name}.npy")
-    return {name: open_array(folder / f"{name}.npy", *what) for name, what in expected.items()}
+            raise DataError(
+                f"{folder / HEADER}: is damaged: it says that there are no {name}, "
+                f"but there is {name}.npy"
+            )
+    return {
+        name: open_array(folder / f"{name}.npy", allowed, shape)
+        for name, (allowed, shape) in expected.items()
+    }
 
 
 def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
-    """Check that a header agrees with itself; the types and the shape that each array must have."""
+    """Check that a header agrees with itself, and return what each array must be."""
     layout = header["layout"]
     n, d = header["shape"]
     n_values = header["n_values"]
-    if not all(type(size) is int and 0 < size < MOST_ROWS for size in (n, d)) or type(n_values) is not int:
-        raise DataError(f"is damaged: the shape is {short(header['shape'])} with {short(n_values)} values")
-    dtype = _type_of(header["dtype"])
+    has_sizes = all(type(size) is int and 0 < size < MOST_ROWS for size in (n, d))
+    if not has_sizes or type(n_values) is not int:
+        shape = shorten_text(header["shape"])
+        raise DataError(f"is damaged: the shape is {shape} with {shorten_text(n_values)} values")
+    dtype = _value_type(header["dtype"])
     expected: dict[str, Expected]
     if layout == "dense":
         expected = {"values": ((dtype,), (n, d))}
@@ -179,13 +200,18 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     else:
         raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
     if layout == "csr" and dtype not in FLOATS:
-        raise DataError(f"sparse rows are of type {header['dtype']!r}; allowed are float32 and float64")
+        raise DataError(
+            f"sparse rows are of type {header['dtype']!r}; allowed are float32 and float64"
+        )
     if n_values < 0 or (layout == "dense" and n_values != n * d):
         raise DataError("is damaged: the shape and the number of values contradict each other")
     if header["labels"] is not None:
         _check_labels(header["labels"])
-        numbers = header["labels"]["kind"] == "numbers"
-        expected["labels"] = ((FLOAT64, np.dtype("<i8")) if numbers else (np.dtype("<i4"),), (n,))
+        # Numbers as they are; texts as the numbers of their classes.
+        allowed: tuple[np.dtype[Any], ...] = (np.dtype("<i4"),)
+        if header["labels"]["kind"] == "numbers":
+            allowed = (FLOAT64, np.dtype("<i8"))
+        expected["labels"] = (allowed, (n,))
     if type(header["weights"]) is not bool:
         raise DataError("is damaged: weights must be true or false")
     if header["weights"]:
@@ -195,12 +221,17 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     return expected
 
 
-def _type_of(name: Any) -> np.dtype[Any]:
-    """The type of the values that a header names."""
-    allowed = {type_name(one): one for one in (*FLOATS, *SMALL)}
+def _value_type(name: Any) -> np.dtype[Any]:
+    """Return the type of the values that a header names."""
+    allowed = {type_name(dtype): dtype for dtype in (*FLOATS, *SMALL)}
     if not isinstance(name, str) or name not in allowed:
-        raise DataError(f"the type of the values is {short(name)}; allowed are {', '.join(allowed)}")
-    return allowed[name].newbyteorder("<") if allowed[name] != bfloat16 else bfloat16
+        raise DataError(
+            f"the type of the values is {shorten_text(name)}; allowed are {', '.join(allowed)}"
+        )
+    # bfloat16 is a record of sixteen bits, which has an order of bytes already.
+    if allowed[name] == bfloat16:
+        return bfloat16
+    return allowed[name].newbyteorder("<")
 
 
 def _check_labels(labels: dict[str, Any]) -> None:
@@ -215,8 +246,14 @@ def _check_labels(labels: dict[str, Any]) -> None:
         if classes is None and counts is None:
             return
     wanted = (str,) if kind == "text" else (int, float)
-    listed = isinstance(classes, list) and isinstance(counts, list) and len(counts) == len(classes)
-    if not listed or not all(type(one) in wanted for one in classes) or not all(type(one) is int for one in counts):
+    are_lists = isinstance(classes, list) and isinstance(counts, list)
+    is_valid = (
+        are_lists
+        and len(counts) == len(classes)
+        and all(type(name) in wanted for name in classes)
+        and all(type(count) is int for count in counts)
+    )
+    if not is_valid:
         raise DataError(f"is damaged: the classes are not {kind} with a count each")
     if kind == "numbers":
         _check_numbers(dict(enumerate(classes)), *range(len(classes)))
@@ -225,32 +262,43 @@ def _check_labels(labels: dict[str, Any]) -> None:
 
 
 def _check_names(header: dict[str, Any], width: int) -> None:
-    """Check the names, and where the rows came from: they may be missing, and must not be something else."""
+    """Check the names and sources; they may be missing, but must not be of another kind."""
     names = header.get("feature_names")
-    if names is not None and (len(names) > width or not all(isinstance(name, str) for name in names)):
-        raise DataError(f"is damaged: feature_names must be at most {width} texts")
+    if names is not None:
+        are_texts = all(isinstance(name, str) for name in names)
+        if len(names) > width or not are_texts:
+            raise DataError(f"is damaged: feature_names must be at most {width} texts")
     if not isinstance(header.get("label_name"), (str, type(None))):
         raise DataError("is damaged: label_name must be text")
     if not isinstance(header.get("n_nonzero"), (int, type(None))):
         raise DataError("is damaged: n_nonzero must be a number")
     for source in header.get("sources", []):
-        plain = isinstance(source["path"], str) and isinstance(source["format"], str)
-        if not plain or any(type(source[name]) is not int for name in ("rows", "bytes")):
+        has_texts = isinstance(source["path"], str) and isinstance(source["format"], str)
+        has_numbers = type(source["rows"]) is int and type(source["bytes"]) is int
+        if not has_texts or not has_numbers:
             raise DataError("is damaged: a source is not described correctly")
 
 
 def _check_note(noted: Any, width: int) -> None:
-    """Check the note on missing values: it may be left out, and must not be something else."""
+    """Check the note on missing values, if there is any."""
     if noted is None:
         return
-    fine = isinstance(noted, dict) and noted.get("how") in ("drop", "mean") and type(noted.get("count")) is int
-    values = noted.get("values") if fine else None
+    is_valid = (
+        isinstance(noted, dict)
+        and noted.get("how") in ("drop", "mean")
+        and type(noted.get("count")) is int
+    )
+    values = noted.get("values") if is_valid else None
     if not isinstance(values, list) or len(values) not in (0, width):
         raise DataError(f"is damaged: the field {NOTE!r} is not described correctly")
     _check_numbers(dict(enumerate(values)), *range(len(values)))
 
 
-def _check_numbers(said: dict[Any, Any], *names: Any) -> None:
-    """Raise TypeError for a value that is no finite number."""
-    if any(type(said[name]) not in (int, float) or not abs(said[name]) <= sys.float_info.max for name in names):
-        raise TypeError
+def _check_numbers(entries: dict[Any, Any], *names: Any) -> None:
+    """Raise TypeError for an entry that is not a finite number."""
+    for name in names:
+        if type(entries[name]) not in (int, float):
+            raise TypeError
+        # A whole number of JSON may be larger than any float, which a conversion would refuse.
+        if not abs(entries[name]) <= sys.float_info.max:
+            raise TypeError

@@ -1,4 +1,4 @@
-"""Writing a store: blocks of rows are appended in bounded memory, and the folder appears when it is whole."""
+"""Write a store: append blocks of rows in bounded memory; the folder appears when it is whole."""
 
 from __future__ import annotations
 
@@ -23,24 +23,33 @@ from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PAR
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, first_fault
 from saddlesvm.rows.passes import squared_norms
-from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, kept_type, precision_of, type_name, widened
+from saddlesvm.rows.small_types import (
+    FLOATS,
+    SMALL,
+    bfloat16,
+    kept_type,
+    precision_of,
+    type_name,
+    widen,
+)
 
-INT32_MOST = 2**31 - 1
+INT32_MOST = 2**31 - 1  # the largest number that an index of 32 bits can be
 
 
 class StoreWriter:
     """Writes a store block by block. A context manager: the complete store appears at its end.
 
-    Until then, the files are in a folder ``NAME.<random>.partial`` beside it. An exception removes this folder. A
-    killed process leaves it; it can be removed by hand.
+    Until then, the files are in a folder ``NAME.<random>.partial`` beside it. An exception removes
+    this folder. A killed process leaves it; it can be removed by hand.
 
     Parameters
     ----------
     path : str or path
         The folder to make.
     dtype : dtype, optional
-        float32, float64, and for dense rows float16, bfloat16, int8, uint8 or bool. None takes that of the first
-        block where it is one of them, else float32 if that holds every number of the type, and else float64.
+        float32, float64, and for dense rows float16, bfloat16, int8, uint8 or bool. None takes the
+        type of the first block if it is among these, else float32 if that holds every number of the
+        type, else float64.
     n_features : int, optional
         Number of features of a sparse store; by default the width of the widest block.
     overwrite : bool, default=False
@@ -85,7 +94,8 @@ class StoreWriter:
         label_name: str | None = None,
     ) -> None:
         if dtype is not None and kept_type(dtype) is None:
-            raise DataError(f"dtype is {np.dtype(dtype)}; allowed are {', '.join(map(type_name, (*FLOATS, *SMALL)))}")
+            allowed = ", ".join(map(type_name, (*FLOATS, *SMALL)))
+            raise DataError(f"dtype is {np.dtype(dtype)}; allowed are {allowed}")
         self.name = os.fspath(path)
         self.dtype = None if dtype is None else kept_type(dtype)
         self.n_features = n_features
@@ -103,29 +113,40 @@ class StoreWriter:
         self.target = Path(os.path.realpath(path))
         self.folder = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{PARTIAL}")
         if self.target.name.endswith(PARTIAL):
-            raise DataError(f"{self.name}: names that end in {PARTIAL!r} are kept for conversions that are under way")
+            raise DataError(
+                f"{self.name}: names that end in {PARTIAL!r} are for unfinished conversions; "
+                "give another name"
+            )
         self._refuse_target()
-        with writing(self.name):
+        with write_errors(self.name):
             self.folder.mkdir()
 
     def _refuse_target(self) -> None:
-        """Raise a `DataError` if something has the name that must not be replaced."""
+        """Raise a `DataError` if the target exists and must not be replaced."""
         if not self.target.exists():
             return
         if not self.overwrite:
-            raise DataError(f"{self.name}: exists already; overwrite it (overwrite=True), or give another name")
+            raise DataError(
+                f"{self.name}: exists already; overwrite it (overwrite=True), or give another name"
+            )
         if not (self.target / HEADER).is_file():
-            raise DataError(f"{self.name}: is not a store, so it is not overwritten; remove it, or give another name")
+            raise DataError(
+                f"{self.name}: is not a store, so it is not overwritten; "
+                "remove it, or give another name"
+            )
 
     def __enter__(self) -> StoreWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             if kind is None:
-                with writing(self.name):
+                with write_errors(self.name):
                     self._finish()
         finally:
             self.discard()
@@ -136,7 +157,7 @@ class StoreWriter:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            All blocks dense and of the same width, or all sparse. Nothing of it is changed.
+            All blocks are dense and of the same width, or all are sparse. It is not changed.
         y : array-like of shape (n,), optional
             Numbers or text; with every block or with none.
         sample_weight : array-like of shape (n,), optional
@@ -147,10 +168,16 @@ class StoreWriter:
         DataError
             Values that are not finite numbers, lengths or layouts that do not fit, or a full disk.
         """
-        X = X if sp.issparse(X) else _as_kept(np.asarray(X))
+        if not sp.issparse(X):
+            X = np.asarray(X)
+            # Other packages' bfloat16 has the same bits as the type of a store.
+            if kept_type(X.dtype) == bfloat16:
+                X = X.view(bfloat16)
         if X.ndim != 2 or (X.dtype.kind not in "biuf" and X.dtype != bfloat16):
-            raise DataError(f"{self.name}: rows of numbers are needed; got type {X.dtype} and shape {X.shape}")
-        with writing(self.name):
+            raise DataError(
+                f"{self.name}: rows of numbers are needed; got type {X.dtype} and shape {X.shape}"
+            )
+        with write_errors(self.name):
             if self.sparse is None:
                 self._begin(X, y is not None, sample_weight is not None)
             self._append_rows(X)
@@ -162,15 +189,18 @@ class StoreWriter:
         """Open the files that rows like those of the first block need."""
         self.sparse = sp.issparse(X)
         if self.dtype is None:
-            kept = X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None)
-            self.dtype = X.dtype if kept else precision_of(X.dtype)
+            # Only dense rows keep a small type.
+            is_kept = X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None)
+            self.dtype = X.dtype if is_kept else precision_of(X.dtype)
         if self.sparse and self.dtype not in FLOATS:
-            raise DataError(f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}")
+            raise DataError(
+                f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}"
+            )
         self.width = X.shape[1]
         self._open("values", self.dtype)
         if self.sparse:
-            narrow = (self.n_features or X.shape[1]) <= INT32_MOST
-            self._open("indices", np.int32 if narrow else np.int64)
+            is_narrow = (self.n_features or X.shape[1]) <= INT32_MOST
+            self._open("indices", np.int32 if is_narrow else np.int64)
             self._open("indptr", np.int64)
             self._arrays["indptr"].append(np.zeros(1, dtype=np.int64))
         if has_labels:
@@ -179,84 +209,119 @@ class StoreWriter:
             self._open("weights", np.float64)
 
     def _open(self, name: str, dtype: Any) -> None:
+        """Begin the file of an array."""
         self._arrays[name] = GrowingArray(self.folder, name, dtype)
 
     def _append_rows(self, X: Any) -> None:
+        """Check a block of rows, and append its values, indices and pointers."""
         if sp.issparse(X) != self.sparse:
             raise DataError(f"{self.name}: dense and sparse rows do not go into one store")
         if not self.sparse and X.shape[1] != self.width:
-            raise DataError(f"{self.name}: rows of {X.shape[1]} features do not fit rows of {self.width}")
+            raise DataError(
+                f"{self.name}: rows of {X.shape[1]} features do not fit rows of {self.width}"
+            )
         expected = X.shape[1] if self.n_features is None else self.n_features
         if X.shape[1] > expected or (not self.sparse and X.shape[1] < expected):
-            raise DataError(f"{self.name}: got rows of {X.shape[1]} features; {expected} are expected (n_features)")
+            raise DataError(
+                f"{self.name}: got rows of {X.shape[1]} features; "
+                f"{expected} are expected (n_features)"
+            )
         if not X.shape[0]:
             return
-        X = self._canonical(X) if self.sparse else self._dense(X)
+        X = self._canonical_csr(X) if self.sparse else self._dense(X)
+        # A row whose squared norm is finite has finite values, which solvers need.
         norms = squared_norms(rows.as_rows(X))
         if not np.isfinite(norms).all():
             row = int(np.argmin(np.isfinite(norms)))
-            raise DataError(f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, or too large")
+            raise DataError(
+                f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, "
+                "or whose square is not"
+            )
         values = X.data if self.sparse else X
         self._arrays["values"].append(values)
-        self.n_nonzero += int(np.count_nonzero(widened(values)))
+        self.n_nonzero += int(np.count_nonzero(widen(values)))
         if self.sparse:
             self.width = max(self.width, X.shape[1])
-            starts = X.indptr[1:].astype(np.int64) + self._arrays["indices"].n_items
+            # Row pointers count the entries of all blocks.
+            ends = X.indptr[1:].astype(np.int64) + self._arrays["indices"].n_items
             self._arrays["indices"].append(X.indices)
-            self._arrays["indptr"].append(starts)
+            self._arrays["indptr"].append(ends)
 
     def _dense(self, X: Any) -> np.ndarray:
-        """The block as a contiguous array of the store's dtype; a small type takes no other numbers than its own."""
+        """Return the block as a contiguous array of the store's type."""
+        # A small type does not hold the numbers of other types.
         if self.dtype in SMALL and X.dtype != self.dtype:
-            message = f"rows of {type_name(X.dtype)} do not go into a store of {type_name(self.dtype)}"
-            raise DataError(f"{self.name}: {message}: open the writer with dtype=float32, or convert the rows first")
-        return np.ascontiguousarray(widened(X, self.dtype) if self.dtype in FLOATS else X)
+            raise DataError(
+                f"{self.name}: rows of {type_name(X.dtype)} do not go into a store of "
+                f"{type_name(self.dtype)}: open the writer with dtype=float32, "
+                "or convert the rows first"
+            )
+        return np.ascontiguousarray(widen(X, self.dtype) if self.dtype in FLOATS else X)
 
-    def _canonical(self, X: Any) -> Any:
-        """The block as CSR of the store's dtype, with sorted and unique indices; a copy where anything must change."""
+    def _canonical_csr(self, X: Any) -> Any:
+        """Return the block as CSR with sorted and unique indices, copied only if it changes."""
         X = X.tocsr().astype(self.dtype, copy=False)
         if not all_in_order(X.indices, X.indptr, X.shape[1]):
-            bad = first_fault(X)
-            if bad <= -2:
-                row = self.n_rows - 1 - bad
+            # A fault of -2 or less stands for a row with an index out of range.
+            fault = first_fault(X)
+            if fault <= -2:
+                row = self.n_rows - 1 - fault
                 last = X.shape[1] - 1
                 raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
             X = X.copy()
             X.has_canonical_format = False
             X.sum_duplicates()
+        # SciPy allows entries behind the last row.
         if X.indptr[-1] != X.indices.size or X.data.size != X.indices.size:
             X = X.copy()
             X.prune()
         return X
 
     def _append_labels(self, y: Any, n: int) -> None:
+        """Append the labels of a block."""
         if (y is None) != (self._labels is None):
-            raise DataError(f"{self.name}: labels must be given with every block of rows, or with none")
+            raise DataError(
+                f"{self.name}: labels must be given with every block of rows, or with none"
+            )
         if self._labels is not None:
             if np.shape(y) != (n,):
-                raise DataError(f"{self.name}: got {n} rows with labels of shape {np.shape(y)}; one a row is needed")
+                raise DataError(
+                    f"{self.name}: got {n} rows with labels of shape {np.shape(y)}; "
+                    "one label for each row is needed"
+                )
             self._labels.append(y)
 
     def _append_weights(self, weights: Any, n: int) -> None:
+        """Append the weights of the rows of a block."""
         if (weights is None) != ("weights" not in self._arrays):
-            raise DataError(f"{self.name}: weights must be given with every block of rows, or with none")
+            raise DataError(
+                f"{self.name}: weights must be given with every block of rows, or with none"
+            )
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
             if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
-                raise DataError(f"{self.name}: sample_weight must hold {n} finite numbers of 0 or more")
+                raise DataError(
+                    f"{self.name}: sample_weight must hold {n} finite numbers of 0 or more"
+                )
             self._arrays["weights"].append(weights)
 
     def _finish(self) -> None:
         """Complete the files, write the header, and give the folder its name."""
         width = max(self.width, self.n_features or 0)
         if not self.n_rows or not width:
-            raise DataError(f"{self.name}: got {self.n_rows} rows of {width} features; at least one of each is needed")
+            raise DataError(
+                f"{self.name}: got {self.n_rows} rows of {width} features; "
+                "at least one of each is needed"
+            )
         header = self._header(width)
         n_values = header["n_values"]
-        shapes = {"values": (n_values,) if self.sparse else (self.n_rows, width), "indices": (n_values,)}
+        shapes = {
+            "values": (n_values,) if self.sparse else (self.n_rows, width),
+            "indices": (n_values,),
+        }
         if self.sparse and n_values <= INT32_MOST and self._arrays["indices"].dtype == np.int32:
-            # SciPy copies row pointers and indices whose types differ
-            self._arrays["indptr"] = self._arrays["indptr"].changed(np.int32, lambda piece: piece)
+            # SciPy copies row pointers and indices whose types differ.
+            self._arrays["indptr"] = self._arrays["indptr"].rewrite(np.int32, lambda piece: piece)
         for name, array in self._arrays.items():
             array.finish(shapes.get(name, (array.n_items,)))
         with (self.folder / HEADER).open("x", encoding="utf-8") as file:
@@ -266,6 +331,7 @@ class StoreWriter:
         self._publish()
 
     def _header(self, width: int) -> dict[str, Any]:
+        """Return the contents of ``store.json``."""
         facts = {
             "format": FORMAT_NAME,
             "version": FORMAT_VERSION,
@@ -284,17 +350,21 @@ class StoreWriter:
         return facts | self.further
 
     def _publish(self) -> None:
-        """Give the folder its name: from here on it is a store."""
+        """Give the folder its name, with which it is a store."""
         sync_folder(self.folder)
+        # Another process may have made the target meanwhile.
         self._refuse_target()
-        replaced = self.folder.with_name(f"{self.folder.name.removesuffix(PARTIAL)}.replaced{PARTIAL}")
-        former = self.target.exists()
-        if former:
+        # Move a former store out of the way, and back if the new one cannot take its name.
+        replaced = self.folder.with_name(
+            f"{self.folder.name.removesuffix(PARTIAL)}.replaced{PARTIAL}"
+        )
+        has_former = self.target.exists()
+        if has_former:
             self.target.rename(replaced)
         try:
             self.folder.rename(self.target)
         except OSError:
-            if former:
+            if has_former:
                 replaced.rename(self.target)
             raise
         sync_folder(self.target.parent)
@@ -311,14 +381,9 @@ class StoreWriter:
 
 
 @contextmanager
-def writing(name: str) -> Iterator[None]:
-    """Turn errors of the system (no space, no access, no such folder) into a `DataError` that names the store."""
+def write_errors(name: str) -> Iterator[None]:
+    """Turn errors of the system (no space, no access) into a `DataError` that names the store."""
     try:
         yield
     except OSError as error:
         raise DataError(f"{name}: cannot be written: {error.strerror or error}") from None
-
-
-def _as_kept(X: np.ndarray) -> np.ndarray:
-    """An array, or the same bits of bfloat16 as the type that a store has for them."""
-    return X.view(bfloat16) if kept_type(X.dtype) == bfloat16 else X

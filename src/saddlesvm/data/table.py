@@ -1,6 +1,6 @@
-"""The result of every reader: one labelled table, checked, in the layout that the solvers use without a copy.
+"""The result of every reader: a table, checked, in the layout that solvers use without a copy.
 
-Labels may arrive in pieces: their type and the number of classes are known only after the last row.
+Labels may arrive in blocks: their type and the number of classes are known only after the last row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.rows.small_types import kept_type, widened
+from saddlesvm.rows.small_types import kept_type, widen
 
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
@@ -21,7 +21,10 @@ Header: TypeAlias = bool | Literal["auto"]
 Missing: TypeAlias = Literal["error", "keep"]
 Matrix: TypeAlias = "np.ndarray[Any, Any] | sp.csr_matrix | sp.csr_array"
 
-_EXACT_IN_FLOAT32 = frozenset("?bBhHef")
+MOST_CLASSES = 1_000  # different texts of a label column; more are texts to learn from; a guess
+LONGEST_LABEL = 200  # characters; a guess
+_EXACT_IN_FLOAT32 = frozenset("?bBhHef")  # NumPy's codes of the types that float32 holds exactly
+_EXACT_WHOLE = 2.0**53  # float64 holds every whole number below this one
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -31,16 +34,17 @@ class Table:
 
     Attributes
     ----------
-    X : ndarray, C-contiguous, or CSR matrix with sorted and unique indices, shape (n_rows, n_features)
-        float32 or float64; float16, bfloat16, int8, uint8 or bool, where the file has dense rows of
-        the type. Every value is finite (or NaN, read with ``missing="keep"``).
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        C-contiguous, or with sorted and unique indices. float32 or float64; float16, bfloat16,
+        int8, uint8 or bool, if the file has dense rows of the type. Every value is finite (or NaN,
+        read with ``missing="keep"``).
     y : ndarray of shape (n_rows,) or None
-        int64 when every label is a whole number, float64 when they are other numbers, unicode when they are text;
-        None for data without labels.
+        int64 if every label is a whole number, float64 if they are other numbers, unicode if they
+        are text; None for data without labels.
     feature_names : list of str, or None
-        Column names, where the file has any.
+        Column names, if the file has any.
     label_name : str or None
-        Name of the label column, where it has one.
+        Name of the label column, if it has one.
     source : str
         The path or bundled name as it was given.
     format : str
@@ -50,14 +54,15 @@ class Table:
     seconds : float
         Time it took to read.
     known_nonzero : int, optional
-        Number of values that are not zero, where it is known without counting.
+        Number of values that are not zero, if it is known without counting.
     sample_weight : ndarray of shape (n_rows,) or None
-        Weights of the rows, where the source (a store) has any.
+        Weights of the rows, if the source (a store) has any.
     zero_based : bool or None
-        Whether the indices of LIBSVM text count from 0, for reading further files alike; None for other formats.
+        True if the indices of LIBSVM text count from 0, to read further files alike; None for other
+        formats.
     kinds : dict of str to str, or None
-        Of a table with columns of words, dates or gaps: the kind of each column that is learnt from. `X` is a data
-        frame then, until it is encoded.
+        For a table with columns of words, dates or gaps: the kind of each column to learn from. `X`
+        is a data frame then, until it is encoded.
     column_facts : list of str, or None
         The kind of each column, in words.
     before : ColumnTransformer or None
@@ -107,17 +112,26 @@ class Table:
         """Number of values that are not zero."""
         if self.known_nonzero is not None:
             return self.known_nonzero
-        return int(self.X.count_nonzero() if sp.issparse(self.X) else np.count_nonzero(self.X))
+        if sp.issparse(self.X):
+            return int(self.X.count_nonzero())
+        return int(np.count_nonzero(self.X))
 
     def rows(self, chosen: np.ndarray[Any, Any]) -> Table:
-        """The table of some rows, by their numbers; in memory."""
-        by_place = hasattr(self.X, "iloc")
+        """Return the table of some rows, by their numbers, in memory."""
+
+        def select(column: Any) -> Any:
+            if column is None:
+                return None
+            if hasattr(column, "iloc"):
+                return column.iloc[chosen].reset_index(drop=True)
+            return column[chosen]
+
         return replace(
             self,
-            X=self.X.iloc[chosen].reset_index(drop=True) if by_place else self.X[chosen],
-            y=None if self.y is None else self.y[chosen],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[chosen],
-            frame=None if self.frame is None else self.frame.iloc[chosen].reset_index(drop=True),
+            X=select(self.X),
+            y=select(self.y),
+            sample_weight=select(self.sample_weight),
+            frame=select(self.frame),
             known_nonzero=None,
         )
 
@@ -135,7 +149,7 @@ class LabelledTable(Table):
 
 
 def shorten(names: Sequence[object], limit: int = 12) -> str:
-    """Join names for a message, leaving out the middle of a long list."""
+    """Return names in a row for a message, without the middle of a long list."""
     shown = [repr(name) if isinstance(name, str) else str(name) for name in names]
     if len(shown) > limit:
         shown = [*shown[: limit - 2], f"... ({len(shown) - limit + 1} more)", shown[-1]]
@@ -143,70 +157,90 @@ def shorten(names: Sequence[object], limit: int = 12) -> str:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Names without repetition: the second "a" becomes "a.1", as pandas names it."""
-    seen: dict[str, int] = {}
-    made = []
+    """Return names without repetition: the second "a" becomes "a.1", as pandas names it."""
+    counts: dict[str, int] = {}
+    unique = []
     for name in names:
-        count = seen.get(name, 0)
-        seen[name] = count + 1
-        made.append(f"{name}.{count}" if count else name)
-    return made
+        count = counts.get(name, 0)
+        counts[name] = count + 1
+        unique.append(f"{name}.{count}" if count else name)
+    return unique
 
 
 def stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that a store keeps of dense values: small types as they are, of others :func:`float_type`."""
+    """Return the type in which a store keeps dense values: a small type, or a float type."""
     return kept_type(dtype) or float_type(dtype)
 
 
 def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 where that holds every number of a type exactly, float64 otherwise."""
+    """Return float32 if that holds every number of a type exactly, else float64."""
     return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
 
 
 def ready_matrix(
-    X: Any, source: str, *, dtype: Any, scale: float, n_features: int | None, missing: Missing = "error"
+    X: Any,
+    source: str,
+    *,
+    dtype: Any,
+    scale: float,
+    n_features: int | None,
+    missing: Missing = "error",
 ) -> Any:
-    """Bring a matrix into the layout of `Table.X`, copying only where it is not in it already.
+    """Return a matrix in the layout of `Table.X`, copied only if it has another layout.
 
-    float32 and float64, and float16, bfloat16, int8, uint8 and bool in dense ones, are kept unless `dtype` or a scale
-    asks otherwise; other integers of at most 16 bits become float32, which holds them exactly, all others float64.
+    float32 and float64 are kept unless `dtype` or a scale asks otherwise, and so are float16,
+    bfloat16, int8, uint8 and bool in dense matrices. Other integers of at most 16 bits become
+    float32, which holds them exactly, all others float64.
 
     Raises
     ------
     DataError
-        Zero rows or features, a width that is not `n_features`, values that are not numbers, infinity, or NaN unless
-        `missing` keeps it.
+        Zero rows or features, a width that is not `n_features`, values that are not numbers,
+        infinity, or NaN unless `missing` keeps it.
     """
     kept = kept_type(X.dtype)
     if X.dtype.kind not in "biuf" and kept is None:
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
     if dtype is None:
-        dtype = kept if kept is not None and scale == 1.0 and not sp.issparse(X) else float_type(X.dtype)
+        dtype = float_type(X.dtype)
+        if kept is not None and scale == 1.0 and not sp.issparse(X):
+            dtype = kept
     n_rows, width = X.shape
     if n_rows == 0 or width == 0:
-        raise DataError(f"{source}: has {n_rows} rows and {width} features; at least one of each is needed")
-    X = _ready_csr(X, source, np.dtype(dtype)) if sp.issparse(X) else _ready_array(X, np.dtype(dtype))
-    values = X.data if sp.issparse(X) else X
+        raise DataError(
+            f"{source}: has {n_rows} rows and {width} features; at least one of each is needed"
+        )
+    if sp.issparse(X):
+        X = _ready_csr(X, source, np.dtype(dtype))
+        values = X.data
+    else:
+        X = _ready_array(X, np.dtype(dtype))
+        values = X
     if scale != 1.0:
         values *= values.dtype.type(scale)
-    fine = np.isfinite(widened(values))
+
+    allowed = np.isfinite(widen(values))
     if missing == "keep":
-        fine |= np.isnan(widened(values))
-    if not fine.all():
-        where = _first_of(X, ~fine)
-        raise DataError(f"{source}: row {where[0] + 1}, feature {where[1] + 1} is {where[2]}; values must be finite")
-    return _widened(X, source, n_features)
+        allowed |= np.isnan(widen(values))
+    if not allowed.all():
+        row, feature, value = _first_refused(X, ~allowed)
+        raise DataError(
+            f"{source}: row {row + 1}, feature {feature + 1} is {value}; values must be finite"
+        )
+    return _with_width(X, source, n_features)
 
 
 def _ready_array(X: Any, dtype: np.dtype[Any]) -> Any:
-    """A dense matrix in C order, of a type that is kept."""
+    """Return a dense matrix in C order, of a type that is kept."""
     kept = kept_type(X.dtype)
-    if kept is None or kept != dtype:  # None is equal to the type float64, as NumPy compares
-        return np.ascontiguousarray(widened(X, dtype))
+    # NumPy takes None for float64 in comparisons, and so None is asked for first.
+    if kept is None or kept != dtype:
+        return np.ascontiguousarray(widen(X, dtype))
     return np.ascontiguousarray(X if X.dtype == dtype else X.view(dtype))
 
 
 def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:
+    """Return a CSR matrix with sorted and unique indices, of 32 bits if they suffice."""
     X = X.tocsr().astype(dtype, copy=False)
     try:
         X.check_format(full_check=True)
@@ -214,20 +248,24 @@ def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:
         raise DataError(f"{source}: is not a valid CSR matrix: {error}") from None
     X.sum_duplicates()
     if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) <= _INT32_MAX:
-        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        indices = X.indices.astype(np.int32)
+        X.indptr = X.indptr.astype(np.int32)
+        X.indices = indices
     return X
 
 
-def _first_of(X: Any, bad: np.ndarray[Any, Any]) -> tuple[int, int, float]:
-    """Row, column and value of the first bad one of the values, or of the stored ones."""
+def _first_refused(X: Any, refused: np.ndarray[Any, Any]) -> tuple[int, int, float]:
+    """Return row, column and value of the first value that is refused."""
     if sp.issparse(X):
-        k = int(np.argmax(bad))
-        return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k]), float(X.data[k])
-    row, column = np.unravel_index(np.argmax(bad), X.shape)
+        k = int(np.argmax(refused))
+        row_of_k = np.searchsorted(X.indptr, k, side="right") - 1
+        return int(row_of_k), int(X.indices[k]), float(X.data[k])
+    row, column = np.unravel_index(np.argmax(refused), X.shape)
     return int(row), int(column), float(X[row, column])
 
 
-def _widened(X: Any, source: str, n_features: int | None) -> Any:
+def _with_width(X: Any, source: str, n_features: int | None) -> Any:
+    """Return X with the expected width; only CSR matrices can be widen to it."""
     width = X.shape[1]
     if n_features is None or width == n_features:
         return X
@@ -237,22 +275,28 @@ def _widened(X: Any, source: str, n_features: int | None) -> Any:
 
 
 def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.ndarray[Any, Any]:
-    """Bring labels into the form of `Table.y`.
+    """Return labels in the form of `Table.y`.
 
     Raises
     ------
     DataError
-        Labels that are not one a row, not finite, missing, or text where a regression needs numbers.
+        The labels are not one for each row, not finite, missing, or text, but a regression needs
+        numbers.
     """
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1 or len(y) != n_rows:
-        raise DataError(f"{source}: has {n_rows} rows and labels of shape {y.shape}; one label a row is needed")
+        raise DataError(
+            f"{source}: has {n_rows} rows and labels of shape {y.shape}; "
+            "one label for each row is needed"
+        )
     if y.dtype.kind in "US":
         y = y.astype(str)
         if task == "regression":
-            raise DataError(f"{source}: has the label {str(y[0])!r}; a regression needs numbers for labels")
+            raise DataError(
+                f"{source}: has the label {str(y[0])!r}; a regression needs numbers for labels"
+            )
         return y
     if y.dtype.kind not in "biuf":
         raise DataError(f"{source}: the labels are of type {y.dtype}; they must be numbers or text")
@@ -261,28 +305,37 @@ def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.n
         raise DataError(f"{source}: the label of row {row + 1} is {y[row]}; labels must be finite")
     if task == "regression":
         return y.astype(np.float64)
-    whole = y.dtype.kind != "f" or bool(np.all((y == np.floor(y)) & (np.abs(y) < 2.0**53)))
-    return y.astype(np.int64 if whole else np.float64)
+    is_whole = y.dtype.kind != "f" or are_whole(y)
+    return y.astype(np.int64 if is_whole else np.float64)
 
 
-MOST_CLASSES = 1_000  # different texts of a column of labels; more are texts to learn from (guessed)
-LONGEST_LABEL = 200  # signs
+def are_whole(numbers: np.ndarray[Any, Any]) -> bool:
+    """Return True if all numbers are whole, and float64 holds their neighbours, too."""
+    return bool(np.all((numbers == np.floor(numbers)) & (np.abs(numbers) < _EXACT_WHOLE)))
 
 
-def bounded_classes(texts: Sequence[str], where: str) -> list[str]:
-    """The texts of labels, before they become an array as wide as the longest; truth values are "True" and "False".
+def check_classes(texts: Sequence[str], where: str) -> list[str]:
+    """Return the texts of labels, truth values as "True" and "False", if they can be classes.
+
+    This comes before they become an array, which is as wide as the longest text.
 
     Raises
     ------
     DataError
-        There are too many, or they are too long, to be classes; `where` names the file and the column.
+        There are too many, or they are too long, to be classes; `where` names the file and the
+        column.
     """
     longest = max(texts, key=len, default="")
-    if len(texts) > MOST_CLASSES or len(longest) > LONGEST_LABEL:
-        found = f"{len(texts):,} different texts" if len(texts) > MOST_CLASSES else f"a text of {len(longest):,} signs"
+    found = None
+    if len(texts) > MOST_CLASSES:
+        found = f"{len(texts):,} different texts"
+    elif len(longest) > LONGEST_LABEL:
+        found = f"a text of {len(longest):,} characters"
+    if found is not None:
         raise DataError(
-            f"{where} holds {found}, such as {longest[:60]!r}: is it the column of the labels? Name another with "
-            f"--label (allowed are {MOST_CLASSES:,} classes, of up to {LONGEST_LABEL} signs)"
+            f"{where} holds {found}, such as {longest[:60]!r}: is it the column of the labels? "
+            f"Name another with --label (allowed are {MOST_CLASSES:,} classes, "
+            f"of up to {LONGEST_LABEL} characters)"
         )
     if {text.lower() for text in texts} <= {"true", "false"}:
         return [text.title() for text in texts]
@@ -295,9 +348,9 @@ class Cells(NamedTuple):
     Attributes
     ----------
     texts : list of str
-        The different ones.
+        The different texts.
     codes : int64 ndarray of shape (n,)
-        Which of them each row has.
+        The position in `texts` of each row's label.
     """
 
     texts: list[str]
@@ -305,29 +358,32 @@ class Cells(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array of labels."""
+        """The shape, as of an array of labels."""
         return self.codes.shape
 
-    def of_rows(self, rows: np.ndarray[Any, Any]) -> Cells:
-        """Those of some rows."""
+    def select(self, rows: np.ndarray[Any, Any]) -> Cells:
+        """Return the labels of some rows."""
         return Cells(self.texts, self.codes[rows])
 
     def values(self) -> np.ndarray[Any, Any]:
-        """The numbers, if all of them are, or else the texts."""
+        """Return an array of numbers if all labels are numbers, else of texts."""
         if all(map(is_number, self.texts)):
-            return np.array([float(one) for one in self.texts])[self.codes]
-        return np.array(bounded_classes(self.texts, "the column of the labels"))[self.codes]
+            return np.array([float(text) for text in self.texts])[self.codes]
+        return np.array(check_classes(self.texts, "the column of the labels"))[self.codes]
 
 
-def is_missing(one: Any) -> bool:
-    """Whether a value stands for a missing one: None, NaN, or pandas' marks."""
-    return one is None or (isinstance(one, float) and one != one) or type(one).__name__ in ("NAType", "NaTType")
+def is_missing(value: Any) -> bool:
+    """Return True for None, NaN, and pandas' marks of missing values."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell of a text file is a number, as every reader of this package understands it."""
+    """Return True if a cell of a text file is a number, as all readers here understand it."""
     try:
         float(text)
     except ValueError:
         return False
+    # Python also takes "1_000", and digits of other scripts.
     return text.isascii() and "_" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from saddlesvm.runtime.lazy import lazily
+from saddlesvm.runtime.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.linear import LinearSVC, LinearSVR
@@ -23,4 +23,4 @@ HOMES = {
 }
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, HOMES)
+    __getattr__, __dir__ = lazy_attributes(__name__, HOMES)

@@ -12,8 +12,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
 
-from saddlesvm.data.door import check_design, check_indicator, check_labels, check_weights, has_columns, refuse_columns
+from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
+from saddlesvm.data.label_checks import check_indicator, check_labels, check_weights, has_columns, refuse_columns
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
@@ -21,9 +22,9 @@ from saddlesvm.estimators.leave_one_out import LeaveOneOut, bounds_of_error, est
 from saddlesvm.estimators.path_search import PathSearch, certified_path
 from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.estimators.training import fit_copy
-from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, options_in
-from saddlesvm.runtime.clock import clock, end_of_fit, within_share
-from saddlesvm.runtime.threads import part_of_a_search
+from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, parse_options
+from saddlesvm.runtime.clock import clock, end_of_fit, limit_to_share
+from saddlesvm.runtime.interrupts import raise_interrupts
 
 RULES = ("best", "one_standard_error")
 GROUP_FOLDS = 10  # folds of groups, at most
@@ -161,7 +162,7 @@ def made_automatic(C: Any) -> AutomaticC | None:
     name, _, listed = C.partition(":")
     if name != "auto":
         raise ValueError(f"C must be a positive finite number, or 'auto'; got {C!r}")
-    return AutomaticC(**options_in(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
+    return AutomaticC(**parse_options(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
 
 
 def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Choice:
@@ -205,10 +206,10 @@ def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = N
         return None if place is None else float(grid[place])
 
     if folds is None:
-        with within_share(TIME_OF_ESTIMATES):
+        with limit_to_share(TIME_OF_ESTIMATES):
             path = PathSearch(template, (X, y, sample_weight), how.gap).visit(next_C)
     else:
-        with within_share(TIME_OF_PATH):
+        with limit_to_share(TIME_OF_PATH):
             ends = how.low, how.high
             path = certified_path(template, X, y, ends, how.gap, sample_weight=sample_weight)
     estimates = [seen[k] for k in sorted(seen)]
@@ -217,7 +218,7 @@ def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = N
     by_folds = not np.isfinite(errors).any()
     if by_folds:
         template.set_params(checkpoint=None)
-        with within_share(TIME_OF_FOLDS):
+        with limit_to_share(TIME_OF_FOLDS):
             errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
     log_losses = np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan))
     place = _chosen(how.rule, errors, noise, log_losses)
@@ -300,7 +301,7 @@ def _errors_of_folds(
         if weights is not None:  # a row of weight zero is no row
             train, test = train[weights[train] > 0.0], test[weights[test] > 0.0]
         given = None if weights is None else weights[train]
-        with within_share(1.0 / (len(parts) - place)):
+        with limit_to_share(1.0 / (len(parts) - place)):
             ends = how.low, how.high
             path = certified_path(template, design[train], labels[train], ends, how.gap, sample_weight=given)
         within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)  # a time limit may have cut the fold's path short
@@ -328,7 +329,7 @@ def fit_automatically(
     """
     if not is_classifier(template):
         refuse_columns(y, "C='auto'")
-    with part_of_a_search():
+    with raise_interrupts():
         choice = choose_C(template, how, X, y, sample_weight, groups)
     options = clone(template).set_params(C=choice.C, warm_start=True, checkpoint=None)
     start = former_fit(choice.path.fit_at(choice.C))

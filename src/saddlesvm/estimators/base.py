@@ -27,9 +27,9 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check, check_options
-from saddlesvm.runtime.clock import beginning, reporting_compilation, seconds_compiling
+from saddlesvm.runtime.clock import begin_fit, report_compilation, seconds_compiling
 from saddlesvm.runtime.option_names import Keep
-from saddlesvm.runtime.randomness import SEEDS, draw, seeded
+from saddlesvm.runtime.randomness import SEEDS, draw, make_random
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
@@ -46,7 +46,7 @@ def seed_of(random_state: Any) -> int:
         It is none of these, or an int that is negative or not below 2^32.
     """
     if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
-        return int(draw(seeded(int(random_state)), SEEDS))
+        return int(draw(make_random(int(random_state)), SEEDS))
     return int(check_random_state(random_state).randint(SEEDS))
 
 
@@ -108,8 +108,8 @@ def under_limits(options: Any) -> Iterator[None]:
     """Let a fit end by the `max_time` of its options, and report compilation if they are verbose."""
     # The fit itself refuses a limit that is none.
     seconds = getattr(options, "max_time", None)
-    limit = beginning(seconds if LIMIT.holds(seconds) else None)
-    with limit, reporting_compilation(bool(getattr(options, "verbose", False))):
+    limit = begin_fit(seconds if LIMIT.holds(seconds) else None)
+    with limit, report_compilation(bool(getattr(options, "verbose", False))):
         yield
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from saddlesvm.data.door import check_design, check_labels, check_weights, codes_among
+from saddlesvm.data.door import check_design
+from saddlesvm.data.label_checks import check_labels, check_weights, find_codes
 from saddlesvm.estimators.base import Labels, seed_of
 from saddlesvm.estimators.class_weights import weigh_classes
 from saddlesvm.estimators.fitted import FEATURES, Fitted
@@ -35,7 +36,7 @@ def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: A
         vars(template).update({name: vars(former.template)[name] for name in FEATURES if name in vars(former.template)})
 
     design = check_design(X, template, reset=is_first)
-    codes = codes_among(check_labels(y, design.shape[0]), known)
+    codes = find_codes(check_labels(y, design.shape[0]), known)
     own = check_weights(sample_weight, codes.size)
     weights, factors = weigh_classes(template.class_weight, known, codes, own, template.multi_class)
     design.norms()

@@ -23,7 +23,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 
-from saddlesvm.data.door import check_design, check_indicator, check_labels, check_weights
+from saddlesvm.data.door import check_design
+from saddlesvm.data.label_checks import check_indicator, check_labels, check_weights
 from saddlesvm.estimators.base import under_limits
 from saddlesvm.estimators.fitted import Fitted, score_rows
 from saddlesvm.estimators.leave_one_out import estimated
@@ -31,11 +32,11 @@ from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.problem import resolve_C
-from saddlesvm.runtime.allowed import among
-from saddlesvm.runtime.clock import within_share
-from saddlesvm.runtime.threads import part_of_a_search
+from saddlesvm.runtime.allowed import values_of
+from saddlesvm.runtime.clock import limit_to_share
+from saddlesvm.runtime.interrupts import raise_interrupts
 
-PROBABILITY = among("True or False", True, False)
+PROBABILITY = values_of("True or False", True, False)
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
 NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBSVM's
 COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a time
@@ -236,7 +237,7 @@ def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> np.n
         begun += 1
         template = clone(own).set_params(C=C, lam=None, **alone)
         own_weights = None if weights is None else weights[train]
-        with part_of_a_search(), within_share(share), under_limits(template):
+        with raise_interrupts(), limit_to_share(share), under_limits(template):
             other = fit_rows(template, design[train], labels[train], own_weights)
         return score_rows(other, design[test])
 

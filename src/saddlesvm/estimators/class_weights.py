@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from saddlesvm.data.door import check_labels, check_weights, encoded
+from saddlesvm.data.label_checks import check_labels, check_weights, encode_classes
 from saddlesvm.multiclass.splits import has_factors
 
 
@@ -65,7 +65,7 @@ def class_factors(
 
 def encode_labels(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, at least two, and the class number of each label."""
-    classes, codes = encoded(check_labels(y, n))
+    classes, codes = encode_classes(check_labels(y, n))
     if classes.size < 2:
         raise ValueError(f"y holds 1 class only, {classes.tolist()[0]!r}: at least two are needed")
     return classes, codes

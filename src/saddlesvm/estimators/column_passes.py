@@ -19,12 +19,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from saddlesvm.data.conversion import origin_of
+from saddlesvm.data.conversion import describe_origin
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frames import TableFile
-from saddlesvm.data.kinds import Found, as_objects, without_gaps
+from saddlesvm.data.kinds import ChosenKind, as_objects
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_writer import StoreWriter
+from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.columns import ALONE, Dates, columns_from_bytes, columns_to_bytes, transformers_for
 
 WORD_BYTES = 200  # memory of a word that is counted: its text, its count, and its place in two tables (estimated)
@@ -196,7 +197,7 @@ def convert_table(
     file: TableFile,
     target: str | os.PathLike[str],
     label: str | None,
-    found: Mapping[str, Found],
+    found: Mapping[str, ChosenKind],
     *,
     memory: int,
     missing: str | None = None,
@@ -215,7 +216,7 @@ def convert_table(
         The folder to make.
     label : str or None
         The column of the labels.
-    found : mapping of str to Found
+    found : mapping of str to ChosenKind
         What the columns are.
     memory : int
         Approximate bytes for the rows under way, and for the words that are counted.
@@ -239,15 +240,15 @@ def convert_table(
     kinds = {name: one.kind for name, one in found.items()}
     learner = ColumnLearner({name: str(kind) for name, kind in kinds.items()}, memory)
     seen = 0
-    for frame, _, share in file.typed(n_bytes, kinds):
-        kept = without_gaps(frame, kinds, missing, file.name, seen)
+    for frame, _, share in file.read_typed(n_bytes, kinds):
+        kept = rows_without_gaps(frame, kinds, missing, file.name, seen)
         learner.learn(frame if kept is None else frame[kept])
         seen += len(frame)
         report(share / 2.0)
     columns = learner.learnt()
     with StoreWriter(target, dtype=dtype or np.float64, overwrite=overwrite, label_name=label) as writer:
-        for frame, y, share in file.typed(n_bytes, kinds, label):
-            kept = without_gaps(frame, kinds, missing, file.name, 0)
+        for frame, y, share in file.read_typed(n_bytes, kinds, label):
+            kept = rows_without_gaps(frame, kinds, missing, file.name, 0)
             if kept is not None:
                 frame = frame[kept]
                 y = None if y is None else y[kept]
@@ -255,7 +256,7 @@ def convert_table(
                 encoded = columns.transform(frame)
                 writer.append(encoded.tocsr() if hasattr(encoded, "tocsr") else encoded, y)
             report((1.0 + share) / 2.0)
-        writer.sources.append(origin_of(Path(file.name), file.format, writer.n_rows, file.n_bytes))
+        writer.sources.append(describe_origin(Path(file.name), file.format, writer.n_rows, file.n_bytes))
         writer.further[COLUMNS] = base64.b64encode(columns_to_bytes(columns)).decode("ascii")
     return Store(target)
 

@@ -20,7 +20,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.kinds import Kind, choose_kinds, kind_of, typed_column
+from saddlesvm.data.kinds import Kind, choose_kinds, parse_kind
+from saddlesvm.data.typed_columns import typed_column
 from saddlesvm.runtime.extras import how_to_install
 
 if TYPE_CHECKING:
@@ -88,12 +89,12 @@ def transformers_for(kinds: Mapping[str, str], missing: str = "mean") -> ColumnT
     """The ``ColumnTransformer`` for columns of given kinds: numbers, categories and dates together, each text alone."""
     groups: dict[str, list[str]] = {}
     for name, text in kinds.items():
-        kind = kind_of(text, name)
+        kind = parse_kind(text, name)
         if kind.name != "drop":
             groups.setdefault(f"{kind} {len(groups)}" if kind.name in ALONE else str(kind), []).append(name)
     chosen = []
     for called, names in groups.items():
-        kind = kind_of(called.partition(" ")[0], names[0])
+        kind = parse_kind(called.partition(" ")[0], names[0])
         columns: Any = names[0] if kind.name in ALONE else names
         chosen.append((called, transformer_for(kind, missing), columns))
     return ColumnTransformer(chosen, sparse_threshold=1.0)
@@ -120,7 +121,7 @@ def kinds_in(columns: ColumnTransformer) -> dict[str, Kind] | None:
     for called, _, names in columns.transformers:
         listed = [names] if isinstance(names, str) else names
         try:
-            kinds.update((str(name), kind_of(called.partition(" ")[0], str(name))) for name in listed)
+            kinds.update((str(name), parse_kind(called.partition(" ")[0], str(name))) for name in listed)
         except (DataError, TypeError):
             return None
     return kinds

@@ -28,7 +28,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.door import check_labels, check_weights, checked_data
+from saddlesvm.data.door import checked_data
+from saddlesvm.data.label_checks import check_labels, check_weights
 from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
@@ -43,7 +44,8 @@ from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import SHARE, check, one_of
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.threads import Schedule, interruptible, results_of
+from saddlesvm.runtime.interrupts import catch_interrupts
+from saddlesvm.runtime.threads import Schedule, results_of
 
 Scorer = Callable[[Any, Any, Any], float]
 
@@ -424,7 +426,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self._refuse_for_files()
         else:
             checked.norms()
-        with warnings.catch_warnings(), interruptible() as stop, contextlib.ExitStack() as ending:
+        with warnings.catch_warnings(), catch_interrupts() as stop, contextlib.ExitStack() as ending:
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:

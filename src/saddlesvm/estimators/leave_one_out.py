@@ -13,7 +13,8 @@ from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, groups_left_
 from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
-from saddlesvm.data.door import check_labels, checked_data, refuse_columns
+from saddlesvm.data.door import checked_data
+from saddlesvm.data.label_checks import check_labels, refuse_columns
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
 from saddlesvm.fit.outcome import Outcome

@@ -9,13 +9,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from saddlesvm.data.door import (
+from saddlesvm.data.label_checks import (
     check_indicator,
     check_labels,
     check_target_columns,
     check_targets,
     check_weights,
-    encoded,
+    encode_classes,
     has_columns,
 )
 from saddlesvm.estimators import proven
@@ -481,7 +481,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             if count != known_count:
                 raise ValueError(f"y has {count} columns; the model knows {known_count} labels")
             return posed
-        found, codes = encoded(check_labels(y, n))
+        found, codes = encode_classes(check_labels(y, n))
         known = labels.classes.tolist()
         for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
             if unlike.size:

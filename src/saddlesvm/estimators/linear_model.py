@@ -36,7 +36,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
 from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.allowed import NUMBER, Allowed, among
+from saddlesvm.runtime.allowed import NUMBER, Allowed, values_of
 
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from saddlesvm.solvers.base import SolverBase
 
 NO_WEIGHTS: Any = None
-DUAL = among("'auto', True or False (it has no effect)", "auto", True, False)
+DUAL = values_of("'auto', True or False (it has no effect)", "auto", True, False)
 
 Ends = tuple[float, float]
 Grid = int | Sequence[float] | np.ndarray

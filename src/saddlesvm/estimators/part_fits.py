@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from saddlesvm.data.door import encoded
+from saddlesvm.data.label_checks import encode_classes
 from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit
@@ -63,7 +63,7 @@ class PartFits:
         self.options: Any = clone(template).set_params(warm_start=True, C=1.0, probability=False)
         self.options.n_features_in_ = X.shape[1]
         known = y if chosen is None else y[chosen]
-        self.labels = Labels(encoded(known)[0])
+        self.labels = Labels(encode_classes(known)[0])
         count = self.labels.classes.size
         if count < 2:
             only = known.tolist()[0]

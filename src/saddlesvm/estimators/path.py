@@ -25,7 +25,8 @@ from joblib import effective_n_jobs
 from sklearn import svm
 from sklearn.base import clone, is_classifier
 
-from saddlesvm.data.door import check_design, check_labels, checked_data, encoded
+from saddlesvm.data.door import check_design, checked_data
+from saddlesvm.data.label_checks import check_labels, encode_classes
 from saddlesvm.estimators.base import Estimator, seed_of
 from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
@@ -41,8 +42,9 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, one_of
-from saddlesvm.runtime.clock import beginning, clock, end_of_fit
-from saddlesvm.runtime.threads import Schedule, blas_for, interruptible, results_of, worth_threads
+from saddlesvm.runtime.clock import begin_fit, clock, end_of_fit
+from saddlesvm.runtime.interrupts import catch_interrupts
+from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
 
 
 def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -166,7 +168,7 @@ def l1_min_c(
     one_of("loss", loss, ("squared_hinge", "log", "logistic"))
     check("intercept_scaling", intercept_scaling, SCALING)
     design = check_design(X, finite=True)
-    classes, codes = encoded(check_labels(y, design.shape[0]))
+    classes, codes = encode_classes(check_labels(y, design.shape[0]))
     if classes.size < 2:
         raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
     options = {"fit_intercept": fit_intercept, "intercept_scaling": intercept_scaling}
@@ -473,7 +475,7 @@ def fit_path(model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: An
         models, seconds = models_along(model, X, y, Cs, sample_weight)
         return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
     jobs = threads_over(model, X, y, Cs)
-    with interruptible() as interrupted, beginning(model.max_time if LIMIT.holds(model.max_time) else None):
+    with catch_interrupts() as interrupted, begin_fit(model.max_time if LIMIT.holds(model.max_time) else None):
         if jobs > 1:
             made = GridInThreads(model, (X, y, sample_weight), Cs, jobs, interrupted).run()
         else:

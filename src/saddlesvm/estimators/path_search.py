@@ -40,7 +40,8 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit
-from saddlesvm.runtime.threads import Schedule, interruptible, some_ended
+from saddlesvm.runtime.interrupts import catch_interrupts
+from saddlesvm.runtime.threads import Schedule, wait_for_some
 
 FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
@@ -113,7 +114,7 @@ class PathSearch:
 
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
         """Fit both ends, and between them until every stretch is proven."""
-        with interruptible() as stop, warnings.catch_warnings():
+        with catch_interrupts() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
             fitted = self._divided(self._ends(ends, stop), stop, uses_lambda)
         path = self._path(fitted, uses_lambda)
@@ -134,7 +135,7 @@ class PathSearch:
         Stretches between two fits are not divided: the path's gap is the one that it proves.
         """
         fitted: list[Made] = []
-        with interruptible() as stop, warnings.catch_warnings():
+        with catch_interrupts() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the last fit of a choice warns
             while not fitted or not self._ended(fitted, stop):
                 C = next_C({knot.C: found for knot, found in fitted})
@@ -184,7 +185,7 @@ class PathSearch:
                 if not under_way:
                     break
                 stretches = []
-                for task in some_ended(under_way):
+                for task in wait_for_some(under_way):
                     (low, high, threads), made = under_way.pop(task), task.result()
                     if made is not None:
                         fitted.append(made)

@@ -24,13 +24,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm.data import BUNDLED, DataError, Store, Table, convert, read
-from saddlesvm.data.blocks import LABEL_NAMES, check_names, located
-from saddlesvm.data.frames import ALL, TABLE_FORMATS, holds_words, kinds_of, open_table, read_frame, taken_label
-from saddlesvm.data.kinds import Found, Kind, kind_of, without_gaps
+from saddlesvm.data.blocks import WHOLE, find_format
+from saddlesvm.data.column_positions import LABEL_NAMES, check_names
+from saddlesvm.data.frames import TABLE_FORMATS, choose_label, find_kinds, holds_words, open_table, read_frame
+from saddlesvm.data.kinds import ChosenKind, Kind, parse_kind
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.table import Label, Task, ready_labels, shorten
+from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import feature_names, kinds_in, step_before, transformers_for
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
@@ -133,7 +135,7 @@ def read_training(
 def check_columns_apply(source: str, reading: Reading) -> None:
     """Raise DataError if kinds of columns are given for a source that is no table."""
     if reading.columns:
-        form = located(source)
+        form = find_format(source)
         if form not in TABLE_FORMATS:
             kind = "a bundled set of numbers" if form == "bundled" else form
             raise DataError(f"{source}: is {kind}; --columns is for tables ({', '.join(TABLE_FORMATS)}): leave it out")
@@ -150,8 +152,8 @@ def _read_table(source: str, reading: Reading, task: Task | None, advance: Advan
     """Read a table with words: a data frame, or the rows of a store if it needs too much memory."""
     began = time.perf_counter()
     file = open_table(source, header=reading.header, drop=reading.drop_columns, label=reading.label)
-    column = taken_label(file, reading.label)
-    found = kinds_of(file, column, dict(reading.columns))
+    column = choose_label(file, reading.label)
+    found = find_kinds(file, column, dict(reading.columns))
     learnt = {name: str(one.kind) for name, one in found.items() if one.kind.name != "drop"}
     facts = facts_of_columns(found)
     if reading.memory is None:
@@ -233,7 +235,7 @@ def columns_of_store(store: Store) -> list[str] | None:
     return with_columns(_table_of_store(store, None)).column_facts
 
 
-def facts_of_columns(found: Mapping[str, Found]) -> list[str]:
+def facts_of_columns(found: Mapping[str, ChosenKind]) -> list[str]:
     """The kind of each column, and the reason, in words."""
     return [f"{name}: {one.kind}" + (f" ({one.why})" if one.why else "") for name, one in found.items()]
 
@@ -408,9 +410,9 @@ class Preparation:
             names=table.feature_names, n_features=None if table.kinds is not None else table.n_features,
         )  # fmt: skip
         if table.kinds is not None:
-            made.kinds = {name: kind_of(kind, name) for name, kind in table.kinds.items()}
+            made.kinds = {name: parse_kind(kind, name) for name, kind in table.kinds.items()}
             made.missing = missing
-            kept = without_gaps(table.X, made.kinds, missing, table.source, 0)
+            kept = rows_without_gaps(table.X, made.kinds, missing, table.source, 0)
             frame = table.X if kept is None else table.X[kept]
             if not len(frame):
                 raise DataError(f"{table.source}: every row has missing values: none is left")
@@ -422,9 +424,9 @@ class Preparation:
             made.before = table.before
             made.kinds = kinds_in(table.before) or {}
             return made
-        made.filling = Filling.of_table(missing or "error", table)
+        made.filling = Filling.learn_from_table(missing or "error", table)
         if standardize:
-            filled = Filling(made.filling.how, made.filling.values).applied(table)
+            filled = Filling(made.filling.how, made.filling.values).fill_table(table)
             made.before = _scaler_of(filled)
         return made
 
@@ -456,7 +458,7 @@ class Preparation:
             raise DataError(f"{source}: its rows go through a {kind} first: predict with it in Python")
         names = getattr(estimator, "feature_names_in_", None)
         made.names = None if names is None else list(names)
-        made.filling = Filling.of_notes(notes)
+        made.filling = Filling.from_notes(notes)
         if made.pairwise:
             made.n_features = made.n_features if "rows" in notes else None
         return estimator, made
@@ -467,7 +469,7 @@ class Preparation:
         before = stored_columns(stores[0])
         return cls(
             before=before, kinds=(kinds_in(before) or {}) if before is not None else {},
-            filling=Filling.of_stores(stores), label=stores[0].header.get("label_name"),
+            filling=Filling.from_stores(stores), label=stores[0].header.get("label_name"),
             zero_based=stores[0].zero_based, n_features=stores[0].shape[1],
         )  # fmt: skip
 
@@ -526,7 +528,7 @@ class Preparation:
             return self._encode(table, every_row)
         if self.kinds:
             return table
-        table = self.filling.applied(table, every_row)
+        table = self.filling.fill_table(table, every_row)
         if not self.told and not sparse.issparse(table.X) and table.format != "store":
             self.told = self.filling.facts
         if self.before is None or table.format == "store":
@@ -540,7 +542,7 @@ class Preparation:
         if self.encoded is not None and self.encoded[0] is table.X:
             ready = self.encoded
         how = "error" if self.missing == "drop" and every_row else self.missing
-        kept = without_gaps(table.X, self.kinds, how, table.source, 0)
+        kept = rows_without_gaps(table.X, self.kinds, how, table.source, 0)
         if kept is not None:
             self.left_out = self.left_out or int((~kept).sum())
             if not kept.any():
@@ -600,7 +602,7 @@ class Preparation:
                 return self.read(path, reading, task=task, every_row=every_row, advance=advance)
 
             return _from_standard_input(read_copy)
-        if located(source) == "store":
+        if find_format(source) == "store":
             return self._same_encoding(with_columns(read(source, task=task)))
         return self._read_encoded(source, reading, task, every_row, advance)
 
@@ -627,7 +629,7 @@ class Preparation:
         began = time.perf_counter()
         label = reading.label
         file = open_table(source, header=reading.header, drop=reading.drop_columns, label=label)
-        column = taken_label(file, label, list(self.kinds), self.label)
+        column = choose_label(file, label, list(self.kinds), self.label)
         missing = [name for name in self.kinds if name not in file.names]
         extra = [name for name in file.names if name not in self.before.feature_names_in_ and name != column]
         if missing:
@@ -638,8 +640,8 @@ class Preparation:
             said = f"{source}: the model does not know these columns, which are left out: {shorten(extra)}"
             print(said, file=sys.stderr)
         parts = []
-        n_bytes = ALL if file.n_bytes < PART_BYTES else PART_BYTES
-        for frame, y, share in file.typed(n_bytes, self.kinds, column):
+        n_bytes = WHOLE if file.n_bytes < PART_BYTES else PART_BYTES
+        for frame, y, share in file.read_typed(n_bytes, self.kinds, column):
             if y is not None:
                 y = ready_labels(y, len(frame), source, task=task)
             part = Table(frame, y, None, column, source, file.format, file.n_bytes, 0.0)
@@ -737,12 +739,12 @@ def make_store(
         option = "--scale" if n_features is None else "--n-features"
         raise DataError(f"{first}: has columns of words, which {option} does not work with: leave it out")
     file = open_table(first, header=reading.header, drop=reading.drop_columns, label=reading.label)
-    column = taken_label(file, reading.label)
+    column = choose_label(file, reading.label)
     return convert_table(
         file,
         path,
         column,
-        kinds_of(file, column, dict(reading.columns)),
+        find_kinds(file, column, dict(reading.columns)),
         memory=memory,
         missing=reading.missing,
         overwrite=overwrite,

@@ -14,7 +14,8 @@ from scipy import sparse
 from scipy.special import softmax
 
 from saddlesvm import checker
-from saddlesvm.data.door import check_design, checked_data, has_columns
+from saddlesvm.data.door import check_design, checked_data
+from saddlesvm.data.label_checks import has_columns
 from saddlesvm.estimators.fitted import Fitted, duals_for, problems_over
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import parts_of_rows
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 
 SPREAD = 100.0  # quotient of the largest and the smallest norm of a feature above which scaling helps
 
@@ -57,7 +57,7 @@ def norms_of_features(X: Any) -> tuple[np.ndarray, np.ndarray]:
         if sparse.issparse(part):
             squares += np.bincount(part.indices, np.square(part.data, dtype=np.float64), d)
         else:
-            part = widened(part, np.float64)
+            part = widen(part, np.float64)
             squares += np.einsum("ij,ij->j", part, part)
     columns = np.flatnonzero(squares)
     return columns, np.sqrt(squares[columns])

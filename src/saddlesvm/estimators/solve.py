@@ -15,7 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.data_mark import mark_data
-from saddlesvm.data.door import Design, checked_data, has_columns
+from saddlesvm.data.door import Design, checked_data
+from saddlesvm.data.label_checks import has_columns
 from saddlesvm.estimators.base import Training, in_use, seed_of
 from saddlesvm.estimators.fitted import Data, Fitted, known_attributes, posed_C
 from saddlesvm.estimators.scale_hint import scale_hint
@@ -36,7 +37,7 @@ from saddlesvm.rows.memory_plan import (
     does_not_fit,
     memory_bytes,
 )
-from saddlesvm.runtime.clock import seconds_compiling, within_share
+from saddlesvm.runtime.clock import limit_to_share, seconds_compiling
 from saddlesvm.solvers.automatic.auto import Auto
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
@@ -88,7 +89,7 @@ def fit_rows(
         tasks = FitTasks(reported, known, design.X, y, sample_weight, len(posed.problems))
 
     # What follows the fit has to end with max_time, too.
-    with within_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
+    with limit_to_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
         results, reads_blocks = solve(template, design, posed, tasks, start, watch)
 
     keeps_data = not (design.placed or reads_blocks)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.archives import DAMAGE, Archive, open_archive, short
+from saddlesvm.data.archives import DAMAGE, Archive, open_archive, shorten_text
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.outcome import Trace
 from saddlesvm.problem.certificate import KernelPoint, Point
@@ -221,7 +221,9 @@ class CheckpointFile:
                 header = stored.json("header")
                 stated = header.get("format") if isinstance(header, dict) else header
                 if stated != form:
-                    raise ValueError(f"it says {short(repr(stated))} where {form!r}, the one version there is, is read")
+                    raise ValueError(
+                        f"it says {shorten_text(repr(stated))} where {form!r}, the one version there is, is read"
+                    )
                 demand(isinstance(header.get("mark"), dict), "its mark is missing")
                 self._refuse_other(header["mark"], mark, what)
                 yield stored, header
@@ -235,7 +237,7 @@ class CheckpointFile:
         """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
         different = [name for name, one in mark.items() if held.get(name) != json.loads(json.dumps(one))]
         if different:
-            facts = ", ".join(short(held[name], 200) for name in ("problem", "solver") if name in held)
+            facts = ", ".join(shorten_text(held[name], 200) for name in ("problem", "solver") if name in held)
             raise OtherFit(
                 f"the checkpoint {self.path} belongs to another {what}: {', '.join(different)} differ"
                 f"{f' (it holds: {facts})' if facts else ''}; remove it or name another file"
@@ -284,7 +286,7 @@ def _saved(problem: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) 
         point = _point_of(problem, rest, "")
         if {"best_w", "best_alpha"} & {*rest}:
             best = _point_of(problem, rest, "best_")
-    demand(not rest, f"it holds an array {short(next(iter(rest), ''), 40)!r}, which no checkpoint has")
+    demand(not rest, f"it holds an array {shorten_text(next(iter(rest), ''), 40)!r}, which no checkpoint has")
     return Saved(point, best, header["numbers"], Trace(header["trace"]), state)
 
 

@@ -18,7 +18,7 @@ from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.run import Fit
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.threads import interruptible
+from saddlesvm.runtime.interrupts import catch_interrupts
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -69,7 +69,7 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     """
     results: dict[int, Result] = {}
     live = list(batch.problems)
-    with interruptible(stop) as interrupted:
+    with catch_interrupts(stop) as interrupted:
         while live:
             for worked in batch.advance(live, interrupted):
                 if worked.finish_step(interrupted.is_set()):

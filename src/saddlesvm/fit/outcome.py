@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from saddlesvm.problem.certificate import Certificate, Evaluation
 from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check_options
-from saddlesvm.runtime.extras import needed
+from saddlesvm.runtime.extras import import_extra
 from saddlesvm.runtime.option_names import Keep
 
 
@@ -326,7 +326,7 @@ class Trace(list[dict[str, Any]]):
 
     def to_frame(self) -> Any:
         """The trace as a pandas DataFrame (needs pandas)."""
-        pandas = needed("pandas", "files", "a trace as a DataFrame")
+        pandas = import_extra("pandas", "files", "a trace as a DataFrame")
         return pandas.DataFrame(list(self), columns=list(COLUMNS))
 
 

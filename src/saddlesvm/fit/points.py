@@ -11,7 +11,7 @@ from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.rescaling import better
-from saddlesvm.runtime.clock import working_for
+from saddlesvm.runtime.clock import limit_step
 
 
 def proof(model: Evaluation, bound: Evaluation) -> Certificate:
@@ -120,7 +120,7 @@ class Points:
         """
         if self.keeps_last:
             return
-        with working_for(seconds):
+        with limit_step(seconds):
             point = better(self.problem, model or self.best)
         if point is not None:
             found = evaluate(self.problem, point)

@@ -18,7 +18,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, 
 from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.clock import clock, working_for
+from saddlesvm.runtime.clock import clock, limit_step
 from saddlesvm.solvers.base import Budget, check_penalty, check_place, phase_of
 
 SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
@@ -136,7 +136,7 @@ class Fit:
         """Do a bounded amount of work; none where the starting point is already certified."""
         if self.end is None:
             budget = self.budget()
-            with working_for(budget.seconds):
+            with limit_step(budget.seconds):
                 state = self.solver.step(self.problem, self.state, budget)
             self.stepped(state)
 

@@ -11,7 +11,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from saddlesvm.data.door import check_design, check_labels, check_targets, check_weights, codes_among, encoded
+from saddlesvm.data.door import check_design
+from saddlesvm.data.label_checks import check_labels, check_targets, check_weights, encode_classes, find_codes
 from saddlesvm.estimators.class_weights import class_factors, weigh_classes
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.definiteness import evidence_against, symmetric
@@ -141,7 +142,7 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
     options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
     if hasattr(model, "classes_"):
-        codes = codes_among(check_labels(y, n), model.classes_)
+        codes = find_codes(check_labels(y, n), model.classes_)
         weights = _class_weights(model, name, codes, weights)
     found = []
     for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
@@ -197,7 +198,7 @@ def _expansion_certificates(
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, weights)
     options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
     if isinstance(own, SVC):
-        own.classes_, codes = encoded(check_labels(y, n))
+        own.classes_, codes = encode_classes(check_labels(y, n))
         weights = _class_weights(own, "SVC", codes, weights)
         subs = list(_subs(own, "SVC", codes, y, n))
     else:

@@ -14,7 +14,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.kernel_machine import KernelMachine, KnownFacts
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.clock import clock
-from saddlesvm.runtime.threads import interruptible
+from saddlesvm.runtime.interrupts import catch_interrupts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +107,7 @@ def kernel_path(
     values = check_Cs(list(np.atleast_1d(given)))
     running = clone(model).set_params(warm_start=True)
     running._known = KnownFacts()
-    with interruptible() as interrupted:
+    with catch_interrupts() as interrupted:
         made = fit_in_turn(running, (X, y, sample_weight), name, values, interrupted)
     return KernelPath(name, values[: len(made)], [one for one, _ in made], np.array([spent for _, spent in made]))
 

@@ -28,7 +28,7 @@ from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
-from saddlesvm.runtime.randomness import below, seeded
+from saddlesvm.runtime.randomness import below, make_random
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
 CHUNK = 4096  # rows drawn at a time, and searched for kernel rows to compute (guessed)
@@ -248,7 +248,7 @@ class KernelPegasos(SolverBase):
             bias=problem.intercept.multiplier(None),
             late=np.zeros(problem.n),
             harmonic=np.zeros(1),
-            random=seeded(seed),
+            random=make_random(seed),
             order=problem.members.astype(np.int64),
             cache=cache,
         )

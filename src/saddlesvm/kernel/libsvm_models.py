@@ -41,7 +41,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     DataError
         The file is damaged or foreign, or has more features than `n_features`.
     """
-    stored = read_libsvm_model(path).with_labels_ascending()
+    stored = read_libsvm_model(path).with_ascending_labels()
     given = stored.kernel == "precomputed"
     least = int(stored.rows.max(initial=-1)) + 1 if given else stored.vectors.shape[1]
     width = least if n_features is None else n_features

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.door import check_weights
+from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators import calibration
 from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.class_weights import class_factors, encode_labels, weigh_rows
@@ -34,8 +34,8 @@ from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.available import available_if
+from saddlesvm.runtime.interrupts import raise_interrupts
 from saddlesvm.runtime.option_names import Intercept
-from saddlesvm.runtime.threads import part_of_a_search
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -156,7 +156,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             given = self.kernel_.precomputed
             own = None if sample_weight is None else sample_weight[inside]
             part.set_params(**part._allowed_in_part(codes[inside], None if weights is None else weights[inside]))
-            with part_of_a_search():
+            with raise_interrupts():
                 part.fit(
                     X[np.ix_(inside, inside)] if given else X[inside], self.classes_[codes[inside]], sample_weight=own
                 )

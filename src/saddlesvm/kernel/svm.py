@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.door import Design, check_targets, check_weights
+from saddlesvm.data.door import Design
+from saddlesvm.data.label_checks import check_targets, check_weights
 from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
 from saddlesvm.estimators.register import (
     KERNEL,

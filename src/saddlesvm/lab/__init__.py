@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from saddlesvm.runtime.extras import how_to_install
-from saddlesvm.runtime.lazy import lazily
+from saddlesvm.runtime.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from saddlesvm.fit.loop import fit as fit
@@ -60,10 +60,8 @@ if TYPE_CHECKING:
         seconds_text as seconds_text,
     )
     from saddlesvm.problem.problem import Problem as Problem
-    from saddlesvm.runtime.threads import (
-        interruptible as interruptible,
-        usable_cores as usable_cores,
-    )
+    from saddlesvm.runtime.interrupts import catch_interrupts as catch_interrupts
+    from saddlesvm.runtime.threads import usable_cores as usable_cores
 
 NAMES = {
     "saddlesvm.lab.comparison": "Comparison compare",
@@ -89,7 +87,8 @@ PARTS = {
     "saddlesvm.lab.traces": "tidy_trace",
     "saddlesvm.lab.verdict": "count_text medians reach_times seconds_text",
     "saddlesvm.problem.problem": "Problem",
-    "saddlesvm.runtime.threads": "interruptible usable_cores",
+    "saddlesvm.runtime.interrupts": "catch_interrupts",
+    "saddlesvm.runtime.threads": "usable_cores",
 }
 HOMES = {
     name: home
@@ -99,7 +98,7 @@ HOMES = {
 }
 __all__ = sorted(name for names in NAMES.values() for name in names.split())
 
-find, __dir__ = lazily(__name__, HOMES)
+find, __dir__ = lazy_attributes(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:

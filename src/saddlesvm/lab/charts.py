@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.runtime.extras import needed
-from saddlesvm.runtime.shown import shown
+from saddlesvm.runtime.extras import import_extra
+from saddlesvm.runtime.safe_text import escape_hidden
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -262,12 +262,12 @@ class Grid:
 
 def plain(text: str) -> str:
     """Return text for matplotlib: dollars make no formula, invisible characters are spelled out."""
-    return shown(text).replace("$", r"\$")
+    return escape_hidden(text).replace("$", r"\$")
 
 
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
     """Return axes on a new figure, outside pyplot's global state; sizes in inches."""
-    figure = needed("matplotlib.figure", "lab", "a chart")
+    figure = import_extra("matplotlib.figure", "lab", "a chart")
     return figure.Figure(figsize=(width, height), layout="constrained").subplots()
 
 
@@ -391,7 +391,7 @@ def draw_svg(draw: Callable[[], Any], name: str, margins: Mapping[str, float] | 
         The ends of the axes, as shares of the figure. Without them, matplotlib searches room for
         all words, which takes half of the time.
     """
-    mpl = needed("matplotlib", "lab", "a chart")
+    mpl = import_extra("matplotlib", "lab", "a chart")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()

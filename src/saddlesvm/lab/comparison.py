@@ -22,8 +22,8 @@ from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.runs import Plan, as_list, list_cells, parse_contenders
 from saddlesvm.problem.losses import Loss, is_loss, make_loss
-from saddlesvm.runtime.allowed import STRENGTH, check, names_in
-from saddlesvm.runtime.threads import interruptible
+from saddlesvm.runtime.allowed import STRENGTH, check, split_names
+from saddlesvm.runtime.interrupts import catch_interrupts
 
 # The solvers that are compared by default.
 LINEAR_SOLVERS = "auto,dcd,sdca,pegasos"
@@ -176,7 +176,7 @@ def run_plan(
     done = traces.done_cells(kept)
     rows: list[dict[str, Any]] = kept.to_dict("records")
     comparison = Comparison(dataset, plan, kept, command=command)
-    with interruptible() as stop, LabProgress(plan.cells, progress) as bar:
+    with catch_interrupts() as stop, LabProgress(plan.cells, progress) as bar:
         for cell in list_cells(dataset, plan, comparison.notes):
             # Runs that the trace file holds are not done again.
             if cell.key not in done:
@@ -214,7 +214,7 @@ def parse_losses(losses: Any, task: Task, kernels: bool) -> list[Loss]:
     if losses is None:
         given = ["epsilon_insensitive" if task == "regression" else "hinge"]
     elif isinstance(losses, str):
-        given = names_in(losses)
+        given = split_names(losses)
     elif is_loss(losses):
         given = [losses]
     else:

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.door import Design, check_design, check_labels, check_targets
+from saddlesvm.data.door import Design, check_design
+from saddlesvm.data.label_checks import check_labels, check_targets
 from saddlesvm.kernel.decomposition import Decomposition
 from saddlesvm.kernel.kernel_machine import OF_KERNELS
 from saddlesvm.kernel.kernel_problem import make_kernel_problem

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.door import check_design, check_labels
+from saddlesvm.data.door import check_design
+from saddlesvm.data.label_checks import check_labels
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.kernel.decomposition import Decomposition

@@ -17,7 +17,7 @@ from typing import Any
 from saddlesvm.data.errors import write_page
 from saddlesvm.lab.charts import MARGINS, Chart, Grid, draw_svg, save
 from saddlesvm.lab.machine import machine_rows
-from saddlesvm.runtime.shown import shown
+from saddlesvm.runtime.safe_text import escape_hidden
 
 COMPACT = (",", ":")  # the separators of JSON, as JavaScript writes it
 DIGITS = r"[-+±<>≤]?\s?\d[\d.,]*(e[-+]?\d+)?"
@@ -320,7 +320,7 @@ def embed_json(value: Any) -> str:
 
 def escape(text: str) -> str:
     """Return text as HTML, with invisible characters spelled out."""
-    return html.escape(shown(text))
+    return html.escape(escape_hidden(text))
 
 
 def make_slug(text: str) -> str:

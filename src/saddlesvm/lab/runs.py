@@ -24,7 +24,7 @@ from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.losses import Loss, loss_name, spelled
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.allowed import names_in
+from saddlesvm.runtime.allowed import split_names
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
 
@@ -99,7 +99,7 @@ def parse_contenders(
     make = make_kernel_solver if kernels else make_solver
     contenders: list[Contender] = []
     for item in given:
-        named = names_in(item) if isinstance(item, str) else [item]
+        named = split_names(item) if isinstance(item, str) else [item]
         contenders += [make_contender(make(solver)) for solver in named]
     if not contenders:
         raise ValueError("no solver is named; give at least one")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.archives import short
+from saddlesvm.data.archives import shorten_text
 from saddlesvm.data.data_mark import is_mark
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.mercer import KERNELS, Kernel
@@ -64,13 +64,13 @@ def among(what: str, found: Mapping[str, Any], allowed: tuple[str, ...]) -> None
     """Raise ValueError for a name that is not in a closed list."""
     odd = next((name for name in found if name not in allowed), None)
     if odd is not None:
-        raise ValueError(f"it holds the {what} {short(repr(odd))}, which no model has")
+        raise ValueError(f"it holds the {what} {shorten_text(repr(odd))}, which no model has")
 
 
 def check_number(name: str, given: Any, allowed: Allowed) -> None:
     """Raise ValueError unless a value of the metadata is allowed."""
     if not allowed.holds(given):
-        raise ValueError(f"its {name} is {short(repr(given))}; {allowed.words} is needed")
+        raise ValueError(f"its {name} is {shorten_text(repr(given))}; {allowed.words} is needed")
 
 
 # JSON has its own types: true is no whole number here.
@@ -105,7 +105,7 @@ def check_certificates(given: list[Any], outcome: Any) -> None:
         if one.get("form", "C") not in ("C", "lambda") or any(type(one) not in (int, float) for one in numbers):
             raise ValueError("its certificates do not hold numbers")
     if outcome and outcome not in [str(one) for one in Outcome]:
-        raise ValueError(f"its outcome {short(repr(outcome))} is unknown")
+        raise ValueError(f"its outcome {shorten_text(repr(outcome))} is unknown")
 
 
 def check_kernel(given: Any) -> None:
@@ -116,7 +116,7 @@ def check_kernel(given: Any) -> None:
         raise ValueError("its kernel is not one of this package")
     numbers = [number for name, number in given.items() if name != "metric"]
     if given["metric"] not in KERNELS or not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
-        raise ValueError(f"its kernel {short(repr(given))} is unknown")
+        raise ValueError(f"its kernel {shorten_text(repr(given))} is unknown")
 
 
 def check_arrays(arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, ...], of_labels: bool) -> None:

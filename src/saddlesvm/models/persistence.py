@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
-from saddlesvm.data.archives import DAMAGE, short
+from saddlesvm.data.archives import DAMAGE, shorten_text
 from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
@@ -246,8 +246,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     entry = register.named(kind)
     if entry is None:
         raise DataError(
-            f"{path}: holds a model of the kind {short(repr(kind))}; this version knows {names_known()}; import the "
-            "module that registers any other first (--import MODULE on the command line)"
+            f"{path}: holds a model of the kind {shorten_text(repr(kind))}; this version knows {names_known()}; "
+            "import the module that registers any other first (--import MODULE on the command line)"
         )
     try:
         arrays = dict(arrays)
@@ -475,10 +475,12 @@ def _restored(given: Any, linear: bool) -> Any:
     if {*given} == {"solver", "options", "kernel"}:
         kind = (SOLVERS if linear else KERNEL_SOLVERS).get(given["solver"])
         if kind is None:
-            raise ValueError(f"its solver is {short(repr(given['solver']))}; import the module that registers it first")
+            raise ValueError(
+                f"its solver is {shorten_text(repr(given['solver']))}; import the module that registers it first"
+            )
         return kind(**given["options"])
     if {*given} in ({"loss", "options"}, {"loss", "options", "text", "origin"}):
         return loss_from_plain(given)
     if {*given} == {"pairs"}:
         return {key: factor for key, factor in given["pairs"]}  # noqa: C416
-    raise ValueError(f"its options hold {short(repr(given))}")
+    raise ValueError(f"its options hold {shorten_text(repr(given))}")

@@ -27,7 +27,7 @@ from saddlesvm.rows.class_rows import add_row, dots
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined, record_of
-from saddlesvm.runtime.randomness import seeded, shuffle
+from saddlesvm.runtime.randomness import make_random, shuffle
 from saddlesvm.solvers.base import Place
 from saddlesvm.solvers.dcd import projected
 
@@ -205,7 +205,7 @@ class ClassDescent(ClassRun):
         """Descend; the epochs count scores, by rows times problems."""
         problem, (n_all, B) = self.problem, self.labels.shape
         W = np.zeros(problem.X.weights_shape(B), problem.dtype)
-        order, random, meters = problem.members.copy(), seeded(seed), np.zeros(B, METERS)
+        order, random, meters = problem.members.copy(), make_random(seed), np.zeros(B, METERS)
         meters["estimate"] = np.inf
         problems = np.empty((n_all, B), dtype=np.int16)
         problems[:] = np.arange(B)

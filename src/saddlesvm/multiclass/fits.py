@@ -26,7 +26,8 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss, subgradient, value
 from saddlesvm.problem.problem import Strength, resolve_C
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.threads import Schedule, interruptible, results_of
+from saddlesvm.runtime.interrupts import catch_interrupts
+from saddlesvm.runtime.threads import Schedule, results_of
 
 Result = TypeVar("Result")
 
@@ -194,7 +195,7 @@ def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
 
 def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:
     """Drive batches one after the other, or in `n_jobs` threads; Ctrl-C stops all, with their best models so far."""
-    with interruptible() as stop:
+    with catch_interrupts() as stop:
         jobs = workers(len(batches), n_jobs)
         if jobs == 1:
             return list(chain.from_iterable(map(drive, batches, repeat(stop))))

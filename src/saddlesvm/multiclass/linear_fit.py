@@ -34,7 +34,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
 from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
-from saddlesvm.runtime.clock import working_for
+from saddlesvm.runtime.clock import limit_step
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.automatic.auto import Auto
@@ -69,7 +69,7 @@ class ClassSweep:
             fit.sharers = len(fits)
             fit.watches.wait()
         budgets = [fit.budget() for fit in fits]
-        with working_for(min(budget.seconds for budget in budgets)):
+        with limit_step(min(budget.seconds for budget in budgets)):
             states = fits[0].solver.step_together([fit.problem for fit in fits], [fit.state for fit in fits], budgets)
         for fit, state in zip(fits, states, strict=True):
             fit.stepped(state)

@@ -11,7 +11,7 @@ import numpy as np
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import weights_at
 from saddlesvm.rows.layouts import Rows, dot_rows
-from saddlesvm.rows.passes import sampled
+from saddlesvm.rows.passes import sample_rows
 from saddlesvm.runtime.small import compiled_of
 
 
@@ -19,7 +19,7 @@ from saddlesvm.runtime.small import compiled_of
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
     """The facts that must be equal for a checkpoint to be resumed; another kind of problem registers its own way."""
     if problem.holds_rows:
-        chosen = sampled(problem.X) if problem.on_files else problem.members
+        chosen = sample_rows(problem.X) if problem.on_files else problem.members
         return marks(problem, solver, sketch(problem.X, chosen))
     return marks(problem, solver, problem.passes.margins(direction_of(problem.X)))
 

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.runtime.allowed import Allowed, check, options_in
-from saddlesvm.runtime.compiled import mark_source, operation, python_class
+from saddlesvm.runtime.allowed import Allowed, check, parse_options
+from saddlesvm.runtime.argument_types import mark_source, python_class
+from saddlesvm.runtime.compiled import operation
 from saddlesvm.runtime.lazy import origin_of
 from saddlesvm.runtime.option_names import LOSS_ALIASES
 
@@ -312,7 +313,7 @@ def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
     if kind is None:
         return None, {}
     traits = traits_of(kind)
-    return kind, options_in(listed, traits.options, f"the loss {traits.name!r}")
+    return kind, parse_options(listed, traits.options, f"the loss {traits.name!r}")
 
 
 def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:

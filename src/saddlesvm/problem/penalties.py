@@ -49,7 +49,8 @@ from saddlesvm.problem.arithmetic import EDGE, INF, soft_threshold
 from saddlesvm.rows.layouts import Rows, U, dot
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.rows.small_types import number
-from saddlesvm.runtime.compiled import operation, python_class
+from saddlesvm.runtime.argument_types import python_class
+from saddlesvm.runtime.compiled import operation
 
 if TYPE_CHECKING:
     from numba.core import types

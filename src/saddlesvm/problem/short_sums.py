@@ -17,7 +17,7 @@ from scipy import sparse
 
 from saddlesvm.problem.bounds import SLACK, UNDERFLOW, UNIT, NearPull, gamma, norm_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 
 FAN = 8  # terms of a sum
 LEVELS = 3  # of sums within a chunk of a dense array
@@ -42,7 +42,7 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
         features, units = _dense(X.values, a)
         sizes = np.zeros(problem.n_features)
         for start in range(0, a.size, CHUNK):
-            sizes += np.abs(a[start : start + CHUNK]) @ np.abs(widened(X.values[start : start + CHUNK]))
+            sizes += np.abs(a[start : start + CHUNK]) @ np.abs(widen(X.values[start : start + CHUNK]))
     pull = problem.C * np.append(features, X.bias * math.fsum(a.tolist()))
     sizes = SLACK * problem.C * np.append(sizes, X.bias * float(np.abs(a).sum()))
     return NearPull(pull, sizes, gamma(units + PRODUCT_UNITS) * sizes + UNIT * np.abs(pull))
@@ -66,7 +66,7 @@ def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     high, low, sizes = np.zeros((-(-n // CHUNK) + 1, d)), np.zeros(d), np.zeros(d)
     for k in range(len(high) - 1):
         chosen = support[k * CHUNK : (k + 1) * CHUNK]
-        rows, a = widened(problem.X.values[chosen], np.float64), factors[chosen, None]
+        rows, a = widen(problem.X.values[chosen], np.float64), factors[chosen, None]
         terms = a * rows
         (a_high, a_low), (x_high, x_low) = _halves(a), _halves(rows)
         low += (((a_high * x_high - terms) + a_high * x_low + a_low * x_high) + a_low * x_low).sum(axis=0)
@@ -118,7 +118,7 @@ def _dense(rows: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
     for k in range(len(sums)):
         part = slice(k * CHUNK, min((k + 1) * CHUNK, a.size))
         size = part.stop - part.start
-        np.multiply(a[part, None], widened(rows[part]), out=terms[:size])
+        np.multiply(a[part, None], widen(rows[part]), out=terms[:size])
         terms[size:] = 0.0
         found = terms
         for _ in range(LEVELS):

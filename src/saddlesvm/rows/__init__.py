@@ -1,1 +1,1 @@
-"""Storage of rows, and passes over them: dense or sparse; in memory, mapped, or in blocks of files."""
+"""Rows and passes over them: dense or sparse; in memory, mapped, or in blocks of files."""

@@ -1,13 +1,14 @@
-"""One row against the weights of many classes at once: the row is read once, and serves all of them.
+"""Products of rows with the weights of many classes at once: each row is read once for all classes.
 
-The weights of K classes are kept in the layout that suits the rows, chosen by type as in :mod:`saddlesvm.rows.layouts`:
-one contiguous vector a class, shape (K, d + 1), for dense rows; one contiguous vector a feature, shape (d + 1, K), for
-sparse ones, so that a stored value touches one stretch of memory instead of K. `by_class` of the rows gives a view
-of the same shape for both.
+The weights of K classes are kept in the layout that suits the rows, chosen by type as in
+:mod:`saddlesvm.rows.layouts`: a contiguous vector for each class, shape (K, d + 1), for dense rows;
+a contiguous vector for each feature, shape (d + 1, K), for sparse rows, so that a stored value
+touches one stretch of memory instead of K. `by_class` of the rows gives a view of the same shape
+for both.
 
-Blocks of rows meet the weights in matrix products where the rows are dense, in compiled loops where they are sparse. A
-block computes in the precision of the weights that it is given; rows of another precision are widened, or narrowed, a
-block at a time.
+Blocks of dense rows are multiplied by the weights in matrix products, blocks of sparse rows in
+compiled loops. A block computes in the precision of the weights that it is given; rows of another
+precision are converted, a block at a time.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ from scipy import sparse
 
 from saddlesvm.rows.layouts import CSR, Rows, U, axpy
 from saddlesvm.rows.matrix import body_for
-from saddlesvm.rows.small_types import number, widened
-from saddlesvm.runtime.compiled import kernel, number_in, operation
+from saddlesvm.rows.small_types import number, widen
+from saddlesvm.runtime.argument_types import number_in
+from saddlesvm.runtime.compiled import kernel, operation
 
 if TYPE_CHECKING:
     from numba.core import types
+
+BLOCK_VALUES = 2**18  # values of rows and scores of a block: 2 MB, the second cache of a core
+FEWEST_ROWS = 64  # rows of a block; a guess
+MOST_ROWS = 4096  # rows of a block; a guess
 
 
 def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., Any]:
@@ -36,10 +42,17 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
     def of_dense(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
         row = X.values[U(i)]
         bias = cast(X.bias)
+        # Four classes share each value of the row.
         q = 0
         while q + 4 <= count:
-            k, m, n, o = classes[q], classes[q + 1], classes[q + 2], classes[q + 3]
-            wk, wm, wn, wo = W[U(k)], W[U(m)], W[U(n)], W[U(o)]
+            k = classes[q]
+            m = classes[q + 1]
+            n = classes[q + 2]
+            o = classes[q + 3]
+            wk = W[U(k)]
+            wm = W[U(m)]
+            wn = W[U(n)]
+            wo = W[U(o)]
             a = b = c = d = zero
             for j in range(row.size):
                 x = number(row[j])
@@ -52,6 +65,7 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
             z[n] = c + bias * wn[row.size]
             z[o] = d + bias * wo[row.size]
             q += 4
+        # The last classes, one by one.
         while q < count:
             k = classes[q]
             wk = W[U(k)]
@@ -62,22 +76,27 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
             q += 1
 
     def of_csr(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
-        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        p = U(X.indptr[U(i)])
+        stop = U(X.indptr[U(i) + U(1)])
         last = W[W.shape[0] - 1]
         bias = cast(X.bias)
+        # All classes: their weights for a feature are neighbours, and one loop takes several.
         if count == z.size:
             for k in range(z.size):
                 z[k] = bias * last[k]
             while p < stop:
-                x, part = X.data[p], W[U(X.indices[p])]
+                x = X.data[p]
+                part = W[U(X.indices[p])]
                 for k in range(z.size):
                     z[k] += x * part[k]
                 p += U(1)
             return
+        # Some classes.
         for q in range(count):
             z[classes[q]] = bias * last[classes[q]]
         while p < stop:
-            x, part = X.data[p], W[U(X.indices[p])]
+            x = X.data[p]
+            part = W[U(X.indices[p])]
             for q in range(count):
                 z[classes[q]] += x * part[U(classes[q])]
             p += U(1)
@@ -87,19 +106,23 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
 
 @operation(_pick_dots)
 def dots(X: Rows, i: int, W: np.ndarray, classes: np.ndarray, count: int, z: np.ndarray) -> None:
-    """``z[k] = x_i . w_k`` for the first `count` of `classes` (each once), in the precision of `W` and `z`."""
+    """Set ``z[k] = x_i . w_k`` for the first `count` of `classes`, in the precision of `W`."""
     scores = X.by_class(W) @ X.dense_row(i)
     z[classes[:count]] = scores[classes[:count]]
 
 
-def _pick_add_row(X: types.Type, i: types.Type, c: types.Type, W: types.Type, k: types.Type) -> Callable[..., Any]:
+def _pick_add_row(
+    X: types.Type, i: types.Type, c: types.Type, W: types.Type, k: types.Type
+) -> Callable[..., Any]:
     cast = number_in(W)
 
     def of_dense(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
         axpy(X, i, c, W[U(k)])
 
     def of_csr(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
-        p, stop, factor = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)]), cast(c)
+        p = U(X.indptr[U(i)])
+        stop = U(X.indptr[U(i) + U(1)])
+        factor = cast(c)
         while p < stop:
             W[U(X.indices[p]), U(k)] += factor * X.data[p]
             p += U(1)
@@ -110,13 +133,13 @@ def _pick_add_row(X: types.Type, i: types.Type, c: types.Type, W: types.Type, k:
 
 @operation(_pick_add_row)
 def add_row(X: Rows, i: int, c: float, W: np.ndarray, k: int) -> None:
-    """``w_k += c x_i``, in the precision of `W`; the virtual feature is included."""
+    """Add ``c x_i`` to ``w_k`` in the precision of `W`; the virtual feature is included."""
     X.by_class(W)[k] += c * X.dense_row(i)
 
 
 @kernel
 def add_combinations(X: Rows, members: np.ndarray, coefficients: np.ndarray, W: np.ndarray) -> None:
-    """``w_k += sum over members i of coefficients[i, k] x_i``, in the precision of `W`."""
+    """Add the sum over members i of ``coefficients[i, k] x_i`` to ``w_k`` for each class k."""
     for i in members:
         for k in range(coefficients.shape[1]):
             if coefficients[i, k] != 0.0:
@@ -124,48 +147,57 @@ def add_combinations(X: Rows, members: np.ndarray, coefficients: np.ndarray, W: 
 
 
 @kernel
-def add_listed(
-    X: Rows, members: np.ndarray, indptr: np.ndarray, classes: np.ndarray, coefficients: np.ndarray, W: np.ndarray
+def add_sparse_combinations(
+    X: Rows,
+    members: np.ndarray,
+    indptr: np.ndarray,
+    classes: np.ndarray,
+    coefficients: np.ndarray,
+    W: np.ndarray,
 ) -> None:
-    """:func:`add_combinations` with the coefficients other than zero of each row, as a CSR array has them."""
+    """Add combinations whose coefficients are the arrays of a CSR array, without the zeros."""
     for i in members:
         for p in range(indptr[i], indptr[i + 1]):
             add_row(X, i, coefficients[p], W, classes[p])
 
 
 def add_multiples(X: Rows, members: np.ndarray, alpha: Any, W: np.ndarray) -> None:
-    """``w_k += sum over members i of alpha[i, k] x_i`` for an array or a CSR array of shape (n_all, K)."""
+    """Add the sum over members i of ``alpha[i, k] x_i`` to ``w_k`` for an array or a CSR array."""
     if sparse.issparse(alpha):
-        add_listed(X, members, alpha.indptr, alpha.indices, alpha.data, W)
+        add_sparse_combinations(X, members, alpha.indptr, alpha.indices, alpha.data, W)
     else:
         add_combinations(X, members, alpha, W)
 
 
-BLOCK_VALUES = 2**18  # values of a block's rows and scores together
-FEWEST, MOST = 64, 4096  # rows of a block
-
-
 @kernel
 def sparse_scores(X: CSR, first: int, W: np.ndarray, out: np.ndarray) -> None:
-    """``out[q] = x_i . W`` for the rows i from `first`; W has shape (d + 1, K).
+    """Set ``out[q] = x_i . W`` for the rows i from `first`; W has shape (d + 1, K).
 
-    Four stored values share one visit to the scores, which costs about as much as a value's share of it.
+    Four stored values share one visit to the scores, which takes about as long as their products.
     """
-    K, last = W.shape[1], W[W.shape[0] - 1]
+    K = W.shape[1]
+    last = W[W.shape[0] - 1]
     for q in range(out.shape[0]):
         row = out[q]
         for k in range(K):
             row[k] = X.bias * last[k]
-        p, stop = U(X.indptr[first + q]), U(X.indptr[first + q + 1])
+        p = U(X.indptr[first + q])
+        stop = U(X.indptr[first + q + 1])
         while p + U(4) <= stop:
-            a, b, c, d = X.data[p], X.data[p + U(1)], X.data[p + U(2)], X.data[p + U(3)]
-            wa, wb = W[U(X.indices[p])], W[U(X.indices[p + U(1)])]
-            wc, wd = W[U(X.indices[p + U(2)])], W[U(X.indices[p + U(3)])]
+            a = X.data[p]
+            b = X.data[p + U(1)]
+            c = X.data[p + U(2)]
+            d = X.data[p + U(3)]
+            wa = W[U(X.indices[p])]
+            wb = W[U(X.indices[p + U(1)])]
+            wc = W[U(X.indices[p + U(2)])]
+            wd = W[U(X.indices[p + U(3)])]
             for k in range(K):
                 row[k] += a * wa[k] + b * wb[k] + c * wc[k] + d * wd[k]
             p += U(4)
         while p < stop:
-            x, part = X.data[p], W[U(X.indices[p])]
+            x = X.data[p]
+            part = W[U(X.indices[p])]
             for k in range(K):
                 row[k] += x * part[k]
             p += U(1)
@@ -173,14 +205,20 @@ def sparse_scores(X: CSR, first: int, W: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray, squared: bool) -> None:
-    """``W += x_i factors[q]'`` for the rows i from `first`, or with the features squared; W has shape (d + 1, K)."""
-    K, last = W.shape[1], W[W.shape[0] - 1]
+    """Add ``x_i factors[q]'`` to W for the rows i from `first`, or with the features squared.
+
+    W has shape (d + 1, K).
+    """
+    K = W.shape[1]
+    last = W[W.shape[0] - 1]
     bias = X.bias * X.bias if squared else X.bias
     for q in range(factors.shape[0]):
         u = factors[q]
-        p, stop = U(X.indptr[first + q]), U(X.indptr[first + q + 1])
+        p = U(X.indptr[first + q])
+        stop = U(X.indptr[first + q + 1])
         while p < stop:
-            x, part = X.data[p], W[U(X.indices[p])]
+            x = X.data[p]
+            part = W[U(X.indices[p])]
             if squared:
                 x = x * x
             for k in range(K):
@@ -192,7 +230,7 @@ def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray, squared: 
 
 @dataclass(frozen=True)
 class ClassBlock:
-    """Some contiguous rows, which meet the weights of all classes.
+    """Some contiguous rows, to be multiplied by the weights of all classes.
 
     Attributes
     ----------
@@ -216,10 +254,10 @@ class ClassBlock:
     def values(self) -> np.ndarray:
         """The rows of a dense matrix in the precision of the block, shape (m, d)."""
         assert not self.X.sparse
-        return widened(self.X.values[self.rows], self.dtype)
+        return widen(self.X.values[self.rows], self.dtype)
 
     def scores(self, W: np.ndarray) -> np.ndarray:
-        """``x_i . w_k``, shape (m, K), in the precision of the block."""
+        """Return ``x_i . w_k``, shape (m, K), in the precision of the block."""
         if self.X.sparse:
             out = np.empty((self.size, W.shape[1]), dtype=self.dtype)
             sparse_scores(self.X, self.rows.start, W, out)
@@ -229,26 +267,31 @@ class ClassBlock:
         return out
 
     def add(self, factors: np.ndarray, W: np.ndarray, *, squared: bool = False) -> None:
-        """``w_k += sum_i factors[i, k] x_i``, or with the features squared one by one.
+        """Add ``sum_i factors[i, k] x_i`` to ``w_k``, or the sum with the features squared.
 
         `factors` has the shape and precision of the scores.
         """
         if self.X.sparse:
             sparse_add(self.X, self.rows.start, factors, W, squared)
             return
-        W[:, :-1] += factors.T @ (np.square(self.values) if squared else self.values)
-        W[:, -1] += (self.X.bias**2 if squared else self.X.bias) * factors.sum(axis=0)
+        values = np.square(self.values) if squared else self.values
+        bias = self.X.bias**2 if squared else self.X.bias
+        W[:, :-1] += factors.T @ values
+        W[:, -1] += bias * factors.sum(axis=0)
 
 
 def block_rows(X: Rows, count: int) -> int:
-    """Rows of a block for `count` classes."""
+    """Return how many rows a block has for `count` classes."""
     width = 0 if X.sparse else X.n_features
-    return int(np.clip(BLOCK_VALUES // (width + count), FEWEST, MOST))
+    return int(np.clip(BLOCK_VALUES // (width + count), FEWEST_ROWS, MOST_ROWS))
 
 
 def class_blocks(X: Rows, count: int, dtype: Any, smaller: int = 1) -> Iterator[ClassBlock]:
-    """All rows, block by block, for the weights of `count` classes in a precision; a block may be some times smaller
-    than usual."""
-    size, n = max(1, block_rows(X, count) // smaller), X.n_rows
+    """Yield all rows, block by block, for the weights of `count` classes in a precision.
+
+    Blocks have a `smaller`-th of the usual number of rows.
+    """
+    size = max(1, block_rows(X, count) // smaller)
+    n = X.n_rows
     for start in range(0, n, size):
         yield ClassBlock(X, slice(start, min(start + size, n)), np.dtype(dtype))

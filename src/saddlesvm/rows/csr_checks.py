@@ -1,7 +1,7 @@
-"""Whether the indices of CSR matrices are in range, in order and unique: a quick check, and checks that find the fault.
+"""Check that the indices of CSR matrices are in range and unique in their rows.
 
-No operation asks for the indices of a row to be in order, only for each to occur once: the quick check is enough for
-rows in order; the others are checked with a mark for each feature.
+No operation needs the indices of a row to be in order, only each to occur once. A quick check is
+enough for rows in order; others are checked with a mark for each feature.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from saddlesvm.runtime.small import Most, beside
 
 
 def is_small(indices: np.ndarray) -> bool:
-    """Whether NumPy goes through so many indices as fast."""
+    """Return True if NumPy needs no longer for so many indices."""
     return indices.size <= Most.indices
 
 
 def few_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
-    """:func:`all_in_order` in NumPy."""
+    """Return what :func:`all_in_order` does, in NumPy."""
     if indptr[0] != 0 or indptr[-1] > indices.size or (indptr[1:] < indptr[:-1]).any():
         return False
+    # An index that does not exceed the one before must begin a row.
     named = indices[: indptr[-1]]
     if not named.size:
         return True
@@ -37,32 +38,37 @@ def few_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bo
 
 
 def first_repeat_of_few(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
-    """:func:`first_repeat` in NumPy."""
+    """Return what :func:`first_repeat` does, in NumPy."""
     if indptr[0] != 0 or indptr[-1] > indices.size:
         return -2
-    if (back := np.flatnonzero(indptr[1:] < indptr[:-1])).size:
-        return -2 - int(back[0])
+    falling = np.flatnonzero(indptr[1:] < indptr[:-1])
+    if falling.size:
+        return -2 - int(falling[0])
     named = indices[: indptr[-1]]
     row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-    if (out := np.flatnonzero((named < 0) | (named >= seen.size))).size:
-        return -2 - int(row[out[0]])
-    place = np.sort(row * np.int64(seen.size) + named)
-    twice = np.flatnonzero(place[1:] == place[:-1])
-    return int(place[twice[0]] // seen.size) if twice.size else -1
+    outside = np.flatnonzero((named < 0) | (named >= seen.size))
+    if outside.size:
+        return -2 - int(row[outside[0]])
+    # Positions in the flattened dense matrix: equal ones are neighbours once they are sorted.
+    position = np.sort(row * np.int64(seen.size) + named)
+    twice = np.flatnonzero(position[1:] == position[:-1])
+    return int(position[twice[0]] // seen.size) if twice.size else -1
 
 
 @beside(few_in_order, is_small)
 @kernel
 def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
-    """Whether all indices are in range and ascend strictly within their rows, and the row pointers ascend: quickly."""
+    """Return True if row pointers ascend, and indices are in range and ascend in their rows."""
     if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
         return False
     for i in range(indptr.size - 1):
         if indptr[i + 1] < indptr[i]:
             return False
+    # Faults are counted, not searched for, so that several indices are compared at a time.
     bad = 0
     for i in range(indptr.size - 1):
-        start, stop = U(indptr[i]), U(indptr[i + 1])
+        start = U(indptr[i])
+        stop = U(indptr[i + 1])
         if start == stop:
             continue
         bad += (indices[start] < 0) + (indices[stop - U(1)] >= n_features)
@@ -76,9 +82,9 @@ def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bo
 @beside(first_repeat_of_few, is_small)
 @kernel
 def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> int:
-    """The first row of a CSR matrix that names a column twice, in any order; -1 if none does.
+    """Return the first row of a CSR matrix that names a column twice; -1 if none does.
 
-    Out of range counts as -2 - i, so that the two can be distinguished. `seen` has a place for each column, all -1.
+    -2 - i stands for an index out of range in row i. `seen` has a place for each column, all -1.
     """
     if indptr[0] != 0 or indptr[indptr.size - 1] > indices.size:
         return -2
@@ -98,35 +104,39 @@ def first_repeat(indices: np.ndarray, indptr: np.ndarray, seen: np.ndarray) -> i
 
 
 def first_fault(X: Any) -> int:
-    """:func:`first_repeat` of a CSR matrix."""
-    if X.indices.size < X.shape[1]:  # NumPy sorts the indices, and needs no mark for each column
+    """Return the :func:`first_repeat` of a CSR matrix."""
+    # NumPy sorts the indices, and needs no mark for each column.
+    if X.indices.size < X.shape[1]:
         return first_repeat_of_few(X.indices, X.indptr, np.broadcast_to(-1, X.shape[1]))
     return int(first_repeat(X.indices, X.indptr, np.full(X.shape[1], -1, dtype=X.indptr.dtype)))
 
 
 def canonical(X: Any) -> Any:
-    """A CSR matrix whose indices are in range and unique in their row: X itself, or a copy with duplicates summed.
+    """Return X, or a copy with duplicates summed, so that indices are unique in their row.
 
-    In which order they come in a row does not matter.
+    The order of the indices in a row does not matter.
 
     Raises
     ------
     ValueError
-        An index is out of range, or the row pointers are not ascending.
+        An index is out of range, or the row pointers do not ascend.
     """
     if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
-        raise ValueError("the sparse matrix is malformed: data, indices and indptr have lengths that do not fit")
-    fine = all_in_order(X.indices, X.indptr, X.shape[1])
-    release_pages(X)
-    if fine:
-        return X
-    bad = first_fault(X)
-    if bad == -1:
-        return X
-    if bad <= -2:
         raise ValueError(
-            f"the sparse matrix is malformed in row {-2 - bad}: column indices must be from 0 to {X.shape[1] - 1}, "
-            "and row pointers ascending"
+            "the sparse matrix is malformed: data, indices and indptr have lengths that do not fit"
+        )
+    is_ordered = all_in_order(X.indices, X.indptr, X.shape[1])
+    # The check has read mapped files: give their memory back.
+    release_pages(X)
+    if is_ordered:
+        return X
+    fault = first_fault(X)
+    if fault == -1:
+        return X
+    if fault <= -2:
+        raise ValueError(
+            f"the sparse matrix is malformed in row {-2 - fault}: column indices must be from 0 to "
+            f"{X.shape[1] - 1}, and row pointers ascending"
         )
     repaired = X.copy()
     repaired.has_canonical_format = False
@@ -135,9 +145,9 @@ def canonical(X: Any) -> Any:
 
 
 def without_spare_end(X: Any) -> Any:
-    """X itself, or a CSR matrix over the same values without those behind the last row.
+    """Return X, or a CSR matrix over the same values without the values behind the last row.
 
-    scipy lets the arrays be longer than ``indptr[-1]``, and some of its sums count what is there.
+    SciPy lets the arrays be longer than ``indptr[-1]``, and some of its sums count the rest.
     """
     if not sparse.issparse(X) or X.format != "csr" or X.data.size != X.indices.size:
         return X
@@ -145,13 +155,15 @@ def without_spare_end(X: Any) -> Any:
     if not 0 <= end < X.data.size:
         return X
     trimmed = copy.copy(X)
-    trimmed.data, trimmed.indices = X.data[:end], X.indices[:end]
+    trimmed.data = X.data[:end]
+    trimmed.indices = X.indices[:end]
     return trimmed
 
 
 def in_range(X: Any) -> bool:
-    """Whether a CSR matrix names none but its own columns, and its parts fit together."""
-    fine = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1 and X.indptr[0] == 0
-    if not fine or X.indptr[-1] > X.indices.size or (X.indptr[1:] < X.indptr[:-1]).any():
+    """Return True if the parts of a CSR matrix fit together, and all its columns exist."""
+    if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
+        return False
+    if X.indptr[0] != 0 or X.indptr[-1] > X.indices.size or (X.indptr[1:] < X.indptr[:-1]).any():
         return False
     return not X.indices.size or bool(X.indices.min() >= 0 and X.indices.max() < X.shape[1])

@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.rows.matrix import CSR, Dense, Rows, as_rows, body_for, check_layout, in_arrays, silent  # noqa: F401 (for others)
+from saddlesvm.rows.matrix import (  # noqa: F401 (for others)
+    CSR,
+    Dense,
+    Rows,
+    as_rows,
+    body_for,
+    check_layout,
+    in_arrays,
+    silent,
+)
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
-from saddlesvm.runtime.compiled import kernel, number_in, operation
+from saddlesvm.runtime.argument_types import number_in
+from saddlesvm.runtime.compiled import kernel, operation
 from saddlesvm.runtime.small import beside
 
 if TYPE_CHECKING:

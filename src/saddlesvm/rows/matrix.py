@@ -1,7 +1,7 @@
 """The types of rows: dense and CSR, each with a virtual constant feature.
 
-Rows say about themselves what other code needs to know of them, so that no other code asks which type they are. Code
-for rows with column indices alone, or for arrays alone, asks :attr:`sparse`.
+Rows have properties for what other code needs to know of them, so that no other code asks for their
+type. Code for rows with column indices alone, or for arrays alone, asks for :attr:`sparse`.
 """
 
 from __future__ import annotations
@@ -12,32 +12,33 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.rows.small_types import FLOATS, in_place, precision_of, widened
-from saddlesvm.runtime.compiled import mark_source, python_class
+from saddlesvm.rows.small_types import FLOATS, in_place, precision_of, widen
+from saddlesvm.runtime.argument_types import mark_source, python_class
 from saddlesvm.runtime.small import Most
 
 Body = Callable[..., Any]
 Kind = TypeVar("Kind")
-AT_ONCE = 2**13  # row pointers that are looked at together
+AT_ONCE = 2**13  # row pointers that are looked at together; a guess
 IN_CACHE = 2**18  # values of a block of rows; derived: 2 MB, the second cache of a core
-LEAST_ROWS = 256  # of a block; guessed: calls of NumPy take longer than the work on fewer rows
-DENSE_SPEED, SPARSE_TIME = 3e10, 1e-9  # bytes a second, seconds a value
+LEAST_ROWS = 256  # rows of a block; a guess: calls of NumPy take longer than work on fewer rows
+DENSE_SPEED = 3e10  # bytes of dense rows that are read in a second, at most; a guess
+SPARSE_TIME = 1e-9  # seconds for a value of sparse rows, at least; a guess
 silent = np.errstate(all="ignore")
 
 
 def is_little(values: int, rows: int, columns: int) -> bool:
-    """Whether work on so many stored values, in so many rows, is small."""
+    """Return True if work on so many stored values, in so many rows, is small."""
     step = float(rows) * columns * min(rows, columns)
     return values + Most.per_row * rows <= Most.values and step <= Most.step
 
 
 def in_arrays(X: Any) -> bool:
-    """Whether scores and sums over these rows are left to NumPy and SciPy, so that no code is compiled for them."""
+    """Return True if NumPy and SciPy make sums over these rows, so that nothing is compiled."""
     return bool(getattr(X, "in_arrays", False) or X.is_small)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A base-class view that cannot be written: one compiled kernel then serves memory and mapped files alike."""
+    """Return a read-only view: one kernel then serves memory and mapped files."""
     view = np.asarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view
@@ -51,7 +52,7 @@ class Dense(NamedTuple):
 
     @property
     def sparse(self) -> Literal[False]:
-        """Whether rows have column indices."""
+        """True if rows have column indices."""
         return False
 
     @property
@@ -71,7 +72,7 @@ class Dense(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """Number of columns, the virtual one not counted."""
+        """Number of columns, without the virtual one."""
         return self.values.shape[1]
 
     @property
@@ -91,12 +92,12 @@ class Dense(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether NumPy suffices for passes over these rows."""
+        """True if NumPy suffices for passes over these rows."""
         return is_little(self.values.size, *self.values.shape)
 
     @property
     def in_arrays(self) -> bool:
-        """Whether scores and sums over these rows are left to NumPy."""
+        """True if NumPy computes scores and sums over these rows."""
         return self.values.size <= Most.dense
 
     @property
@@ -105,62 +106,66 @@ class Dense(NamedTuple):
         return self.values
 
     def reading_time(self, values: float) -> float:
-        """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
+        """Return a rough lower bound on the seconds of a pass over `values` stored values."""
         return values * (self.values.itemsize / DENSE_SPEED)
 
     def float64_matrix(self) -> Any:
-        """The rows in float64, without the virtual feature: an array."""
-        plain = self.values.dtype in FLOATS
-        return self.values.astype(np.float64, copy=False) if plain else widened(self.values, np.float64)
+        """Return the rows in float64, without the virtual feature, as an array."""
+        if self.values.dtype in FLOATS:
+            return self.values.astype(np.float64, copy=False)
+        return widen(self.values, np.float64)
 
     @silent
     def squared_norms(self) -> np.ndarray:
-        """``||x_i||^2`` of all rows in NumPy, the virtual feature included; not finite where a value, or its square, is
-        not."""
-        found = np.empty(self.n_rows)
+        """Return ``||x_i||^2`` of all rows in NumPy, with the virtual feature.
+
+        It is not finite if a value, or its square, is not.
+        """
+        norms = np.empty(self.n_rows)
         for rows, block in self.blocks():
-            found[rows] = np.einsum("ij,ij->i", block, block)
-        found += self.bias * self.bias
-        return found
+            norms[rows] = np.einsum("ij,ij->i", block, block)
+        norms += self.bias * self.bias
+        return norms
 
     def blocks(self, chosen: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        """The rows, or some of them, in float64, as many at a time as the cache of a core holds."""
+        """Yield the rows, or some of them, in float64, as many at a time as a cache holds."""
         count = self.n_rows if chosen is None else chosen.size
         size = max(LEAST_ROWS, IN_CACHE // max(1, self.n_features))
         for first in range(0, count, size):
             rows = slice(first, min(first + size, count))
             block = self.values[rows if chosen is None else chosen[rows]]
-            yield rows, block if block.dtype == np.float64 else widened(block, np.float64)
+            is_ready = block.dtype == np.float64
+            yield rows, block if is_ready else widen(block, np.float64)
 
     def dense_row(self, i: int) -> np.ndarray:
-        """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
-        return np.append(widened(self.values[i]).astype(np.float64), self.bias)
+        """Return row i in float64 with the virtual feature last, shape (d + 1,): the reference."""
+        return np.append(widen(self.values[i]).astype(np.float64), self.bias)
 
     def values_of(self, chosen: np.ndarray) -> float:
-        """Mean number of stored values of the chosen rows."""
+        """Return the mean number of stored values of some rows."""
         return float(self.values.shape[1])
 
     def between(self, first: int, last: int) -> Dense:
-        """Some neighbouring rows, without a copy."""
+        """Return neighbouring rows, without a copy."""
         return self._replace(values=self.values[first:last])
 
     def taken(self, chosen: np.ndarray) -> Dense:
-        """A copy of some rows, in this order."""
+        """Return a copy of some rows, in this order."""
         return self._replace(values=read_only(self.values[chosen]))
 
     def weights_shape(self, count: int) -> tuple[int, int]:
-        """The shape of the weights of `count` classes in the layout of the rows: a vector a class."""
+        """Return the shape of the weights of `count` classes: a vector for each class."""
         return count, self.n_features + 1
 
     def by_class(self, W: np.ndarray) -> np.ndarray:
-        """Weights in the layout of the rows as shape (K, d + 1): a view."""
+        """Return weights in the layout of the rows as shape (K, d + 1), a view."""
         return W
 
 
 class CSR(NamedTuple):
     """Rows of a compressed sparse row matrix, and a virtual constant feature `bias`.
 
-    Each index occurs once in its row; in which order does not matter.
+    Each index occurs once in its row, in any order.
     """
 
     data: np.ndarray
@@ -171,7 +176,7 @@ class CSR(NamedTuple):
 
     @property
     def sparse(self) -> Literal[True]:
-        """Whether rows have column indices."""
+        """True if rows have column indices."""
         return True
 
     @property
@@ -196,9 +201,11 @@ class CSR(NamedTuple):
 
     @property
     def longest_row(self) -> int:
-        """Stored values of the longest row; the number of columns where that is less."""
+        """Stored values of the longest row, at most the number of columns."""
         ends = range(0, self.indptr.size - 1, AT_ONCE)
-        longest = max((int(np.diff(self.indptr[k : k + AT_ONCE + 1]).max()) for k in ends), default=0)
+        longest = max(
+            (int(np.diff(self.indptr[k : k + AT_ONCE + 1]).max()) for k in ends), default=0
+        )
         return min(longest, int(self.n_features))
 
     @property
@@ -208,63 +215,73 @@ class CSR(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether NumPy suffices for passes over these rows."""
+        """True if NumPy suffices for passes over these rows."""
         return is_little(self.data.size, self.indptr.size - 1, self.n_features)
 
     @property
     def matrix(self) -> Any:
         """The rows as a SciPy array, without the virtual feature, and without a copy."""
-        return sparse.csr_array((self.data, self.indices, self.indptr), shape=(self.n_rows, self.n_features))
+        return sparse.csr_array(
+            (self.data, self.indices, self.indptr), shape=(self.n_rows, self.n_features)
+        )
 
     def reading_time(self, values: float) -> float:
-        """A rough lower bound on the seconds of a pass, in order, over rows with `values` stored values."""
+        """Return a rough lower bound on the seconds of a pass over `values` stored values."""
         return values * SPARSE_TIME
 
     def float64_matrix(self) -> Any:
-        """The rows in float64, without the virtual feature: a SciPy array."""
-        begin, end = self.indptr[0], self.indptr[-1]  # rows that are a piece of a file's begin within its arrays
-        data, indptr = self.data[begin:end], self.indptr - begin if begin else self.indptr
-        arrays = data.astype(np.float64, copy=False), self.indices[begin:end], indptr
+        """Return the rows in float64, without the virtual feature, as a SciPy array."""
+        # Rows that are a part of others begin somewhere within their arrays.
+        begin = self.indptr[0]
+        end = self.indptr[-1]
+        data = self.data[begin:end].astype(np.float64, copy=False)
+        indptr = self.indptr - begin if begin else self.indptr
+        arrays = (data, self.indices[begin:end], indptr)
         return sparse.csr_array(arrays, shape=(self.n_rows, self.n_features))
 
     @silent
     def squared_norms(self) -> np.ndarray:
-        """The same as of dense rows, in SciPy."""
-        values = self.float64_matrix()
-        values.data = values.data * values.data
-        found: np.ndarray = values @ np.ones(self.n_features) + self.bias * self.bias
-        return found
+        """Return ``||x_i||^2`` of all rows in SciPy, as :meth:`Dense.squared_norms`."""
+        squares = self.float64_matrix()
+        squares.data = squares.data * squares.data
+        norms: np.ndarray = squares @ np.ones(self.n_features) + self.bias * self.bias
+        return norms
 
     def dense_row(self, i: int) -> np.ndarray:
-        """Row i in float64 with the virtual feature as its last entry, shape (d + 1,): the plain reference."""
-        row, part = np.zeros(self.n_features + 1), slice(self.indptr[i], self.indptr[i + 1])
+        """Return row i in float64 with the virtual feature last, shape (d + 1,): the reference."""
+        row = np.zeros(self.n_features + 1)
+        part = slice(self.indptr[i], self.indptr[i + 1])
         np.add.at(row, self.indices[part], self.data[part])
         row[-1] = self.bias
         return row
 
     def values_of(self, chosen: np.ndarray) -> float:
-        """Mean number of stored values of the chosen rows."""
+        """Return the mean number of stored values of some rows."""
         return float((self.indptr[chosen + 1] - self.indptr[chosen]).mean()) if chosen.size else 0.0
 
     def between(self, first: int, last: int) -> CSR:
-        """Some neighbouring rows, without a copy."""
+        """Return neighbouring rows, without a copy."""
         return self._replace(indptr=self.indptr[first : last + 1])
 
     def taken(self, chosen: np.ndarray) -> CSR:
-        """A copy of some rows, in this order."""
-        begin, lengths = self.indptr[chosen], self.indptr[chosen + 1] - self.indptr[chosen]
+        """Return a copy of some rows, in this order."""
+        begin = self.indptr[chosen]
+        lengths = self.indptr[chosen + 1] - self.indptr[chosen]
         ends = np.zeros(chosen.size + 1, dtype=self.indptr.dtype)
         np.cumsum(lengths, out=ends[1:])
-        places = np.arange(ends[-1], dtype=np.int64) + np.repeat((begin - ends[:-1]).astype(np.int64), lengths)
-        parts = read_only(self.data[places]), read_only(self.indices[places]), read_only(ends)
-        return CSR(*parts, self.bias, self.n_features)
+        # Entries of the new rows, shifted to their places in the old ones.
+        shifts = np.repeat((begin - ends[:-1]).astype(np.int64), lengths)
+        places = np.arange(ends[-1], dtype=np.int64) + shifts
+        data = read_only(self.data[places])
+        indices = read_only(self.indices[places])
+        return CSR(data, indices, read_only(ends), self.bias, self.n_features)
 
     def weights_shape(self, count: int) -> tuple[int, int]:
-        """The shape of the weights of `count` classes in the layout of the rows: a vector a feature."""
+        """Return the shape of the weights of `count` classes: a vector for each feature."""
         return self.n_features + 1, count
 
     def by_class(self, W: np.ndarray) -> np.ndarray:
-        """Weights in the layout of the rows as shape (K, d + 1): a view."""
+        """Return weights in the layout of the rows as shape (K, d + 1), a view."""
         return W.T
 
 
@@ -289,23 +306,30 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
     if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
         raise TypeError(f"rows are a NumPy array or a CSR matrix; got {type(X).__name__}")
     if sparse.issparse(X):
-        return CSR(read_only(X.data), read_only(X.indices), read_only(X.indptr), float(bias), int(X.shape[1]))
+        return CSR(
+            read_only(X.data),
+            read_only(X.indices),
+            read_only(X.indptr),
+            float(bias),
+            int(X.shape[1]),
+        )
     return Dense(read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))
 
 
-#: The types of rows; those from outside with the bodies of their compiled operations, by name
+#: The types of rows; types from outside with the bodies of their compiled operations, by name
 KINDS: dict[Any, dict[str, Body]] = {Dense: {}, CSR: {}}
 NEEDED = ("dot", "axpy", "squared_norm")
 
 
 def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:
-    """Make a type of rows known: a NamedTuple with the properties and methods of :class:`CSR`, one of them `sparse`.
+    """Register a type of rows: a NamedTuple with the properties and methods of :class:`CSR`.
 
     Parameters
     ----------
     **bodies
-        The bodies of the operations ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)``, which Numba
-        compiles, and of others if kernels need them. An operation without a body is refused in words.
+        The bodies of the operations ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X,
+        i)``, which Numba compiles, and of others if kernels need them. A kernel that needs an
+        operation without a body raises an error that names it.
 
     Raises
     ------
@@ -314,7 +338,9 @@ def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:
     """
     missing = [name for name in NEEDED if name not in bodies]
     if missing:
-        raise ValueError(f"a type of rows needs bodies of {', '.join(NEEDED)}; {missing[0]} is missing")
+        raise ValueError(
+            f"a type of rows needs bodies of {', '.join(NEEDED)}; {missing[0]} is missing"
+        )
 
     def declare(kind: type[Kind]) -> type[Kind]:
         mark_source(kind)
@@ -325,16 +351,18 @@ def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:
 
 
 def check_layout(X: Any) -> None:
-    """Raise TypeError for rows of a type that is not known: none is taken for CSR."""
+    """Raise TypeError for rows of a type that is not registered."""
     if type(X) not in KINDS:
         raise TypeError(
-            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows, a type of register_rows, or a "
-            "place (Passes) with parts of these types"
+            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows, rows of a "
+            "type of register_rows, or a place (Passes) with parts of these types"
         )
 
 
-def body_for(operation: str, X: Any, of_dense: Body, of_csr: Body, otherwise: Body | None = None) -> Body:
-    """The body of a compiled operation that suits rows of a Numba type; `otherwise` for types that have none.
+def body_for(
+    operation: str, X: Any, of_dense: Body, of_csr: Body, otherwise: Body | None = None
+) -> Body:
+    """Return the body of a compiled operation for rows of a Numba type, `otherwise` without one.
 
     Raises
     ------
@@ -347,7 +375,9 @@ def body_for(operation: str, X: Any, of_dense: Body, of_csr: Body, otherwise: Bo
     body = KINDS.get(kind, {}).get(operation, otherwise)
     if body is None:
         name = getattr(kind, "__name__", X)
-        raise TypeError(f"rows of type {name} have no compiled operation {operation!r}: give Dense or CSR rows")
+        raise TypeError(
+            f"rows of type {name} have no compiled operation {operation!r}: give Dense or CSR rows"
+        )
     return body
 
 
@@ -360,27 +390,29 @@ class BadRowError(ValueError):
     row : int
         Its number, from 0.
     place : int, optional
-        The number of its partition, of rows on a cluster.
+        The number of its partition, for rows on a cluster.
     """
 
     def __init__(self, message: str, row: int = 0, place: int = 0) -> None:
         super().__init__(message, row, place)
-        self.message, self.row, self.place = message, row, place
+        self.message = message
+        self.row = row
+        self.place = place
 
     def __str__(self) -> str:
         return self.message
 
 
 def check_norms(norms: np.ndarray, X: Rows | None = None, first: int = 0) -> np.ndarray:
-    """The squared norms of rows, which are finite where all values are.
+    """Return the squared norms of rows, after checking that they are finite.
 
     Parameters
     ----------
     norms : ndarray of shape (n,)
     X : Dense or CSR, optional
-        The rows, where they are at hand: the message then names the column, too.
+        The rows, if they are at hand: the message then names the column, too.
     first : int, default=0
-        The number of the first of them in the whole matrix.
+        The number of the first row in the whole matrix.
 
     Raises
     ------
@@ -391,8 +423,12 @@ def check_norms(norms: np.ndarray, X: Rows | None = None, first: int = 0) -> np.
     if not finite.all():
         i = int(np.argmin(finite))
         kind = "NaN" if np.isnan(norms[i]) else "infinity or a value too large for its square"
-        column = "" if X is None else f", column {int(np.argmax(np.abs(X.dense_row(i)[:-1])))}"  # NaN, or the largest
-        advice = " Leave such rows out, or fill them in, with SimpleImputer." if kind == "NaN" else ""
-        where = f"row {first + i}{column} (from 0)"
-        raise BadRowError(f"Input X contains {kind} in {where}: all values must be finite.{advice}", first + i)
+        where = f"row {first + i}"
+        if X is not None:
+            # The first NaN, or the largest value.
+            where += f", column {int(np.argmax(np.abs(X.dense_row(i)[:-1])))}"
+        message = f"Input X contains {kind} in {where} (from 0): all values must be finite."
+        if kind == "NaN":
+            message += " Leave such rows out, or fill them in, with SimpleImputer."
+        raise BadRowError(message, first + i)
     return norms

@@ -1,8 +1,8 @@
-"""Passes: work over all rows, part by part, written once for every place where rows may be.
+"""Passes: apply a function to each part of the rows, wherever they are, and combine the results.
 
-A pass hands each part of the rows to a function. :class:`InMemory` divides the rows among threads, :class:`FromFiles`
-reads one block after the other, and a cluster holds its rows in partitions (:class:`saddlesvm.cluster.part.Part`). Code
-over passes, such as margins or the sums of a certificate, works in all these places.
+:class:`InMemory` divides the rows among threads, :class:`FromFiles` reads one block after the
+other, and a cluster holds its rows in partitions (:class:`saddlesvm.cluster.part.Part`). Code over
+passes, such as margins or the sums of a certificate, works in all these places.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import numpy as np
 from saddlesvm.rows.class_rows import add_multiples
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, in_arrays, norms_of
-from saddlesvm.runtime.threads import pieces_of, shared, worthwhile
+from saddlesvm.runtime.threads import count_pieces, run_pieces, worthwhile
 
 Answer = TypeVar("Answer")
 
-ADDING = 16.0  # stored values of a part per feature, at least: adding up the parts' vectors takes little time then
-SAMPLED = 256  # rows in a sample that represents all rows
+# Stored values of a part for each feature, at least: adding up the parts' vectors then takes little
+# time. A guess.
+ADDING = 16.0
+SAMPLED = 256  # rows in a sample that represents all rows; a guess
 
 
 class Part(NamedTuple):
@@ -36,7 +38,8 @@ class Part(NamedTuple):
     place : slice
         The positions of these rows among all rows of the pass.
     first, last : int
-        `X` holds the rows from `first` to `last` of the whole matrix; -1 as `last` says that it is the whole matrix.
+        `X` holds the rows from `first` to `last` of the whole matrix; `last` is -1 if it is the
+        whole matrix.
     """
 
     X: Rows
@@ -46,13 +49,13 @@ class Part(NamedTuple):
     last: int = -1
 
     def of(self, values: Any) -> Any:
-        """The entries of an array over the whole matrix in the numbering of `X`: a view, or the array itself."""
+        """Return the entries of an array over the whole matrix that belong to `X`, as a view."""
         return values if self.last < 0 else values[self.first : self.last]
 
     def among(self, members: np.ndarray) -> Part:
-        """The part of a pass over other rows of the same matrix; `X` holds some of its rows, not the whole.
+        """Return this part of a pass over other rows; `X` holds some rows of the matrix, not all.
 
-        `members`, of shape (n,), are their numbers, ascending.
+        `members`, of shape (n,), are the numbers of the other rows, ascending.
         """
         place = slice(*np.searchsorted(members, [self.first, self.last]).tolist())
         return self._replace(rows=members[place] - self.first, place=place)
@@ -70,12 +73,13 @@ class Passes(ABC):
     members : ndarray of shape (n,)
         The rows of the pass, ascending.
     holds_rows : bool
-        `X` holds the values of the rows; else only its shape, precision and virtual feature count, and solvers that
-        visit rows of `X` one by one refuse.
+        True if `X` holds the values of the rows; else only its shape, precision and virtual feature
+        count, and solvers that visit rows of `X` one by one refuse.
     in_arrays : bool
-        Margins and pulls are all that there is: no part of the rows can be handed out.
+        True if margins and pulls are all that there is, because no part of the rows can be read.
     reads_files : bool
-        Each pass reads all rows from files, block by block; squared norms are known once their block has been read.
+        True if each pass reads all rows from files, block by block; the squared norms of a block
+        are known as soon as it has been read.
     """
 
     holds_rows: ClassVar[bool] = False
@@ -86,70 +90,85 @@ class Passes(ABC):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of the whole matrix, the virtual feature not counted."""
+        """Rows and columns of the whole matrix, without the virtual feature."""
         return self.X.n_rows, self.X.n_features
 
     def with_feature(self, value: float) -> Self:
-        """The same passes over rows whose virtual feature has this value; a class that is no dataclass overrides it."""
+        """Return passes over rows whose virtual feature has this value.
+
+        A subclass that is not a dataclass overrides it.
+        """
         changed: Any = replace(self, X=self.X._replace(bias=value))  # type: ignore[type-var]
         return changed
 
     def norms(self) -> np.ndarray:
-        """``||x_i||^2`` of the rows, shape (n,). Not finite where a row holds NaN, infinity or an overflow."""
-        found = np.empty(self.members.size)
-        for _ in self.each(lambda part: norms_of(part.X, part.rows, found[part.place])):
+        """Return ``||x_i||^2`` of the rows, shape (n,).
+
+        It is not finite if a row holds NaN, infinity, or a value whose square overflows.
+        """
+        norms = np.empty(self.members.size)
+        for _ in self.each(lambda part: norms_of(part.X, part.rows, norms[part.place])):
             pass
-        return found
+        return norms
 
     def close(self) -> None:  # noqa: B027 (most keep nothing)
-        """Give back what is kept from one pass to the next."""
+        """Release what is kept from one pass to the next."""
 
     @abstractmethod
     def among(self, members: np.ndarray) -> Passes:
-        """Passes over other rows of the same matrix."""
+        """Return passes over other rows of the same matrix."""
 
     @abstractmethod
     def each(self, work: Callable[[Part], Answer]) -> Iterable[Answer]:
-        """The results of `work` for each part, in the order of the parts; several parts may run at the same time."""
+        """Return the results of `work` for each part, in order; several parts may run at a time."""
 
-    def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
-        """The sum over all parts of what `work` adds to an array of zeros of the given shape, in float64."""
+    def total(
+        self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]
+    ) -> np.ndarray:
+        """Return the sum of what `work` adds to zeros of a shape for each part, in float64."""
 
-        def of_part(part: Part) -> np.ndarray:
+        def sum_part(part: Part) -> np.ndarray:
             out = np.zeros(shape)
             work(part, out)
             return out
 
-        whole, *others = self.each(of_part)
+        whole, *others = self.each(sum_part)
         for other in others:
             whole += other
         return whole
 
     def margins(self, w: np.ndarray) -> np.ndarray:
-        """``x_i . w`` of the rows, shape (n,), in float64; the virtual feature is included."""
-        z, w = np.empty(self.members.size), np.ascontiguousarray(w, dtype=np.float64)
+        """Return ``x_i . w`` of the rows, shape (n,), in float64, with the virtual feature."""
+        z = np.empty(self.members.size)
+        w = np.ascontiguousarray(w, dtype=np.float64)
         for _ in self.each(lambda part: dot_rows(part.X, part.rows, w, z[part.place])):
             pass
         return z
 
     def pull(self, alpha: Any) -> np.ndarray:
-        """``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64; `alpha` has an entry for each row of X.
+        """Return ``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64.
 
-        Of K entries a row, in an array or a CSR array of shape (n_all, K), it is of shape (K, d + 1).
+        `alpha` has an entry for each row of X. If it is an array or a CSR array of shape (n_all,
+        K), the result is of shape (K, d + 1).
         """
         if alpha.ndim == 1:
-            return self.total(lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w), self.X.n_features + 1)
+            return self.total(
+                lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w),
+                self.X.n_features + 1,
+            )
         shape = self.X.weights_shape(alpha.shape[1])
-        found = self.total(lambda part, W: add_multiples(part.X, part.rows, part.of(alpha), W), shape)
+        found = self.total(
+            lambda part, W: add_multiples(part.X, part.rows, part.of(alpha), W), shape
+        )
         return np.ascontiguousarray(self.X.by_class(found))
 
 
 @dataclass(frozen=True, eq=False)
 class InMemory(Passes):
-    """Passes over rows in memory, divided among threads where that saves time.
+    """Passes over rows in memory, divided among threads if that saves time.
 
-    One thread has a single part. For several the rows are cut into parts by their size alone, so that sums come out the
-    same for two threads and for twenty.
+    With one thread there is a single part. With several, the size of the rows alone says how many
+    parts there are, so that sums are the same for two threads and for twenty.
 
     Attributes
     ----------
@@ -166,23 +185,24 @@ class InMemory(Passes):
     threads: int = 1
 
     def each(self, work: Callable[[Part], Answer]) -> list[Answer]:
-        """The results of `work` for each part; with one thread a single part, and a plain call."""
+        """Return the results of `work` for each part; with one thread there is a single part."""
         size = self.members.size
         if self.threads == 1:
             return [work(Part(self.X, self.members, slice(0, size)))]
-        values = size * self.values_per_row
-        seconds = self.X.reading_time(values)
-        most = min(size, max(2, int(values / (ADDING * (self.X.n_features + 1)))))
-        count = min(pieces_of(seconds), most)
+        n_values = size * self.values_per_row
+        seconds = self.X.reading_time(n_values)
+        # Few parts if there are many features: their vectors are added up by one thread.
+        most = max(2, int(n_values / (ADDING * (self.X.n_features + 1))))
+        count = min(count_pieces(seconds), size, most)
 
-        def of_part(k: int) -> Answer:
+        def work_on_part(k: int) -> Answer:
             place = slice(size * k // count, size * (k + 1) // count)
             return work(Part(self.X, self.members[place], place))
 
-        return shared(of_part, count, worthwhile(seconds, self.threads))
+        return run_pieces(work_on_part, count, worthwhile(seconds, self.threads))
 
     def margins(self, w: np.ndarray) -> np.ndarray:
-        """``x_i . w`` of the rows; with one thread a plain call."""
+        """Return ``x_i . w`` of the rows; with one thread by a plain call."""
         if self.threads > 1:
             return super().margins(w)
         z = np.empty(self.members.size)
@@ -190,7 +210,8 @@ class InMemory(Passes):
         return z
 
     def pull(self, alpha: Any) -> np.ndarray:
-        """``sum_i alpha_i x_i`` over the rows; with one thread, and of many classes, whose sums are large, one part."""
+        """Return ``sum_i alpha_i x_i`` over the rows, in one part if there are several classes."""
+        # The sums of several classes are large: adding them up takes longer than threads save.
         if self.threads > 1 and alpha.ndim > 1:
             return replace(self, threads=1).pull(alpha)
         if self.threads > 1 or alpha.ndim > 1:
@@ -200,13 +221,13 @@ class InMemory(Passes):
         return w
 
     def among(self, members: np.ndarray) -> InMemory:
-        """Passes over other rows of the same matrix."""
+        """Return passes over other rows of the same matrix."""
         return InMemory(self.X, members, self.values_per_row, self.threads)
 
 
 @dataclass(frozen=True, eq=False)
 class FromFiles(Passes):
-    """Passes over rows in files, read block by block; the next block is read while one is worked on.
+    """Passes over rows in files, block by block; the next block is read during work on one.
 
     Attributes
     ----------
@@ -226,13 +247,14 @@ class FromFiles(Passes):
         return self.reader.X
 
     def with_feature(self, value: float) -> FromFiles:
-        """Passes over the same files, by a reader of their own, whose rows have a virtual feature of this value."""
+        """Return passes over the same files, by another reader, with this virtual feature."""
         old = self.reader
-        norms, X = np.empty_like(old.norms), old.X._replace(bias=value)
+        norms = np.empty_like(old.norms)
+        X = old.X._replace(bias=value)
         return FromFiles(BlockReader(X, old.edges, old.per_block, norms, old.judges), self.members)
 
     def norms(self) -> np.ndarray:
-        """``||x_i||^2`` of all rows of the files, as far as they were read: shared, and filled by the first reading."""
+        """Return ``||x_i||^2`` of all rows of the files, which the first pass computes."""
         return self.reader.norms
 
     def close(self) -> None:
@@ -240,11 +262,11 @@ class FromFiles(Passes):
         self.reader.close()
 
     def among(self, members: np.ndarray) -> FromFiles:
-        """Passes over other rows of the same files."""
+        """Return passes over other rows of the same files."""
         return FromFiles(self.reader, members)
 
     def each(self, work: Callable[[Part], Answer]) -> Iterator[Answer]:
-        """The results of `work` for each block, in the order of the files.
+        """Yield the results of `work` for each block, in the order of the files.
 
         Raises
         ------
@@ -257,29 +279,36 @@ class FromFiles(Passes):
             yield work(self.part(number))
 
     def part(self, number: int, *, again: bool = False) -> Part:
-        """The rows of the block with this number, in the order of the files; the next one is read ahead.
+        """Return the rows of the block with this number, and read the next block ahead.
 
         Parameters
         ----------
         number : int
         again : bool, default=False
-            After the last block comes the first: another pass will follow.
+            True if another pass will follow: the first block is read after the last one.
         """
         reader = self.reader
-        now, then = self._chunks(number), self._chunks(number + 1)
+        now = self._chunks(number)
+        then = self._chunks(number + 1)
         if again and not len(then):
             then = self._chunks(0)
-        first, last = int(reader.edges[now.start]), int(reader.edges[now.stop])
+        first = int(reader.edges[now.start])
+        last = int(reader.edges[now.stop])
         block = reader.fetch(now, then=then)
-        return Part(block.X, np.empty(0, dtype=np.int32), slice(0, 0), first, last).among(self.members)
+        return Part(block.X, np.empty(0, dtype=np.int32), slice(0, 0), first, last).among(
+            self.members
+        )
 
     def _chunks(self, number: int) -> range:
-        """The chunks of a block; none behind the last one."""
-        count, size = self.reader.n_chunks, self.reader.per_block
+        """Return the chunks of a block; none after the last one."""
+        count = self.reader.n_chunks
+        size = self.reader.per_block
         return range(min(number * size, count), min((number + 1) * size, count))
 
-    def total(self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]) -> np.ndarray:
-        """The sum, in one array: the blocks come one after the other."""
+    def total(
+        self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]
+    ) -> np.ndarray:
+        """Return the sum, in one array, because the blocks come one after the other."""
         out = np.zeros(shape)
         for _ in self.each(lambda part: work(part, out)):
             pass
@@ -287,17 +316,17 @@ class FromFiles(Passes):
 
 
 def squared_norms(X: Rows, threads: int = 1) -> np.ndarray:
-    """``||x_i||^2`` of all rows, shape (n,). Not finite where a row holds NaN, infinity or an overflow."""
+    """Return ``||x_i||^2`` of all rows, shape (n,); see :meth:`Passes.norms`."""
     if in_arrays(X):
         return X.squared_norms()
     return InMemory(X, np.arange(X.n_rows), X.n_values / max(X.n_rows, 1), threads).norms()
 
 
-def sampled(X: Rows) -> np.ndarray:
-    """Some rows, evenly spread."""
+def sample_rows(X: Rows) -> np.ndarray:
+    """Return the numbers of some rows, evenly spread."""
     return np.unique(np.linspace(0, X.n_rows - 1, SAMPLED).astype(np.int64))
 
 
 def sampled_norms(X: Rows) -> np.ndarray:
-    """Squared norms of some rows: a cheap sample."""
-    return np.array([squared_norms(X.between(i, i + 1))[0] for i in sampled(X)])
+    """Return the squared norms of some rows, evenly spread."""
+    return np.array([squared_norms(X.between(i, i + 1))[0] for i in sample_rows(X)])

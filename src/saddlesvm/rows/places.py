@@ -25,7 +25,7 @@ import numpy as np
 
 from saddlesvm.rows.class_rows import sparse_add, sparse_scores
 from saddlesvm.rows.matrix import CSR, IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -69,7 +69,7 @@ class Memory:
         chosen = rows if self.whole else self.members[rows]
         if isinstance(self.X, Dense):
             values = self.X.values[chosen]
-            return values if values.dtype == self.kind else widened(values, self.kind)
+            return values if values.dtype == self.kind else widen(values, self.kind)
         if self.matrix is None:
             self.matrix = self.X.matrix.astype(self.kind, copy=False)
         every = self.whole and isinstance(rows, slice) and rows.stop - rows.start == self.n

@@ -1,6 +1,7 @@
-"""Rows that will be read soon, brought into the processor's caches: how far ahead suits which layout and processor.
+"""Bring rows that will be read soon into the processor's caches.
 
-The operations take the rows of :mod:`saddlesvm.rows.layouts`, and pick their bodies by type. They change no values.
+How far ahead depends on the layout of the rows and on the processor. The operations take the rows
+of :mod:`saddlesvm.rows.layouts`, and pick their bodies by type. They change no values.
 """
 
 from __future__ import annotations
@@ -13,31 +14,44 @@ import numpy as np
 
 from saddlesvm.rows.matrix import body_for
 from saddlesvm.runtime.compiled import inlined, instruction, operation
-from saddlesvm.runtime.lazy import Later
+from saddlesvm.runtime.lazy import LateFunction
 
 if TYPE_CHECKING:
     from numba.core import types
 
 U = np.uint64
-processor = Later("llvmlite.binding:get_host_cpu_name")
+processor = LateFunction("llvmlite.binding:get_host_cpu_name")
 HEADER_AHEAD = 12  # rows ahead whose addresses (and dual variable, label, norm) are fetched
 SPARSE_AHEAD = 6  # sparse rows ahead whose values are fetched into the second cache
-# AMD, measured on Zen 5: fetch whole rows WHOLE_BYTES bytes ahead, at least 1 and at most WHOLE_MOST rows ahead. Where
-# rows are read in order, the processor itself fetches those shorter than WHOLE_LEAST bytes.
-WHOLE_BYTES, WHOLE_MOST, WHOLE_LEAST = 6144, 16, 256
-# Touch both ends of the row ENDS_BYTES bytes ahead, at least ENDS_LEAST rows: the processor then has its pages looked
-# up by the time the row is fetched.
-ENDS_BYTES, ENDS_LEAST = 32768, 4
-# Other processors, measured on Intel's Xeon: fetch the first half of a row, at most HALF_MOST bytes; the processor
-# itself then fetches the rest. Rows above LONG bytes are fetched LONG_AHEAD rows ahead, others ROW_AHEAD; rows below
-# SHORT bytes whole, into the second cache. Where rows are read in order, only those of STREAM_LEAST to STREAM_MOST
-# bytes are fetched.
-HALF_MOST, LONG, LONG_AHEAD, ROW_AHEAD, SHORT = 2048, 2048, 2, 6, 512
-STREAM_LEAST, STREAM_MOST, STREAM_BYTES, STREAM_ROWS = 128, 2048, 4000, 8
+
+# AMD, measured on Zen 5: fetch whole rows WHOLE_BYTES bytes ahead, at least 1 and at most
+# WHOLE_MOST rows ahead. If rows are read in order, the processor itself fetches rows shorter than
+# WHOLE_LEAST bytes.
+WHOLE_BYTES = 6144
+WHOLE_MOST = 16
+WHOLE_LEAST = 256
+# Touch both ends of the row ENDS_BYTES bytes ahead, at least ENDS_LEAST rows: the processor then
+# knows its pages by the time the row is fetched.
+ENDS_BYTES = 32768
+ENDS_LEAST = 4
+# Other processors, measured on Intel's Xeon: fetch the first half of a row, at most HALF_MOST
+# bytes; the processor itself then fetches the rest. Rows above LONG bytes are fetched LONG_AHEAD
+# rows ahead, others ROW_AHEAD; rows below SHORT bytes whole, into the second cache.
+HALF_MOST = 2048
+LONG = 2048
+LONG_AHEAD = 2
+ROW_AHEAD = 6
+SHORT = 512
+# If rows are read in order, only rows of STREAM_LEAST to STREAM_MOST bytes are fetched,
+# STREAM_BYTES bytes ahead, at most STREAM_ROWS rows.
+STREAM_LEAST = 128
+STREAM_MOST = 2048
+STREAM_BYTES = 4000
+STREAM_ROWS = 8
 LINE = 64  # bytes in a cache line
 
 
-# Bring the cache line at a byte offset from the start of an array into the first cache, or into the second one.
+# Bring the cache line at a byte offset from the start of an array into the first or second cache.
 prefetch_line = instruction("prefetch_line", lambda array, offset: None)
 prefetch_line_far = instruction("prefetch_line_far", lambda array, offset: None)
 
@@ -48,12 +62,13 @@ def prefetch_item(array: np.ndarray, i: int) -> None:
     prefetch_line(array, U(i) * U(array.itemsize))
 
 
-def _range_by(line: Callable[..., None]) -> Callable[..., None]:
-    """The loop over the cache lines of ``array[start:stop]``, each fetched by `line`."""
+def _make_range_loop(line: Callable[..., None]) -> Callable[..., None]:
+    """Return a loop over the cache lines of ``array[start:stop]`` that calls `line` for each."""
 
     @inlined
     def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
-        byte, end = U(start) * U(array.itemsize), U(stop) * U(array.itemsize)
+        byte = U(start) * U(array.itemsize)
+        end = U(stop) * U(array.itemsize)
         while byte < end:
             line(array, byte)
             byte += U(LINE)
@@ -61,32 +76,38 @@ def _range_by(line: Callable[..., None]) -> Callable[..., None]:
     return prefetch_range
 
 
-prefetch_range = _range_by(prefetch_line)
-prefetch_range_far = _range_by(prefetch_line_far)
+prefetch_range = _make_range_loop(prefetch_line)
+prefetch_range_far = _make_range_loop(prefetch_line_far)
 
 
 @functools.cache
 def fetches_whole_rows() -> bool:
-    """Whether dense rows are fetched whole here: it depends on the processor, whose name Numba keys its cache by."""
+    """Return True if dense rows are fetched whole on this processor."""
+    # Numba keys its cache by the name of the processor, so that the answer may be compiled in.
     return processor().startswith("znver")
 
 
-def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.Type) -> Callable[..., Any]:
+def _pick_row_ahead(
+    X: types.Type, order: types.Type, p: types.Type, end: types.Type
+) -> Callable[..., Any]:
     def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width = X.values.shape[1]
         size = max(width * X.values.itemsize, 1)
+        # Touch both ends of a row far ahead.
         ahead = max(ENDS_BYTES // size, ENDS_LEAST)
         if p + ahead < end:
             start = U(order[p + ahead]) * U(size)
             prefetch_line_far(X.values, start)
             prefetch_line_far(X.values, start + U(size - 1))
+        # Fetch a nearer row whole.
         ahead = min(max(WHOLE_BYTES // size, 1), WHOLE_MOST)
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
             prefetch_range(X.values, start, start + U(width))
 
     def half_of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
-        width, size = X.values.shape[1], X.values.itemsize
+        width = X.values.shape[1]
+        size = X.values.itemsize
         ahead = LONG_AHEAD if width * size >= LONG else ROW_AHEAD
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
@@ -96,23 +117,27 @@ def _pick_row_ahead(X: types.Type, order: types.Type, p: types.Type, end: types.
                 prefetch_range_far(X.values, start, start + U(width))
 
     def of_csr(X: Any, order: Any, p: Any, end: Any) -> Any:
+        # The address of a row first, its values and indices later.
         if p + HEADER_AHEAD < end:
             prefetch_item(X.indptr, order[p + HEADER_AHEAD])
         if p + SPARSE_AHEAD < end:
             i = U(order[p + SPARSE_AHEAD])
-            start, stop = X.indptr[i], X.indptr[i + U(1)]
+            start = X.indptr[i]
+            stop = X.indptr[i + U(1)]
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
     def nothing_ahead(X: Any, order: Any, p: Any, end: Any) -> Any:
         pass
 
-    return body_for("row_ahead", X, of_dense if fetches_whole_rows() else half_of_dense, of_csr, nothing_ahead)
+    return body_for(
+        "row_ahead", X, of_dense if fetches_whole_rows() else half_of_dense, of_csr, nothing_ahead
+    )
 
 
 @operation(_pick_row_ahead)
 def row_ahead(X: Any, order: np.ndarray, p: int, end: int) -> None:
-    """Fetch the row that is soon to come after place `p` of `order` (which ends at `end`); changes nothing."""
+    """Fetch the row that comes soon after place `p` of `order`, which ends at `end`."""
 
 
 def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., Any]:
@@ -121,7 +146,8 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
             row_ahead(X, members, k, members.size)
 
     def half_of_dense(X: Any, members: Any, k: Any) -> Any:
-        width, size = X.values.shape[1], X.values.itemsize
+        width = X.values.shape[1]
+        size = X.values.itemsize
         if STREAM_LEAST <= width * size <= STREAM_MOST:
             ahead = min(STREAM_BYTES // (width * size), STREAM_ROWS)
             if k + ahead < members.size:
@@ -131,19 +157,21 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
     def of_others(X: Any, members: Any, k: Any) -> Any:
         pass
 
-    return body_for("next_ahead", X, of_dense if fetches_whole_rows() else half_of_dense, of_others, of_others)
+    return body_for(
+        "next_ahead", X, of_dense if fetches_whole_rows() else half_of_dense, of_others, of_others
+    )
 
 
 @operation(_pick_next_ahead)
 def next_ahead(X: Any, members: np.ndarray, k: int) -> None:
-    """Fetch a row that comes soon after the k-th member; for members that are (nearly) all rows, in order."""
+    """Fetch a row that comes soon after the k-th member; members are nearly all rows, in order."""
 
 
 @inlined
 def prefetch_next(
     X: Any, order: np.ndarray, p: int, end: int, alpha: np.ndarray, y: np.ndarray, norms: np.ndarray
 ) -> None:
-    """Fetch what the visits after place `p` of `order` (which ends at `end`) will need; changes nothing."""
+    """Fetch what the visits after place `p` of `order`, which ends at `end`, will need."""
     if p + HEADER_AHEAD < end:
         i = order[p + HEADER_AHEAD]
         prefetch_item(alpha, i)

@@ -1,4 +1,4 @@
-"""Scores of a linear model on many rows, in bounded memory."""
+"""Compute scores of a linear model on many rows, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from scipy import sparse
 from saddlesvm.rows.files import is_mapped, release_pages
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import Passes
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 
-BLOCK_VALUES = 4_000_000
-MAPPED_VALUES = 500_000  # of rows that are mapped from files, whose pages count as memory while they are used
+BLOCK_VALUES = 4_000_000  # values of rows that are widen at a time; a guess
+# The same for rows that are mapped from files, whose pages count as memory while they are used.
+MAPPED_VALUES = 500_000
 
 
 def dense_weights(coef: Any) -> np.ndarray:
-    """The weights of a model, dense or sparse, of shape (d,) or (k, d), as an array of shape (k, d)."""
+    """Return weights, dense or sparse, of shape (d,) or (k, d), as an array of shape (k, d)."""
     return np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
 
 
 def parts_of_rows(X: Any, least: int = 1) -> Iterator[slice]:
-    """Neighbouring rows, some at a time, so that work on each part takes little memory.
+    """Yield neighbouring rows, some at a time, so that work on each part takes little memory.
 
-    The pages of rows that are mapped from files are let go after each part.
+    The pages of rows that are mapped from files are released after each part.
 
     Parameters
     ----------
@@ -34,17 +35,18 @@ def parts_of_rows(X: Any, least: int = 1) -> Iterator[slice]:
         Values of a part, at least.
     """
     n = X.shape[0]
-    a_row = X.nnz // max(n, 1) if sparse.issparse(X) else X.shape[1]
-    mapped = is_mapped(X)
-    rows = max(1, max(least, MAPPED_VALUES if mapped else BLOCK_VALUES) // max(a_row, 1))
-    for start in range(0, n, rows):
-        yield slice(start, start + rows)
-        if mapped:
+    values_of_row = X.nnz // max(n, 1) if sparse.issparse(X) else X.shape[1]
+    is_file = is_mapped(X)
+    most = max(least, MAPPED_VALUES if is_file else BLOCK_VALUES)
+    step = max(1, most // max(values_of_row, 1))
+    for start in range(0, n, step):
+        yield slice(start, start + step)
+        if is_file:
             release_pages(X)
 
 
 def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
-    """``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
+    """Return ``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
 
     Rows that are mapped from files take the memory of some of them at a time.
 
@@ -56,27 +58,30 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     """
     n = X.shape[0]
     if isinstance(X, Passes):
-        return np.column_stack([X.margins(np.append(w, 0.0)) for w in dense_weights(coef)]) + intercept
-    coef = coef if sparse.issparse(coef) else np.atleast_2d(coef)
+        columns = [X.margins(np.append(w, 0.0)) for w in dense_weights(coef)]
+        return np.column_stack(columns) + intercept
+    if not sparse.issparse(coef):
+        coef = np.atleast_2d(coef)
     scores = np.empty((n, coef.shape[0]))
-    at_once = X.dtype == np.float64 and not is_mapped(X)
-    for part in [slice(0, n)] if at_once else parts_of_rows(X):
-        rows = X if at_once else X[part]
+    # Rows of float64 in memory need no copy, and so no parts.
+    is_ready = X.dtype == np.float64 and not is_mapped(X)
+    for part in [slice(0, n)] if is_ready else parts_of_rows(X):
+        rows = X if is_ready else X[part]
         if sparse.issparse(X):
             products = rows @ coef.T
             scores[part] = products.toarray() if sparse.issparse(products) else products
         elif sparse.issparse(coef):
-            scores[part] = widened(rows, np.float64) @ coef.T
+            scores[part] = widen(rows, np.float64) @ coef.T
         else:
-            np.matmul(widened(rows, np.float64), coef.T, out=scores[part])
+            np.matmul(widen(rows, np.float64), coef.T, out=scores[part])
     scores += intercept
     return scores
 
 
 def scores_of_rows(X: Rows, W: np.ndarray, chosen: Any = None) -> np.ndarray:
-    """``x_i . w_k`` of all rows, or of the `chosen` ones, in float64, shape (n, K); `W` has shape (K, d + 1).
+    """Return ``x_i . w_k`` of all rows, or of `chosen` rows, in float64, shape (n, K).
 
-    The virtual feature is included.
+    `W` has shape (K, d + 1). The virtual feature is included.
     """
-    matrix = X.matrix
-    return linear_scores(matrix if chosen is None else matrix[chosen], W[:, :-1], X.bias * W[:, -1])
+    rows = X.matrix if chosen is None else X.matrix[chosen]
+    return linear_scores(rows, W[:, :-1], X.bias * W[:, -1])

@@ -1,1 +1,1 @@
-"""Tools of every kernel: compilation, randomness, threads, interrupts, and checks of option values."""
+"""Tools for kernels and options: compilation, randomness, threads, interrupts, checks of values."""

@@ -1,5 +1,6 @@
-"""The kinds of values that options allow: each kind is defined once, and one function writes the message; and options
-that are given as text.
+"""The kinds of values that options allow: each kind is defined once, and one function checks it.
+
+Also options and names that are given as text.
 """
 
 from __future__ import annotations
@@ -14,55 +15,65 @@ from saddlesvm.runtime.option_names import KEPT
 
 WHOLE = (int, np.integer)
 NUMBER = (*WHOLE, float, np.floating)
-MOST_BITS = 1023  # of a whole number that a float surely holds
-WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}  # values of options that are given as text
-LEAST, MOST = 1e-200, 1e200  # of C and of lambda: one is 1 / n times the inverse of the other, and objectives are sums
+MOST_BITS = 1023  # bits of a whole number that a float can hold for certain
+# Values of options that are given as text.
+WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+# Bounds of C and of lambda: one is 1 / n times the inverse of the other, and objectives are sums.
+LEAST = 1e-200
+MOST = 1e200
 
 
 class Allowed(NamedTuple):
-    """A kind of option: what it is called in messages, and whether a value is one."""
+    """A kind of option: what it is called in messages, and whether a value is allowed."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def check(name: str, given: Any, allowed: Allowed) -> None:
-    """Raise ValueError for a value that is not allowed; the message names the option and what it may be."""
+    """Raise ValueError, with the name and what the option may be, for a value not allowed."""
     if not allowed.holds(given):
-        raise ValueError(f"{name} must be {allowed.words}; got {_written(given)}")
+        shown = repr(given)
+        if not _is_float_sized(given):
+            shown = f"a whole number of {given.bit_length()} bits"
+        raise ValueError(f"{name} must be {allowed.words}; got {shown}")
 
 
 def check_options(owner: Any, kinds: Mapping[str, Allowed]) -> None:
     """Raise ValueError for the first attribute of `owner` that is not of its kind."""
     for name, allowed in kinds.items():
-        given = getattr(owner, name)
-        if not allowed.holds(given):
-            raise ValueError(f"{name} must be {allowed.words}; got {_written(given)}")
+        check(name, getattr(owner, name), allowed)
 
 
 def one_of(option: str, given: Any, values: tuple[Any, ...]) -> None:
-    """Raise ValueError unless `given` is one of some values."""
+    """Raise ValueError unless an option is one of some values."""
     if given not in values:
         raise ValueError(f"{option} must be one of {', '.join(map(repr, values))}; got {given!r}")
 
 
-def options_in(text: str, known: Collection[str], whose: str) -> dict[str, Any]:
-    """The options of ``"option=value,option=value"``: values are numbers, true, false or none; else text.
+def parse_options(text: str, known: Collection[str], owner: str) -> dict[str, Any]:
+    """Return the options in ``"option=value,option=value"``.
+
+    Values are numbers, true, false or none; anything else is text.
 
     Raises
     ------
     ValueError
-        An option is none of those `known`; the message begins with `whose` they are.
+        An option is not among `known`; the message begins with `owner`.
     """
-    found: dict[str, Any] = {}
-    for option, equals, value in (one.partition("=") for one in text.split(",") if one):
+    options: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        option, equals, value = part.partition("=")
         if option not in known or not equals:
-            raise ValueError(f"{whose} has no option {option!r}; it has: {', '.join(known) or 'none'}")
-        found[option] = _value(value)
-    return found
+            raise ValueError(
+                f"{owner} has no option {option!r}; it has: {', '.join(known) or 'none'}"
+            )
+        options[option] = _parse_value(value)
+    return options
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
+    """Return the value that a text stands for."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     for kind in (int, float):
@@ -73,22 +84,23 @@ def _value(text: str) -> Any:
     return text
 
 
-def names_in(text: str) -> list[str]:
-    """The names of a list with commas, each with its own options: ``"hinge,own:a=1,b=2"`` are two."""
-    found: list[str] = []
-    for part in filter(None, (one.strip() for one in text.split(","))):
-        if found and "=" in part and ":" not in part:
-            found[-1] += f",{part}"
+def split_names(text: str) -> list[str]:
+    """Return the names in a list with commas, each with its options.
+
+    ``"hinge,own:a=1,b=2"`` are two names.
+    """
+    names: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        # A further option of the name before.
+        if names and "=" in part and ":" not in part:
+            names[-1] += f",{part}"
         else:
-            found.append(part)
-    return found
+            names.append(part)
+    return names
 
 
-def _written(given: Any) -> str:
-    return repr(given) if _fits(given) else f"a whole number of {given.bit_length()} bits"
-
-
-def _fits(given: Any) -> bool:
+def _is_float_sized(given: Any) -> bool:
+    """Return False for a whole number that is too large for a float."""
     return not isinstance(given, int) or given.bit_length() <= MOST_BITS
 
 
@@ -102,18 +114,22 @@ def numbers(
     none: bool = False,
     kinds: tuple[Any, ...] = NUMBER,
 ) -> Allowed:
-    """The numbers from `least` to `most`, but for those `excluded`; finite ones alone, with `none` also None."""
+    """Return the numbers from `least` to `most`, without `excluded`, and with `none` also None."""
 
     def holds(given: Any) -> bool:
-        if not isinstance(given, kinds) or not _fits(given):
-            return none and given is None
-        return bool(least <= given <= most) and given not in excluded and (not finite or math.isfinite(given))
+        if given is None:
+            return none
+        if not isinstance(given, kinds) or not _is_float_sized(given):
+            return False
+        if finite and not math.isfinite(given):
+            return False
+        return bool(least <= given <= most) and given not in excluded
 
     return Allowed(words, holds)
 
 
-def among(words: str, *values: Any) -> Allowed:
-    """Some values alone."""
+def values_of(words: str, *values: Any) -> Allowed:
+    """Return some values alone."""
 
     def holds(given: Any) -> bool:
         return isinstance(given, (str, bool, np.bool_, *WHOLE)) and given in values
@@ -121,20 +137,24 @@ def among(words: str, *values: Any) -> Allowed:
     return Allowed(words, holds)
 
 
-def _callbacks(given: Any) -> bool:
+def _are_callbacks(given: Any) -> bool:
+    """Return True for None, or a list of callables."""
     return given is None or (isinstance(given, Sequence) and all(map(callable, given)))
 
 
 FINITE = numbers("a finite number")
 POSITIVE = numbers("a positive finite number", 0.0, excluded=(0.0,))
 STRENGTH = numbers(f"a positive finite number, from {LEAST:g} to {MOST:g}", LEAST, MOST)
-SCALING = numbers("a positive finite number, from 1e-100 to 1e100", 1e-100, 1e100)  # its square is added to the rows'
+# The square of a scaling is added to squared norms of rows.
+SCALING = numbers("a positive finite number, from 1e-100 to 1e100", 1e-100, 1e100)
 NOT_NEGATIVE = numbers("a finite number of at least 0", 0.0)
-RELATIVE_GAP = numbers("a relative gap, at least 0 and below 1: a gap of 1 proves nothing", 0.0, 1.0, excluded=(1.0,))
+RELATIVE_GAP = numbers(
+    "a relative gap, at least 0 and below 1: a gap of 1 proves nothing", 0.0, 1.0, excluded=(1.0,)
+)
 SHARE = numbers("a number between 0 and 1, both excluded", 0.0, 1.0, excluded=(0.0, 1.0))
 COUNT = numbers("a whole number of at least 0", 0, kinds=WHOLE)
 COUNT_FROM_ONE = numbers("a whole number of at least 1", 1, kinds=WHOLE)
 LIMIT = numbers("positive, or None for no limit", 0.0, excluded=(0.0,), finite=False, none=True)
 THREADS = numbers("a whole number other than 0, or None", excluded=(0,), none=True, kinds=WHOLE)
-KEEP = among("'best' or 'last'", *KEPT)
-CALLBACKS = Allowed("a list of callables, or None", _callbacks)
+KEEP = values_of("'best' or 'last'", *KEPT)
+CALLBACKS = Allowed("a list of callables, or None", _are_callbacks)

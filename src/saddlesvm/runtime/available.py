@@ -1,4 +1,4 @@
-"""Methods that an object has with some options only, and that say what to do where they are missing."""
+"""Methods that an object has with some options only, and that say what to do without them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, cast
 
 
 class Available:
-    """A method that exists where a check does not raise AttributeError.
+    """A method that exists if a check does not raise AttributeError.
 
-    As :func:`sklearn.utils.metaestimators.available_if`, whose own message names the method alone.
+    Like :func:`sklearn.utils.metaestimators.available_if`, whose message names the method alone.
     """
 
     def __init__(self, method: Callable[..., Any], check: Callable[[Any], object]) -> None:
-        self.method, self.check = method, check
+        self.method = method
+        self.check = check
         functools.update_wrapper(cast(Any, self), method)
 
     def refuse(self, thing: Any) -> None:
@@ -33,14 +34,15 @@ class Available:
             self.refuse(thing)
             return MethodType(self.method, thing)
 
+        # The method of the class takes the object as its first argument.
         @functools.wraps(self.method)
-        def checked(estimator: Any, *given: Any, **options: Any) -> Any:
+        def check_and_call(estimator: Any, *given: Any, **options: Any) -> Any:
             self.refuse(estimator)
             return self.method(estimator, *given, **options)
 
-        return checked
+        return check_and_call
 
 
 def available_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator for methods that exist where `check` does not raise AttributeError."""
+    """Decorate a method that exists if `check` does not raise AttributeError."""
     return functools.partial(Available, check=check)

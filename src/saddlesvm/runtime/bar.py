@@ -1,6 +1,6 @@
-"""The progress bar of fits, comparisons and file readers: rich draws it on standard error, a notebook in its own cell.
+"""The progress bar of fits, comparisons and file readers, on standard error or in a notebook.
 
-rich is loaded at first use. In a notebook nothing but IPython is needed.
+rich draws it in a terminal, and is loaded at first use. In a notebook only IPython is needed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 BAR_WIDTH = 16  # characters: the words beside it fit into a line of 80
-REDRAW = 0.2  # seconds between two pictures in a notebook
-ENDS = 2  # points of a line, at least
-WIDTH, HEIGHT = 160, 32  # of the curve in a notebook, in pixels
+REDRAW = 0.2  # seconds between two pictures in a notebook; a guess
+LEAST_POINTS = 2  # points of a curve
+CURVE_WIDTH = 160  # pixels
+CURVE_HEIGHT = 32  # pixels
 
 
 class Bar:
@@ -24,22 +25,27 @@ class Bar:
     Parameters
     ----------
     parts : str
-        The parts to show, from left to right: "spinner", "count" (pieces done of all), "bar", "words", "elapsed",
-        "remaining".
+        The parts to show, from left to right: "spinner", "count" (pieces done of all), "bar",
+        "words", "elapsed", "remaining".
     words : str
-        What is being done; shown literally, brackets included.
+        What is being done; shown literally, with brackets.
     total : float, default=1.0
         The amount of work at which the bar is full.
     now : callable, optional
-        Returns words that take the place of `words` while they are not empty; asked at every refresh.
+        Returns words that replace `words` while they are not empty; called at every refresh.
     """
 
-    def __init__(self, parts: str, words: str, total: float = 1.0, now: Callable[[], str] = str) -> None:
+    def __init__(
+        self, parts: str, words: str, total: float = 1.0, now: Callable[[], str] = str
+    ) -> None:
         display = notebook_display()
-        self.drawn: Any = InNotebook(display, words, total) if display else on_terminal(parts, words, total, now)
+        if display:
+            self.drawn: Any = NotebookBar(display, words, total)
+        else:
+            self.drawn = make_terminal_bar(parts, words, total, now)
 
     def show(self, words: str | None = None, completed: float | None = None) -> None:
-        """Change the words, the amount that is complete, or both; None leaves one as it is."""
+        """Change the words, the amount that is complete, or both; None changes nothing."""
         self.drawn.update(0, description=words, completed=completed)
 
     def advance(self) -> None:
@@ -51,22 +57,22 @@ class Bar:
         self.drawn.console.print(line, highlight=False)
 
     def plot(self, value: float) -> None:
-        """Add a point to the curve that a notebook shows; a terminal has none."""
-        if isinstance(self.drawn, InNotebook):
+        """Add a point to the curve of a notebook; a terminal has none."""
+        if isinstance(self.drawn, NotebookBar):
             self.drawn.values.append(value)
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.drawn.stop()
 
 
-def on_terminal(parts: str, words: str, total: float, now: Callable[[], str]) -> Any:
-    """A bar of rich's on standard error, with one task, number 0."""
+def make_terminal_bar(parts: str, words: str, total: float, now: Callable[[], str]) -> Any:
+    """Return a bar of rich's on standard error, with one task, number 0."""
     from rich import progress
     from rich.console import Console
     from rich.text import Text
 
-    class Words(progress.ProgressColumn):
+    class WordsColumn(progress.ProgressColumn):
         """The present work, in words."""
 
         max_refresh = None
@@ -74,30 +80,33 @@ def on_terminal(parts: str, words: str, total: float, now: Callable[[], str]) ->
         def render(self, task: Any) -> Text:
             return Text(now() or task.description)
 
-    made = {
+    columns_by_name = {
         "spinner": progress.SpinnerColumn(),
         "count": progress.MofNCompleteColumn(),
         "bar": progress.BarColumn(BAR_WIDTH),
-        "words": Words(),
+        "words": WordsColumn(),
         "elapsed": progress.TimeElapsedColumn(),
         "remaining": progress.TimeRemainingColumn(),
     }
-    columns = [made[part] for part in parts.split()]
-    drawn = progress.Progress(*columns, console=Console(stderr=True), transient=True)
-    drawn.add_task(words, total=total)
-    drawn.start()
-    return drawn
+    columns = [columns_by_name[part] for part in parts.split()]
+    bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(words, total=total)
+    bar.start()
+    return bar
 
 
 def notebook_display() -> Any:
-    """IPython's ``display`` module where this runs in a notebook; None elsewhere."""
+    """Return IPython's ``display`` module if this runs in a notebook, else None."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return ipython.display if ipython is not None and type(shell).__name__ == "ZMQInteractiveShell" else None
+    if ipython is None or type(ipython.get_ipython()).__name__ != "ZMQInteractiveShell":
+        return None
+    return ipython.display
 
 
-class InNotebook:
-    """A bar in the output of a cell, with the methods of rich's that :class:`Bar` uses; it needs no widgets.
+class NotebookBar:
+    """A bar in the output of a cell, with the methods of rich's that :class:`Bar` uses.
+
+    It needs no widgets.
 
     Attributes
     ----------
@@ -106,33 +115,45 @@ class InNotebook:
     """
 
     def __init__(self, display: Any, words: str, total: float) -> None:
-        self.display, self.words, self.total, self.completed = display, words, total, 0.0
+        self.display = display
+        self.words = words
+        self.total = total
+        self.completed = 0.0
         self.values: list[float] = []
-        self.drawn_at, self.console = -math.inf, self
+        self.drawn_at = -math.inf
+        self.console = self
         self.handle = display.display(display.HTML(self.page()), display_id=True)
 
     def page(self) -> str:
-        """The bar, the curve and the words as HTML."""
+        """Return the bar, the curve and the words as HTML."""
         bar = f'<progress value="{self.completed:.4g}" max="{self.total:.4g}"></progress>'
-        return f'<div style="font: 0.85em system-ui, sans-serif">{bar} {self.curve()} {html.escape(self.words)}</div>'
+        style = "font: 0.85em system-ui, sans-serif"
+        return f'<div style="{style}">{bar} {self.curve()} {html.escape(self.words)}</div>'
 
     def curve(self) -> str:
-        """The points as a line; empty where there are fewer than two."""
+        """Return the points as a line; empty if there are fewer than two."""
         logs = [math.log10(value) for value in self.values if value > 0.0]
-        if len(logs) < ENDS:
+        if len(logs) < LEAST_POINTS:
             return ""
-        low, span = min(logs), (max(logs) - min(logs)) or 1.0
-        step = WIDTH / (len(logs) - 1)
-        points = " ".join(f"{k * step:.1f},{HEIGHT * (1.0 - (y - low) / span):.1f}" for k, y in enumerate(logs))
+        low = min(logs)
+        span = (max(logs) - low) or 1.0
+        step = CURVE_WIDTH / (len(logs) - 1)
+        points = " ".join(
+            f"{k * step:.1f},{CURVE_HEIGHT * (1.0 - (log - low) / span):.1f}"
+            for k, log in enumerate(logs)
+        )
         return (
-            f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="relative gap" style="overflow: visible">'
+            f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" '
+            'aria-label="relative gap" style="overflow: visible">'
             f'<polyline points="{points}" fill="none" stroke="#0072B2" stroke-width="1.5"/></svg>'
         )
 
     def update(self, task: int, description: str | None, completed: float | None) -> None:
         """Change words and share, and draw them unless the last picture is recent."""
-        self.words = self.words if description is None else description
-        self.completed = self.completed if completed is None else completed
+        if description is not None:
+            self.words = description
+        if completed is not None:
+            self.completed = completed
         if time.monotonic() - self.drawn_at >= REDRAW:
             self.drawn_at = time.monotonic()
             self.handle.update(self.display.HTML(self.page()))
@@ -146,5 +167,5 @@ class InNotebook:
         self.display.display(self.display.HTML(html.escape(line)))
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.handle.update(self.display.HTML(""))

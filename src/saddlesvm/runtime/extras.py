@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def needed(module: str, extra: str, what: str) -> Any:
+def import_extra(module: str, extra: str, what: str) -> Any:
     """Import a module that comes with an extra.
 
     Raises
@@ -18,9 +18,10 @@ def needed(module: str, extra: str, what: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         package = (error.name or module).partition(".")[0]
-        raise ImportError(f"{what} needs {package}: {how_to_install(extra)}", name=error.name) from None
+        message = f"{what} needs {package}: {how_to_install(extra)}"
+        raise ImportError(message, name=error.name) from None
 
 
 def how_to_install(extra: str) -> str:
-    """How to install what an extra brings, in words; nothing is published, so from the source folder."""
+    """Return how to install an extra, in words; nothing is published, so from the source folder."""
     return f"install it, or the extra from the source folder: pip install '.[{extra}]'"

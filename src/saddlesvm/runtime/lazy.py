@@ -1,4 +1,4 @@
-"""Packages that import what they offer when it is used, and functions that import theirs when they are called."""
+"""Packages and functions that import a module only when something in it is used."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package. The latter lists what it offers, and its modules in use.
+def lazy_attributes(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package; ``__dir__`` lists names in use, too.
 
     Parameters
     ----------
     package : str
         Its name.
     homes : mapping of str to str
-        The module of each name that it offers; empty for a name that is a module of the package itself.
+        The module of each name that it offers; empty for a name that is a module of the package.
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = importlib.import_module(homes[name] or f"{package}.{name}")
-        found = getattr(home, name) if homes[name] else home
-        setattr(sys.modules[package], name, found)
-        return found
+        module = importlib.import_module(homes[name] or f"{package}.{name}")
+        value = getattr(module, name) if homes[name] else module
+        # The next use finds it without this function.
+        setattr(sys.modules[package], name, value)
+        return value
 
     def names() -> list[str]:
-        own = vars(sys.modules[package])
-        return sorted({*homes, *(name for name in own if name[:2] == "__" or f"{package}.{name}" in sys.modules)})
+        in_use = vars(sys.modules[package])
+        special = {name for name in in_use if name.startswith("__")}
+        modules = {name for name in in_use if f"{package}.{name}" in sys.modules}
+        return sorted({*homes} | special | modules)
 
     return get, names
 
 
 def origin_of(kind: Any) -> str:
-    """Module and name of a class."""
+    """Return module and name of a class."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-class Later:
+class LateFunction:
     """A function that is imported when it is first called.
 
     Parameters
@@ -52,10 +57,10 @@ class Later:
         self.home = home
 
     def load(self) -> Callable[..., Any]:
-        """The function itself."""
+        """Import the function, and return it."""
         module, _, name = self.home.partition(":")
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-        return found
+        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return function
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Import the function, and call it."""

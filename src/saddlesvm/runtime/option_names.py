@@ -1,4 +1,4 @@
-"""The names that options take: types for editors and type checkers, and choices where nothing heavy is loaded.
+"""The names that options take: types for editors and type checkers, and choices, without imports.
 
 The objects that the names stand for are registered elsewhere; a test compares the two.
 """
@@ -17,11 +17,21 @@ KernelSolver: TypeAlias = Literal["auto", "kernel-pegasos"]
 ClusterSolver: TypeAlias = Literal["auto", "newton", "gather", "rounds"]
 Keep: TypeAlias = Literal["best", "last"]
 KernelName: TypeAlias = Literal[
-    "additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid", "precomputed"
+    "additive_chi2",
+    "chi2",
+    "cosine",
+    "laplacian",
+    "linear",
+    "poly",
+    "polynomial",
+    "rbf",
+    "sigmoid",
+    "precomputed",
 ]
 
-MISSING_VALUES = ("error", "drop", "mean", "median")  # what may happen to missing values; medians need all rows at once
-LOSS_ALIASES: dict[str, str] = {  # other names, some of them scikit-learn's
+MISSING_VALUES = ("error", "drop", "mean", "median")  # what may happen to missing values
+# Other names of losses, some of them scikit-learn's.
+LOSS_ALIASES: dict[str, str] = {
     "l1": "hinge",
     "l2": "squared_hinge",
     "log_loss": "logistic",
@@ -30,6 +40,8 @@ LOSS_ALIASES: dict[str, str] = {  # other names, some of them scikit-learn's
 }
 INTERCEPTS: tuple[str, ...] = ("none", "regularized", "free")
 KEPT: tuple[str, ...] = get_args(Keep)
-SOLVER_NAMES: tuple[str, ...] = tuple(dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver))))
+SOLVER_NAMES: tuple[str, ...] = tuple(
+    dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver)))
+)
 CLUSTER_SOLVERS: tuple[str, ...] = get_args(ClusterSolver)
 KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)

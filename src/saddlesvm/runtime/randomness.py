@@ -1,6 +1,7 @@
-"""A small seeded generator whose state is an array that is passed in: it belongs to one fit, never to a thread.
+"""A small seeded generator whose state is an array: it belongs to one fit, never to a thread.
 
-The generator is splitmix64 (Steele, Lea and Flood 2014): one 64-bit counter, so it can be stored in a checkpoint.
+The generator is splitmix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
+generators"): one counter of 64 bits, so that it can be stored in a checkpoint.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ import numpy as np
 from saddlesvm.runtime.compiled import inlined, kernel
 
 U = np.uint64
-INCREMENT, FIRST, SECOND, WORD = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 2**64 - 1
-SEEDS = 2**31 - 1
+# The constants of splitmix64.
+INCREMENT = 0x9E3779B97F4A7C15
+FIRST = 0xBF58476D1CE4E5B9
+SECOND = 0x94D049BB133111EB
+WORD = 2**64 - 1  # a mask of 64 bits
+SEEDS = 2**31 - 1  # the largest seed that is drawn for a fit within another
 
 
-def seeded(seed: int) -> np.ndarray:
-    """The state of a generator, shape (1,), uint64."""
-    return np.array([np.uint64(seed & 0xFFFFFFFFFFFFFFFF)], dtype=np.uint64)
+def make_random(seed: int) -> np.ndarray:
+    """Return the state of a generator, shape (1,), uint64."""
+    return np.array([np.uint64(seed & WORD)], dtype=np.uint64)
 
 
 @inlined
 def next_random(state: np.ndarray) -> Any:
-    """The next 64 random bits."""
+    """Return the next 64 random bits."""
     state[0] += U(INCREMENT)
     z = state[0]
     z = (z ^ (z >> U(30))) * U(FIRST)
@@ -33,7 +38,7 @@ def next_random(state: np.ndarray) -> Any:
 
 @inlined
 def below(state: np.ndarray, n: int) -> Any:
-    """A random integer in [0, n), n under 2^32 (bias under n / 2^32)."""
+    """Return a random integer in [0, n), n under 2^32 (bias under n / 2^32)."""
     return np.int64(((next_random(state) >> U(32)) * U(n)) >> U(32))
 
 
@@ -47,22 +52,26 @@ def shuffle(state: np.ndarray, items: np.ndarray, size: int) -> None:
 
 @inlined
 def copy_items(items: np.ndarray, size: int, out: np.ndarray) -> None:
-    """``out[:size] = items[:size]``, without the buffer that an assignment of slices would make."""
+    """Set ``out[:size] = items[:size]``, without the buffer that an assignment of slices makes."""
     for k in range(size):
         out[k] = items[k]
 
 
 @kernel
-def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.ndarray, out: np.ndarray) -> None:
-    """Put the first `size` items into `out` in random order, `run` neighbours staying together; 1 is a permutation.
+def deal(
+    state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.ndarray, out: np.ndarray
+) -> None:
+    """Put the first `size` items into `out` in random order, with `run` neighbours together.
 
-    The runs are cut at random places and shuffled, by way of `blocks` (room for ``size // run + 2`` of them; none is
-    needed for runs of 1), and so is each in itself.
+    The items are cut into runs at random places; the runs are shuffled, and so is each in itself. A
+    run of 1 gives a permutation. `blocks` is room for ``size // run + 2`` numbers of runs; runs of
+    1 need none.
     """
     if run <= 1:
         copy_items(items, size, out)
         shuffle(state, out, size)
         return
+    # The first run begins `shift` items before the first item.
     shift = below(state, run)
     count = (size + shift + run - 1) // run
     for k in range(count):
@@ -72,6 +81,7 @@ def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.n
     for k in range(count):
         start = blocks[k] * run - shift
         first = place
+        # Put each item of the run into a random place among those before it (inside-out shuffle).
         for p in range(max(start, 0), min(start + run, size)):
             out[place] = items[p]
             j = first + below(state, place - first + 1)
@@ -80,7 +90,7 @@ def deal(state: np.ndarray, items: np.ndarray, size: int, run: int, blocks: np.n
 
 
 def draw(state: np.ndarray, n: int) -> int:
-    """A random integer in [0, n), the one of :func:`below`, for callers outside compiled code."""
+    """Return a random integer in [0, n), as :func:`below`, outside compiled code."""
     z = (int(state[0]) + INCREMENT) & WORD
     state[0] = z
     z = ((z ^ (z >> 30)) * FIRST) & WORD

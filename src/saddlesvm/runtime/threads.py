@@ -1,12 +1,6 @@
-"""Threads: when they save time, and how they end; and what Ctrl-C means during a fit.
+"""Threads: when they save time, pieces of work that they share, and fits beside each other.
 
-Kernels release the GIL, so plain Python threads suffice.
-
-Whoever called a fit decides what Ctrl-C means. A fit that a person called ends with the best model so far. The handler
-of the signal only sets an event; the loop reads it between two steps, so that the state stays consistent. A fit that a
-program called as one of many (a grid search, a pipeline, an ensemble, a process of a pool) must not return a model that
-is half trained, because the program would use it like any other: there Ctrl-C raises KeyboardInterrupt, as in all of
-Python. The names of the packages in the stack of callers tell which of the two a fit is.
+Kernels release the GIL, so that plain Python threads suffice.
 """
 
 from __future__ import annotations
@@ -14,46 +8,49 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
-import signal
-import sys
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from types import FrameType
 from typing import Any, Generic, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 Answer = TypeVar("Answer")
 
-WORTH = 1.0e-3  # seconds of work per thread; with less, waking the thread costs a good part of what it saves
-PER_THREAD, MOST_PIECES = 4, 8  # pieces of work for each such share of the seconds; pieces at most
-MOST_HELPERS = 64  # threads of this process that help others
-PATIENCE = 0.05  # seconds after which who waits for another thread notices Ctrl-C
-BLAS_WORTH = 0.02  # seconds of matrix work; with less, the threads of BLAS cost more than they save
+# Seconds of work for each thread; with less, waking the thread costs a good part of what it saves.
+WORTH = 1.0e-3
+PER_THREAD = 4  # pieces of work for each such share of the seconds; a guess
+MOST_PIECES = 8  # pieces of one pass; a guess
+MOST_HELPERS = 64  # threads of this process that help others; a guess
+PATIENCE = 0.05  # seconds after which a thread that waits for another one notices Ctrl-C; a guess
+# Seconds of matrix work; with less, the threads of BLAS cost more than they save.
+BLAS_WORTH = 0.02
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def blas_for(seconds: float) -> AbstractContextManager[Any]:
-    """A context in which BLAS uses one thread if the work takes too few seconds to gain from more."""
+    """Return a context in which BLAS uses one thread if the work is too short to gain from more."""
     return nullcontext() if seconds > BLAS_WORTH else OneThread()
 
 
 class OneThread:
-    """A context in which BLAS uses one thread. (That of threadpoolctl takes ten times as long as this one, which only
-    asks where it has nothing to change.)"""
+    """A context in which BLAS uses one thread.
+
+    threadpoolctl's own takes ten times as long as this one, which only asks if nothing changes.
+    """
 
     def __enter__(self) -> None:
         self.before = []
-        for library in _blas():
-            if (count := library.get_num_threads()) != 1:
+        for library in _blas_libraries():
+            count = library.get_num_threads()
+            if count != 1:
                 self.before.append((library, count))
                 library.set_num_threads(1)
 
@@ -62,12 +59,19 @@ class OneThread:
             library.set_num_threads(count)
 
 
+@functools.cache
+def _blas_libraries() -> list[Any]:
+    """Find the BLAS libraries of this process, once: it takes longer than a factorisation."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
 @contextmanager
 def threads_ahead(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that prepare what a generator needs next; nobody waits for them at the end.
+    """Provide threads that prepare what a generator needs next; nobody waits for them at the end.
 
-    An abandoned generator is closed by the garbage collector, at any moment: also in a thread that is about to start
-    and holds a lock of the interpreter, which the other threads need to end. Waiting for them there would never end.
+    An abandoned generator is closed by the garbage collector, at any moment: also in a thread that
+    is about to start and holds a lock of the interpreter, which the other threads need to end.
+    Waiting for them there would never end.
     """
     pool = ThreadPoolExecutor(count)
     try:
@@ -76,39 +80,40 @@ def threads_ahead(count: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-@functools.cache
-def _blas() -> list[Any]:
-    """The BLAS libraries of this process, kept: finding them takes longer than a small factorisation."""
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
 def worthwhile(seconds: float, threads: int) -> int:
-    """The number of `threads` that a pass of `seconds` on one thread keeps busy; at least one."""
+    """Return how many of `threads` a pass of `seconds` on one thread keeps busy, at least one."""
     return max(1, min(threads, int(seconds / WORTH)))
 
 
 def worth_threads(seconds: float) -> bool:
-    """Whether a pass of `seconds` gains from a second thread; asked first, because counting the cores takes time."""
+    """Return True if a pass of `seconds` gains from a second thread.
+
+    Ask this first, because counting the cores takes time.
+    """
     return seconds >= 2 * WORTH
 
 
-def pieces_of(seconds: float) -> int:
-    """The number of pieces to cut work of so many seconds into, for any number of threads; 1 where threads do not pay.
+def count_pieces(seconds: float) -> int:
+    """Return into how many pieces to cut work of so many seconds; 1 if threads do not pay.
 
-    There are more pieces than threads, so that a thread without a core of its own holds up one small piece.
+    There are more pieces than threads, so that a thread without a core of its own delays one small
+    piece. The number of threads does not matter: the sums of the pieces always have the same bits.
     """
-    return min(MOST_PIECES, int(PER_THREAD * seconds / WORTH)) if worth_threads(seconds) else 1
+    if not worth_threads(seconds):
+        return 1
+    return min(MOST_PIECES, int(PER_THREAD * seconds / WORTH))
 
 
-def shared(work: Callable[[int], Answer], pieces: int, threads: int) -> list[Answer]:
-    """``work(k)`` for all k below `pieces`, in their order, each done by the caller or by one of its helpers.
+def run_pieces(work: Callable[[int], Answer], pieces: int, threads: int) -> list[Answer]:
+    """Return ``work(k)`` for all k below `pieces`, done by this thread and its helpers.
 
-    Whoever is free takes the next piece: a helper that comes late finds nothing to do, and nobody waits for it.
+    A free thread takes the next piece: a helper that comes late finds nothing to do, and nobody
+    waits for it.
 
     Raises
     ------
     Exception
-        That of the first piece that failed.
+        The error of the first piece that failed.
     """
     if threads == 1 or pieces == 1:
         return [work(k) for k in range(pieces)]
@@ -117,36 +122,39 @@ def shared(work: Callable[[int], Answer], pieces: int, threads: int) -> list[Ans
     pile.take_all()
     for helper in helpers:
         helper.cancel()
-    return pile.collected()
+    return pile.collect()
 
 
 class _Pile(Generic[Answer]):
     """Pieces of work that several threads take from."""
 
     def __init__(self, work: Callable[[int], Answer], pieces: int) -> None:
-        self.work, self.answers = work, dict[int, Answer]()
+        self.work = work
+        self.answers = dict[int, Answer]()
         self.errors: list[BaseException] = []
-        self.left, self.open = iter(range(pieces)), pieces
-        self.lock, self.done = threading.Lock(), threading.Event()
+        self.left = iter(range(pieces))
+        self.n_open = pieces
+        self.lock = threading.Lock()
+        self.done = threading.Event()
 
     def take_all(self) -> None:
         """Do one piece after the other until none is left."""
-        while (k := self._next()) is not None:
+        while True:
+            with self.lock:
+                k = next(self.left, None)
+            if k is None:
+                return
             try:
                 self.answers[k] = self.work(k)
             except BaseException as error:
                 self.errors.append(error)
             with self.lock:
-                self.open -= 1
-                if not self.open:
+                self.n_open -= 1
+                if not self.n_open:
                     self.done.set()
 
-    def _next(self) -> int | None:
-        with self.lock:
-            return next(self.left, None)
-
-    def collected(self) -> list[Answer]:
-        """The answers, when all pieces are done."""
+    def collect(self) -> list[Answer]:
+        """Return the answers, as soon as all pieces are done."""
         self.done.wait()
         if self.errors:
             raise self.errors[0]
@@ -154,40 +162,46 @@ class _Pile(Generic[Answer]):
 
 
 class Schedule:
-    """Fits that begin in the order in which they are added, so many at a time; each may wait for those before it.
+    """Fits that begin in the order in which they are added, some at a time.
 
-    With one thread, a fit is made when it is added. Fits that are added within a fit under way end with that one.
+    Each may wait for those before it. With one thread, a fit is made when it is added. Fits that
+    are added within a fit under way end with that one.
 
     Parameters
     ----------
     threads : int
     stop : threading.Event
-        Set where a fit or the block fails: the fits under way then end.
+        Set if a fit or the block fails: the fits under way then end.
     """
 
     def __init__(self, threads: int, stop: threading.Event) -> None:
         self.stop = stop
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="saddlesvm-fits") if threads > 1 else None
+        self.pool = None
+        if threads > 1:
+            self.pool = ThreadPoolExecutor(threads, thread_name_prefix="saddlesvm-fits")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: Any, *error: object) -> None:
-        """Wait for the fits; where an exception ends the block, only for those that have begun."""
+        """Wait for the fits; if an exception ends the block, only for those that have begun."""
         if kind is not None:
             self.stop.set()
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=kind is not None)
 
     def add(self, fit: Callable[..., Answer], *given: Any) -> Future[Answer]:
-        """What the fit will return, or has returned where there is one thread."""
+        """Return a future of the fit, which is done already if there is one thread."""
         if self.pool is not None:
-            return self.pool.submit(contextvars.copy_context().run, self._made, fit, *given)
-        made: Future[Answer] = Future()
-        made.set_result(fit(*given))
-        return made
+            # The limits of the fit under way are variables of the context.
+            context = contextvars.copy_context()
+            return self.pool.submit(context.run, self._run, fit, *given)
+        future: Future[Answer] = Future()
+        future.set_result(fit(*given))
+        return future
 
-    def _made(self, fit: Callable[..., Answer], *given: Any) -> Answer:
+    def _run(self, fit: Callable[..., Answer], *given: Any) -> Answer:
+        """Make a fit, and stop the others if it fails."""
         try:
             return fit(*given)
         except BaseException:
@@ -195,100 +209,26 @@ class Schedule:
             raise
 
 
-def some_ended(fits: Collection[Future[Answer]]) -> list[Future[Answer]]:
-    """Those fits that have ended, one at least; the signal handlers of Python run while this waits for it."""
-    while not (ended := [fit for fit in fits if fit.done()]):
+def wait_for_some(fits: Collection[Future[Answer]]) -> list[Future[Answer]]:
+    """Wait until a fit has ended, and return all that have; Python handles signals meanwhile."""
+    while True:
+        ended = [fit for fit in fits if fit.done()]
+        if ended:
+            return ended
         wait(fits, PATIENCE, FIRST_COMPLETED)
-    return ended
 
 
 def results_of(fits: Iterable[Future[Answer]]) -> list[Answer]:
-    """What fits return, when all have ended, in their order; or the exception of the first that failed."""
-    return [some_ended([fit])[0].result() for fit in fits]
+    """Return the results of fits that have ended, or raise the first error."""
+    return [wait_for_some([fit])[0].result() for fit in fits]
 
 
 @functools.cache
 def _helpers() -> ThreadPoolExecutor:
-    """The threads that help, started when they are asked for and kept."""
+    """Return the threads that help, which start when they are needed, and stay."""
     return ThreadPoolExecutor(MOST_HELPERS, thread_name_prefix="saddlesvm")
 
 
+# A forked process does not have the threads of its parent.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of its parent's threads
-
-
-# Packages that call fits as parts of something larger. `multiprocessing` runs the processes of every pool.
-PROGRAMS = frozenset({"dask_ml", "imblearn", "joblib", "mlxtend", "multiprocessing", "optuna", "sklearn", "skopt"})
-DECORATORS = ("sklearn.callback",)  # scikit-learn's code around every fit that has its callbacks, also a person's
-IMPATIENCE = 5.0  # seconds after one Ctrl-C in which the next one is meant for the program, whatever it does by then
-
-_searching: ContextVar[bool] = ContextVar("searching", default=False)
-
-
-class Handler:
-    """The signal handler of Ctrl-C: the first signal sets the event, a second one raises KeyboardInterrupt.
-
-    So does a signal that comes soon after one that ended another fit: that one was a step of the caller's loop.
-    """
-
-    last_press = float("-inf")
-
-    def __init__(self, event: threading.Event) -> None:
-        self.event = event
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
-        impatient = now - Handler.last_press < IMPATIENCE
-        Handler.last_press = now
-        if impatient or self.event.is_set():
-            raise KeyboardInterrupt
-        self.event.set()
-
-
-def called_by_a_program(frame: FrameType | None) -> bool:
-    """Whether one of :data:`PROGRAMS` is among a frame and its callers."""
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] in PROGRAMS and not module.startswith(DECORATORS):
-            return True
-        frame = frame.f_back
-    return False
-
-
-@contextmanager
-def part_of_a_search() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt in the fits within, whose models are compared and not returned."""
-    before = _searching.set(True)
-    try:
-        yield
-    finally:
-        _searching.reset(before)
-
-
-@contextmanager
-def interruptible(stop: threading.Event | None = None) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets where a person called the fit; a second one raises KeyboardInterrupt at once.
-
-    Only the main thread can catch signals, and only where the default handler is in place. Within an outer call, in any
-    thread, all inner calls share the outer event, so that Ctrl-C ends all the fits of a path or a search. Elsewhere,
-    where a program called the fit, and where `stop` is given, no signal handler is installed. An event that was made
-    here is set where the fits end by an exception, for those that still run in other threads.
-    """
-    handler = signal.getsignal(signal.SIGINT) if stop is None else None
-    known = handler.event if isinstance(handler, Handler) else stop
-    if known is not None:
-        yield known
-        return
-    event, ours = threading.Event(), threading.current_thread() is threading.main_thread()
-    plain = handler is signal.default_int_handler
-    caught = ours and plain and not _searching.get() and not called_by_a_program(sys._getframe())
-    if caught:
-        signal.signal(signal.SIGINT, Handler(event))
-    try:
-        yield event
-    except BaseException:
-        event.set()
-        raise
-    finally:
-        if caught:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

@@ -19,7 +19,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.matrix import KINDS
 from saddlesvm.runtime.compiled import inlined, record_of
-from saddlesvm.runtime.randomness import seeded
+from saddlesvm.runtime.randomness import make_random
 
 
 def nothing() -> np.ndarray:
@@ -338,7 +338,7 @@ class DualAscent(SolverBase):
         offset = problem.intercept.multiplier(None if start is None else start.w)
         shared: dict[str, Any] = {
             "order": problem.members.copy(),
-            "random": seeded(seed),
+            "random": make_random(seed),
             "active": problem.members.size,
         }
         return kind(w=w, alpha=alpha, offset=offset, **shared | own)

@@ -40,7 +40,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
 from saddlesvm.rows.files import RowBlock, stacked_rows
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.runtime.randomness import SEEDS, draw, seeded, shuffle
+from saddlesvm.runtime.randomness import SEEDS, draw, make_random, shuffle
 from saddlesvm.solvers.base import Budget, is_fine, nothing
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.second_order.kernels import bending_rows
@@ -181,7 +181,7 @@ class Blocks(OverFiles):
         offset = problem.intercept.multiplier(None if start is None else start.w)
         if offset.size:
             w[-1] += offset[0]
-        state = self.state(w=w, alpha=alpha, random=seeded(seed), offset=offset, active=problem.members.size)
+        state = self.state(w=w, alpha=alpha, random=make_random(seed), offset=offset, active=problem.members.size)
         begin_sweep(streamed, state)
         return state
 

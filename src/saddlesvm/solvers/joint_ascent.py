@@ -28,7 +28,7 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.class_rows import dots
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
-from saddlesvm.runtime.randomness import seeded, shuffle
+from saddlesvm.runtime.randomness import make_random, shuffle
 from saddlesvm.solvers.base import SAME_SLOPES, Place, State, nothing
 from saddlesvm.solvers.joint_steps import Room, Row, renew_block, row_slopes, set_aside
 
@@ -263,7 +263,7 @@ class AscentState(State):
         return cls(
             w=W,
             order=members.copy(),
-            random=seeded(seed),
+            random=make_random(seed),
             counts=counts,
             meters=np.zeros(1, METERS),
             active=members.size,

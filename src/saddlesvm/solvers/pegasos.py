@@ -42,7 +42,7 @@ from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel, record_of
-from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
+from saddlesvm.runtime.randomness import below, draw, make_random, shuffle
 from saddlesvm.solvers.base import (
     PERMUTATION,
     REPLACEMENT,
@@ -305,12 +305,12 @@ class Pegasos(SolverBase):
             earlier=np.zeros(width + 1 if averaged else 0),
             first=first if self.output == "average" else nothing(),
             chosen=first if self.output == "random" else nothing(),
-            choice=seeded(seed ^ CHOICES) if self.output == "random" else nothing(),
+            choice=make_random(seed ^ CHOICES) if self.output == "random" else nothing(),
             numbers=np.array([(1.0, 0.0, np.dot(w, w), intercept, 0.0)], NUMBERS),
             slope_sums=np.zeros(problem.y.size),
             visits=np.zeros(problem.y.size),
             order=problem.members.copy(),
-            random=seeded(seed),
+            random=make_random(seed),
             active=n,
         )
 

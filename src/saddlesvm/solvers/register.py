@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from saddlesvm.runtime.allowed import options_in
+from saddlesvm.runtime.allowed import parse_options
 from saddlesvm.runtime.lazy import origin_of
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
 from saddlesvm.solvers.base import SolverBase
@@ -104,4 +104,4 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
         kind: Any = among[name]
         return usual(kind)
     known = [field.name for field in fields(among[name])]
-    return among[name](**options_in(listed, known, f"the solver {name!r}"))
+    return among[name](**parse_options(listed, known, f"the solver {name!r}"))

@@ -25,7 +25,7 @@ from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.randomness import below, draw, seeded, shuffle
+from saddlesvm.runtime.randomness import below, draw, make_random, shuffle
 from saddlesvm.solvers.base import (
     CYCLIC,
     EPOCH_METERS,
@@ -234,7 +234,7 @@ class SDCA(DualAscent):
             state.since = np.zeros(alpha.size, dtype=np.int64)
         if self.output == "random":
             state.candidate = alpha.copy()
-            state.choice = seeded(seed ^ CHOICES)
+            state.choice = make_random(seed ^ CHOICES)
         if self.output != "last":
             state.output = np.zeros(alpha.size)
         # The iterates of the first window belong to no output: it is the first half of the run, or the first epoch.

@@ -8,7 +8,7 @@ from scipy.linalg.blas import dsyrk
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
-from saddlesvm.rows.small_types import widened
+from saddlesvm.rows.small_types import widen
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse
 from saddlesvm.solvers.second_order.linear_algebra import BLOCK_VALUES
 
@@ -67,7 +67,7 @@ class ColumnStore:
         for start in range(0, self.n, step):
             place = slice(start, min(start + step, self.n))
             part = self.X.values[place] if self.rows is None else self.X.values[self.rows[place]]
-            self.held[self.count : self.count + new.size, place] = widened(part[:, new]).T
+            self.held[self.count : self.count + new.size, place] = widen(part[:, new]).T
         self.places[new] = np.arange(self.count, self.count + new.size)
         self.count += new.size
         self.columns = as_rows(self.held[: self.count])  # small work goes by the size of what is in use

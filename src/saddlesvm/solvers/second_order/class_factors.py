@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widen
 
 ROWS_PER_FEATURE = 3.0  # rows that stand for all rows of a class's matrix
 FEWEST_ROWS = 500.0
@@ -107,7 +107,7 @@ def _factor_operations(problem: JointProblem, rows: float) -> float:
 
 def _gram(problem: JointProblem, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """``sum factors_i^2 x_i x_i'`` over the chosen rows, shape (d + 1, d + 1), summed in the precision of the rows."""
-    some = widened(problem.X, chosen, factors, problem.dtype)
+    some = widen(problem.X, chosen, factors, problem.dtype)
     return np.asarray(some.T @ some, dtype=np.float64)
 
 

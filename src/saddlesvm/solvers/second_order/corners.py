@@ -34,7 +34,7 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.second_order.driver import ROUNDED, Setting
 from saddlesvm.solvers.second_order.equations import FREE_PENALTY
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, answers_at, combine
-from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widened
+from saddlesvm.solvers.second_order.linear_algebra import BLAS_SPEED, cholesky, widen
 from saddlesvm.solvers.second_order.newton import Newton
 
 MOVES = 2.0 ** np.arange(-4, 5)  # times its last move that a margin may move
@@ -43,7 +43,7 @@ LINEAR = 1e-9  # relative distance from a straight line that rounding explains
 FEWEST, MOST = 4.0, 16.0  # rows per feature: with less room they are not worth a pass, and more are too much work
 WORK_BYTES = 240  # bytes of a row taken along, besides its values
 HELD = 1e-3  # share of the rows' own curvature along a free intercept that its move is charged
-AT_ONCE = 1024  # rows that are widened and solved for together
+AT_ONCE = 1024  # rows that are widen and solved for together
 
 
 class Near(NamedTuple):
@@ -245,5 +245,5 @@ def _shortened(X: Rows, factor: np.ndarray) -> np.ndarray:
     found = np.empty((count, factor.shape[0]))
     for start in range(0, count, AT_ONCE):
         some = np.arange(start, min(start + AT_ONCE, count))
-        found[some] = solve_triangular(factor, widened(X, some, np.ones(some.size)).T, lower=True).T
+        found[some] = solve_triangular(factor, widen(X, some, np.ones(some.size)).T, lower=True).T
     return found

@@ -12,7 +12,7 @@ A sample of k rows per feature brings the condition of any matrix down to about 
 ``r = k^-1/2`` (Avron, Maymounkov and Toledo 2010, "Blendenpik: supercharging LAPACK's least-squares solver").
 
 R is one, except for the weight of a free intercept, where it is a number much smaller than the data.
-Memory: blocks of rows in float64, the factors within a stated number of bytes, never a widened copy of X.
+Memory: blocks of rows in float64, the factors within a stated number of bytes, never a widen copy of X.
 """
 
 from __future__ import annotations

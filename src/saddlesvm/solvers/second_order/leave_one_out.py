@@ -41,7 +41,7 @@ from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
 from saddlesvm.solvers.second_order.equations import MOST_ITERATIONS, penalty_of
 from saddlesvm.solvers.second_order.kernels import hessian_diagonal
-from saddlesvm.solvers.second_order.linear_algebra import add_outer, blocks, cholesky, widened
+from saddlesvm.solvers.second_order.linear_algebra import add_outer, blocks, cholesky, widen
 
 FACTORED = 2_500  # features up to which H is factored
 SAMPLED, PROBES = 8, 8  # rows whose t is computed, where features are too many for a factor, and random sums of rows
@@ -143,7 +143,7 @@ def _leverages(problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int
     random = np.random.default_rng(seed)
     sample = random.permutation(wanted)[:SAMPLED]
     forms = partial(_forms_by_products, problem, bend, inside)
-    solved = forms(widened(problem.X, sample, np.ones(sample.size)))
+    solved = forms(widen(problem.X, sample, np.ones(sample.size)))
     quotients = solved / problem.norms[sample]
     typical, spread = float(np.mean(quotients)), float(np.std(quotients) / max(np.mean(quotients), 1e-300))
     if spread > KNOWN * math.sqrt(sample.size):
@@ -209,7 +209,7 @@ def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndar
         return found
     done = 0
     for part in blocks(chosen, len(inverse)):
-        rows = widened(X, part, np.ones(part.size))
+        rows = widen(X, part, np.ones(part.size))
         found[done : done + part.size] = np.einsum("ij,ij->i", rows, rows @ inverse)
         done += part.size
     return found

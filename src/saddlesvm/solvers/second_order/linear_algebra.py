@@ -14,20 +14,20 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiled import INTERPRETED
-from saddlesvm.runtime.lazy import Later
-from saddlesvm.runtime.threads import blas_for, pieces_of, shared, worthwhile
+from saddlesvm.runtime.lazy import LateFunction
+from saddlesvm.runtime.threads import blas_for, count_pieces, run_pieces, worthwhile
 from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
 from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
 
-BLOCK_VALUES = 1_000_000  # values of a block of rows that are widened to float64, or transposed, at once
+BLOCK_VALUES = 1_000_000  # values of a block of rows that are widen to float64, or transposed, at once
 PIECE_COST = (
     2.5e-8  # seconds of work per place of a sum of its own, at least: ten times what it takes to add the sum up
 )
 IN_SCIPY = {
-    np.dtype(np.float32): Later("scipy.linalg.blas:ssyrk"),
-    np.dtype(np.float64): Later("scipy.linalg.blas:dsyrk"),
+    np.dtype(np.float32): LateFunction("scipy.linalg.blas:ssyrk"),
+    np.dtype(np.float64): LateFunction("scipy.linalg.blas:dsyrk"),
 }
-address_of = Later("numba.extending:get_cython_function_address")
+address_of = LateFunction("numba.extending:get_cython_function_address")
 NAMES = {np.dtype(np.float32): ("ssyrk", ctypes.c_float), np.dtype(np.float64): ("dsyrk", ctypes.c_double)}
 BLAS_SPEED, SYRK_SPEED, LOOP_SPEED = 3e10, 6e10, 1e9  # operations per second; only their ratios matter
 
@@ -55,12 +55,12 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
 
 
 def blocks(chosen: np.ndarray, width: int) -> list[np.ndarray]:
-    """`chosen` in parts whose widened rows hold about BLOCK_VALUES values."""
+    """`chosen` in parts whose widen rows hold about BLOCK_VALUES values."""
     size = max(16, BLOCK_VALUES // width)
     return [chosen[k : k + size] for k in range(0, chosen.size, size)]
 
 
-def widened(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+def widen(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
     """The chosen rows times factors, shape (chosen, d + 1)."""
     out = np.empty((chosen.size, X.n_features + 1), dtype=dtype)
     fill(X, chosen, factors, out)
@@ -113,7 +113,7 @@ def add_outer(
     factors : ndarray of shape (k,)
         Not negative: dense rows are scaled by their square roots.
     total : ndarray of shape (d + 1, d + 1)
-        In Fortran order, float32 or float64; the rows are widened to its precision.
+        In Fortran order, float32 or float64; the rows are widen to its precision.
     sign : float, default=1.0
         1 or -1.
     threads : Threads
@@ -122,7 +122,7 @@ def add_outer(
     sums, seconds = min(int(threads.room / total.nbytes), chosen.size), 0.0
     if threads.most > 1 and sums > 1:
         seconds = squares_cost(X, chosen.size, X.values_of(chosen), total.itemsize / 8.0)
-    pieces = min(pieces_of(seconds), sums, int(seconds / (PIECE_COST * total.size)))
+    pieces = min(count_pieces(seconds), sums, int(seconds / (PIECE_COST * total.size)))
     if pieces < 2:
         _add_some(X, chosen, factors, total, sign)
         return
@@ -134,7 +134,7 @@ def add_outer(
         return own
 
     with blas_for(0.0):  # these threads take the cores
-        for own in shared(of_piece, pieces, worthwhile(seconds, threads.most)):
+        for own in run_pieces(of_piece, pieces, worthwhile(seconds, threads.most)):
             total += own
 
 
@@ -145,7 +145,7 @@ def _add_some(X: Rows, chosen: np.ndarray, factors: np.ndarray, total: np.ndarra
         return
     width = total.shape[0]
     for part, share in zip(blocks(chosen, width), blocks(factors, width), strict=True):
-        add_squares_of(widened(X, part, np.sqrt(share), total.dtype), sign, total)
+        add_squares_of(widen(X, part, np.sqrt(share), total.dtype), sign, total)
 
 
 def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
@@ -162,10 +162,10 @@ def gram_block(X: Rows, chosen: np.ndarray, pool: np.ndarray) -> np.ndarray:
     width = X.n_features + 1
     done = 0
     for part in blocks(chosen, width):
-        left = widened(X, part, np.ones(part.size))
+        left = widen(X, part, np.ones(part.size))
         reached = 0
         for other in blocks(pool, width):
-            right = widened(X, other, np.ones(other.size))
+            right = widen(X, other, np.ones(other.size))
             out[done : done + part.size, reached : reached + other.size] = dgemm(1.0, left.T, right.T, trans_a=1)
             reached += other.size
         done += part.size

@@ -54,7 +54,7 @@ class Ask(NamedTuple):
     base : ndarray of shape (d + 1,), optional
         A point whose matrix is known: the change of the matrix from there to w is asked for.
     precise : bool
-        Rows of single precision are widened before their squares are added up; else strips of them are summed in single
+        Rows of single precision are widen before their squares are added up; else strips of them are summed in single
         precision, which takes half the time.
     share : float
         The share of the rows whose squares are added up, drawn at random; they weigh as much as all do. 0 asks for no

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from saddlesvm.runtime.compiled import inlined, record_of
-from saddlesvm.runtime.randomness import seeded, shuffle
+from saddlesvm.runtime.randomness import make_random, shuffle
 
 BLOCK = 512  # neighbouring rows that stay in one partition: threads then seldom write to the same cache line
 FADING = 0.9  # weight of the earlier rho in the new one, where rho falls
@@ -73,7 +73,7 @@ def deal_parts(members: np.ndarray, parts: int, seed: int) -> list[np.ndarray]:
     size = max(1, min(BLOCK, members.size // (16 * parts)))
     count = -(-members.size // size)
     blocks = np.arange(count)
-    shuffle(seeded(seed), blocks, count)
+    shuffle(make_random(seed), blocks, count)
     owner = np.empty(count, dtype=np.intp)
     owner[blocks] = np.arange(count) % parts
     of_row = np.repeat(owner, size)[: members.size]

@@ -1,0 +1,139 @@
+"""Arrow data in memory as NumPy arrays, without a copy if possible; needs pyarrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.data.errors import DataError
+from saddlesvm.runtime.extras import how_to_install
+
+PYARROW_NEEDED = f"needs pyarrow: {how_to_install('files')}"
+_BLOCK_BYTES = 1 << 20  # bytes of a matrix that is filled at a time; fits into a cache; a guess
+
+
+def is_arrow(data: Any) -> bool:
+    """Return True for Arrow data: a table, a data frame, an array, a result of DuckDB."""
+    protocols = ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")
+    return any(hasattr(data, name) for name in protocols)
+
+
+def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
+    """Return a column of numbers, or lists of numbers, as an array of shape (n,) or (n, k).
+
+    There is no copy if the column is one piece without gaps.
+
+    Raises
+    ------
+    DataError
+        The column holds text, nested lists, lists of different lengths, or gaps in or between
+        lists.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    # Combining many or no pieces may give a chunked array again.
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if not is_list(column.type):
+        numbers: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False)
+        return numbers
+
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise DataError(f"{where}: column {name!r}, row {row + 1}: the list is missing")
+    width = _list_length(column, name, where)
+    inner = column.flatten()
+    holds_numbers = pa.types.is_floating(inner.type) or pa.types.is_integer(inner.type)
+    if inner.null_count or not holds_numbers:
+        raise DataError(
+            f"{where}: column {name!r} holds lists of {inner.type} with {inner.null_count} "
+            "missing values; numbers are needed"
+        )
+    return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)
+
+
+def is_list(arrow_type: Any) -> bool:
+    """Return True for an Arrow type of lists."""
+    import pyarrow as pa
+
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    return bool(
+        pa.types.is_list(arrow_type)
+        or pa.types.is_large_list(arrow_type)
+        or pa.types.is_fixed_size_list(arrow_type)
+    )
+
+
+def _list_length(column: Any, name: str, where: str) -> int:
+    """Return the length that all lists of a column have."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(column.type):
+        return int(column.type.list_size)
+    lengths = np.diff(column.offsets.to_numpy())
+    if not lengths.size:
+        return 0
+    if lengths.min() != lengths.max():
+        row = int(np.argmax(lengths != lengths[0]))
+        raise DataError(
+            f"{where}: column {name!r} holds lists of {lengths[0]} and, in row {row + 1}, "
+            f"{lengths[row]} numbers; one length is needed"
+        )
+    return int(lengths[0])
+
+
+def arrow_matrix(data: Any) -> tuple[np.ndarray[Any, Any], list[str] | None]:
+    """Return the rows of Arrow data as a matrix of shape (n, d), and the names of its columns.
+
+    A single column of lists is the matrix itself, without a copy, and has no names; columns of
+    numbers are put side by side.
+
+    Raises
+    ------
+    DataError
+        pyarrow is not installed, or a column does not hold numbers.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise DataError(f"a {type(data).__name__} {PYARROW_NEEDED}") from None
+    if not hasattr(data, "__arrow_c_stream__"):
+        return flat_column(pa.array(data), "values", "X"), None
+    try:
+        table = pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError):
+        # A stream of one column is not a table.
+        return flat_column(pa.chunked_array(data), "values", "X"), None
+    names = list(table.column_names)
+    columns = [flat_column(table.column(k), name, "X") for k, name in enumerate(names)]
+    for name, column in zip(names, columns, strict=True):
+        if column.dtype.kind not in "biuf":
+            raise DataError(
+                f"X: column {name!r} is of type {table.schema.field(name).type}; "
+                "features must be numbers: encode it first, with saddlesvm.table.encoder"
+            )
+    if len(columns) == 1 and columns[0].ndim == 2:
+        return columns[0], None
+    if any(column.ndim == 2 for column in columns):
+        return np.column_stack(columns), None
+    return stack_columns(columns), names
+
+
+def stack_columns(columns: list[np.ndarray[Any, Any]], dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Return columns side by side as a C-contiguous matrix."""
+    n = len(columns[0])
+    dtype = np.dtype(dtype or np.result_type(np.float16, *columns))
+    X = np.empty((n, len(columns)), dtype=dtype)
+    # Some rows at a time: the lines of the cache are then full before they are written back.
+    step = max(1, _BLOCK_BYTES // max(1, dtype.itemsize * len(columns)))
+    for start in range(0, n, step):
+        block = X[start : start + step]
+        for k, column in enumerate(columns):
+            block[:, k] = column[start : start + step]
+    return X

@@ -1,0 +1,214 @@
+"""Open Parquet, Feather and Arrow files as Arrow tables, some rows at a time; needs pyarrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saddlesvm.data.arrow_columns import PYARROW_NEEDED
+from saddlesvm.data.blocks import WHOLE, rows_in
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.streams import is_compressed, reading
+from saddlesvm.data.table import unique_names
+
+_VALUE_BYTES = 8  # bytes of a value in memory
+_FOOTER_BYTES = 1 << 24  # bytes of the texts and lists in the footer, at most; a guess
+_SLACK_BYTES = 1 << 26  # bytes that any file may take in memory, however small it is; a guess
+_EXPANSION = 1000  # bytes of memory for each byte of a file, beyond the slack; a guess
+_PACKED = 4  # bytes of memory for each byte of a Parquet file, of usual numbers and words; a guess
+_LEAST_ROW_BYTES = 64  # bytes of a row in memory, at least; a guess
+_STREAM = b"\xff\xff\xff\xff"  # the first bytes of an Arrow stream
+_ROW_INDEX = re.compile(r"__index_level_\d+__")
+
+
+class ArrowFile(NamedTuple):
+    """A Parquet, Feather or Arrow file, ready to be read.
+
+    Attributes
+    ----------
+    path : Path
+    format : {"parquet", "arrow"}
+    n_rows : int
+    names : list of str
+        Names of the columns, without the ones that pandas wrote for its row index; the second of
+        two equal names ends with ".1".
+    types : list of pyarrow.DataType
+        Types of these columns; decimals are read as float64.
+    tables : callable
+        Takes the approximate bytes of a table, and yields ``pyarrow.Table`` objects of these
+        columns. A table of :data:`~saddlesvm.data.blocks.WHOLE` bytes is the whole file, mapped if
+        it is a Feather file.
+    """
+
+    path: Path
+    format: str
+    n_rows: int
+    names: list[str]
+    types: list[Any]
+    tables: Callable[[int], Generator[Any, None, None]]
+
+
+def arrow_file(path: Path, format: str) -> ArrowFile:
+    """Open a file in the format "parquet" or "arrow".
+
+    Raises
+    ------
+    DataError
+        pyarrow is not installed, or the file is damaged or compressed from outside. Its tables
+        raise it, too.
+    """
+    if format == "parquet":
+        read_tables = _tables_of_parquet
+        with _open_parquet(path) as file:
+            schema = file.schema_arrow
+            n_rows = file.metadata.num_rows
+    else:
+        read_tables = _tables_of_ipc
+        with _open_ipc(path) as file:
+            schema = file.schema
+            n_rows = sum(batch.num_rows for batch in file.batches())
+    index_names = _index_names(schema)
+    kept = [k for k, name in enumerate(schema.names) if name not in index_names]
+    names = unique_names([schema.names[k] for k in kept])
+
+    def tables(n_bytes: int) -> Generator[Any, None, None]:
+        import pyarrow as pa
+
+        for table in read_tables(path, n_bytes):
+            columns = [_without_decimals(table.column(k)) for k in kept]
+            yield pa.table(columns, names=names)
+
+    types = [_type_as_read(schema.types[k]) for k in kept]
+    return ArrowFile(path, format, n_rows, names, types, tables)
+
+
+def _index_names(schema: Any) -> set[str]:
+    """Return the names of the columns that pandas wrote for its row index."""
+    names = {name for name in schema.names if _ROW_INDEX.fullmatch(name)}
+    noted = schema.pandas_metadata or {}
+    return names | {name for name in noted.get("index_columns", []) if isinstance(name, str)}
+
+
+def _type_as_read(arrow_type: Any) -> Any:
+    """Return the type in which a column is read."""
+    import pyarrow as pa
+
+    return pa.float64() if pa.types.is_decimal(arrow_type) else arrow_type
+
+
+def _without_decimals(column: Any) -> Any:
+    """Return decimals as float64, and other columns as they are."""
+    import pyarrow as pa
+
+    if not pa.types.is_decimal(column.type):
+        return column
+    # By way of text: a direct cast does not give the nearest number.
+    return column.cast(pa.string()).cast(pa.float64())
+
+
+def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
+    """Yield tables of about `n_bytes` of a Parquet file."""
+    with _open_parquet(path) as file:
+        if n_bytes == WHOLE:
+            _refuse_huge(path, file.metadata)
+            yield file.read()
+            return
+        row_bytes = _PACKED * path.stat().st_size / max(1, file.metadata.num_rows)
+        step = rows_in(n_bytes, row_bytes + _LEAST_ROW_BYTES)
+        for batch in file.iter_batches(batch_size=step):
+            yield _as_table(batch)
+
+
+def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[Any, None, None]:
+    """Yield tables of about `n_bytes` of a Feather or Arrow file."""
+    with _open_ipc(path) as file:
+        if n_bytes == WHOLE:
+            yield file.read_all()
+            return
+        for batch in file.batches():
+            step = rows_in(n_bytes, batch.nbytes / max(1, batch.num_rows))
+            for start in range(0, batch.num_rows, step):
+                yield _as_table(batch.slice(start, step))
+
+
+def _as_table(batch: Any) -> Any:
+    """Return a record batch as a ``pyarrow.Table``."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])
+
+
+def _refuse_huge(path: Path, metadata: Any) -> None:
+    """Refuse a file whose rows take very many times its bytes; a conversion reads it in parts."""
+    promised = _VALUE_BYTES * metadata.num_rows * metadata.num_columns
+    most = max(_SLACK_BYTES, _EXPANSION * path.stat().st_size)
+    if promised > most:
+        raise DataError(
+            f"{path}: would take {promised} bytes in memory; {most} are allowed: "
+            "convert it to a store (saddlesvm convert)"
+        )
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
+    """Open a ``pyarrow.parquet.ParquetFile``."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DataError(f"{path}: reading Parquet {PYARROW_NEEDED}") from None
+    if is_compressed(path):
+        raise DataError(
+            f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)"
+        )
+    limit = max(_FOOTER_BYTES, path.stat().st_size)
+    limits = {"thrift_string_size_limit": limit, "thrift_container_size_limit": limit}
+    with _arrow_errors(path, "Parquet"), pq.ParquetFile(path, **limits) as file:
+        yield file
+
+
+class IpcFile(NamedTuple):
+    """A Feather file, an Arrow file, or an Arrow stream, which can be read once."""
+
+    schema: Any
+    batches: Callable[[], Iterator[Any]]
+    read_all: Callable[[], Any]
+
+
+@contextmanager
+def _open_ipc(path: Path) -> Iterator[IpcFile]:
+    """Open a Feather file, an Arrow file or an Arrow stream, mapped."""
+    try:
+        import pyarrow as pa
+        from pyarrow import ipc
+    except ImportError:
+        raise DataError(f"{path}: reading Feather and Arrow files {PYARROW_NEEDED}") from None
+    if is_compressed(path):
+        raise DataError(
+            f"{path}: is a compressed Arrow file; decompress it first (Arrow files compress inside)"
+        )
+    with _arrow_errors(path, "Feather or Arrow IPC"), pa.memory_map(str(path)) as raw:
+        is_stream = raw.read(4) == _STREAM
+        raw.seek(0)
+        if is_stream:
+            with ipc.open_stream(raw) as stream:
+                yield IpcFile(stream.schema, lambda: iter(stream), stream.read_all)
+            return
+        with ipc.open_file(raw) as file:
+            numbers = range(file.num_record_batches)
+            yield IpcFile(file.schema, lambda: map(file.get_batch, numbers), file.read_all)
+
+
+@contextmanager
+def _arrow_errors(path: Path, what: str) -> Iterator[None]:
+    """Turn pyarrow's errors into a `DataError` that names the file."""
+    import pyarrow as pa
+
+    with reading(path):
+        try:
+            yield
+        except (pa.ArrowException, MemoryError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(f"{path}: cannot be read as {what}: {reason}") from None

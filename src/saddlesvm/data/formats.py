@@ -1,0 +1,67 @@
+"""Every format of data files as a source of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from saddlesvm.data.arrays import npy_source, npz_source
+from saddlesvm.data.arrow_source import arrow_source
+from saddlesvm.data.blocks import Block, ReadOptions, Source, find_format
+from saddlesvm.data.bundled import bundled_source
+from saddlesvm.data.delimited import delimited_source
+from saddlesvm.data.idx_files import idx_source
+from saddlesvm.data.libsvm import libsvm_source
+from saddlesvm.data.store import Store
+
+
+def store_source(path: Path, how: ReadOptions) -> Source:
+    """Return a store as a source, to convert it again."""
+    store = Store(path)
+    has_labels = store.header["labels"] is not None and how.label is not False
+
+    def blocks(n_bytes: int) -> Iterator[Block]:
+        for start, stop in store.blocks(n_bytes):
+            X, labels, weights = store.read(start, stop)
+            yield Block(X, labels if has_labels else None, weights, stop / len(store))
+
+    return Source(
+        str(path),
+        "store",
+        sparse=store.layout == "csr",
+        width=store.shape[1],
+        dtype=store.dtype,
+        has_labels=has_labels,
+        n_bytes=store.n_bytes,
+        blocks=blocks,
+        feature_names=store.header.get("feature_names"),
+        label_name=store.header.get("label_name"),
+        has_weights=bool(store.header["weights"]),
+        zero_based=store.zero_based,
+    )
+
+
+SOURCES: dict[str, Callable[[Path, ReadOptions], Source]] = {
+    "arrow": lambda path, how: arrow_source(path, "arrow", how),
+    "bundled": bundled_source,
+    "csv": delimited_source,
+    "idx": idx_source,
+    "libsvm": libsvm_source,
+    "npy": npy_source,
+    "npz": npz_source,
+    "parquet": lambda path, how: arrow_source(path, "parquet", how),
+    "store": store_source,
+}
+
+
+def source_of(name: str, how: ReadOptions) -> Source:
+    """Return the file, folder or bundled set of a name, ready to be read.
+
+    Raises
+    ------
+    DataError
+        There is no such source, its format is not known, or an option does not go with the format.
+    """
+    format = find_format(name)
+    how.check_applicable(name, format)
+    return SOURCES[format](Path(name), how)

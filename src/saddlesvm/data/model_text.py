@@ -1,0 +1,80 @@
+"""The text of LIBLINEAR's and LIBSVM's model files: a header of named lines, then numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from saddlesvm.data.errors import DataError
+from saddlesvm.data.table import is_number
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_LONGEST_LINE = 1 << 24  # characters, enough for the weights of half a million classes
+
+
+def number_lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a model with their numbers, the first of number `start`."""
+    for number in itertools.count(start):
+        line = file.readline(_LONGEST_LINE)
+        if not line:
+            return
+        if len(line) == _LONGEST_LINE:
+            raise DataError(f"{where}: line {number}: has {_LONGEST_LINE} characters or more")
+        yield number, line.rstrip("\n")
+
+
+def read_header(
+    file: IO[str], where: str, names: Sequence[str], last: str, program: str
+) -> tuple[dict[str, str], int]:
+    """Read the lines of a model before its line `last`.
+
+    Returns
+    -------
+    header : dict of str to str
+        The lines by their first word, which is one of `names`.
+    start : int
+        The number of the line after `last`.
+    """
+    header: dict[str, str] = {}
+    for number, line in number_lines(file, where, 1):
+        name, _, value = line.strip().partition(" ")
+        if name == last:
+            return header, number + 1
+        if name not in names or name in header:
+            raise DataError(
+                f"{where}: line {number}: found {line[:40]!r}; "
+                f"this is not a line of a {program} model"
+            )
+        header[name] = value.strip()
+    raise DataError(f"{where}: is truncated or not a {program} model: there is no line {last!r}")
+
+
+def find_words(header: dict[str, str], name: str, count: int, where: str) -> list[str]:
+    """Return the words of a line of a header, as many as are needed."""
+    words = header.get(name, "").split()
+    if len(words) != count:
+        raise DataError(f"{where}: its line {name!r} has {len(words)} numbers; {count} are needed")
+    return words
+
+
+def find_numbers(header: dict[str, str], name: str, count: int, where: str) -> list[float]:
+    """Return the finite numbers in a line of a header."""
+    words = find_words(header, name, count, where)
+    if not all(is_number(word) and math.isfinite(float(word)) for word in words):
+        raise DataError(
+            f"{where}: its line {name!r} is {header[name][:60]!r}; finite numbers are needed"
+        )
+    return [float(word) for word in words]
+
+
+def find_whole_numbers(header: dict[str, str], name: str, count: int, where: str) -> list[int]:
+    """Return the whole numbers in a line of a header."""
+    words = find_words(header, name, count, where)
+    if not all(_WHOLE.fullmatch(word) for word in words):
+        raise DataError(
+            f"{where}: its line {name!r} is {header[name][:60]!r}; whole numbers are needed"
+        )
+    return [int(word) for word in words]
