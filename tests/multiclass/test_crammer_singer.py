@@ -160,7 +160,7 @@ def test_a_certificate_holds_the_scores_of_some_rows_at_a_time(sparse, some, mon
     whole = [evaluate(problem, point, exact=not point.tracks).certificate for point in points]
     monkeypatch.setattr(crammer_singer, "SIZED_VALUES", 1_000)
     monkeypatch.setattr(class_rows, "BLOCK_VALUES", 4_000)
-    monkeypatch.setattr(class_rows, "FEWEST", 1)
+    monkeypatch.setattr(class_rows, "FEWEST_ROWS", 1)
     for point, expected in zip(points, whole, strict=True):
         tracemalloc.start()
         found = evaluate(problem, point, exact=not point.tracks).certificate

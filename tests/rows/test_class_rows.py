@@ -68,7 +68,7 @@ def test_the_bodies_of_kernels_equal_plain_algebra(form, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_blocks_of_rows_meet_all_classes(form, dtype, monkeypatch):
-    monkeypatch.setattr(class_rows, "FEWEST", 4)
+    monkeypatch.setattr(class_rows, "FEWEST_ROWS", 4)
     random = np.random.default_rng(3)
     values = (random.normal(size=(23, 9)) * (random.random((23, 9)) < 0.6)).astype(dtype)
     X = as_rows(values if form == "dense" else csr(values), 0.7)

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows, dot_rows
-from saddlesvm.runtime import compiler
+from saddlesvm.runtime import kernel_files
 from saddlesvm.runtime.compiled import PLAIN
 from saddlesvm.runtime.kernel_files import KernelCache, ProcessNames
 from saddlesvm.runtime.small import compiled_of
@@ -55,9 +55,9 @@ def cache_file(folder: Path) -> IndexDataCacheFile:
 
 def test_kernels_name_their_files_by_the_process() -> None:
     cache: Any = KernelCache(compiled_of(dot_rows).py_func)
-    assert cache._turn_to(())  # what its first look for code does
+    assert cache._choose_index(())  # what its first look for code does
     name = cache._cache_file._data_name(1)
-    assert name.endswith(".nbc") and compiler.TOKEN in name
+    assert name.endswith(".nbc") and kernel_files.TOKEN in name
 
 
 def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(second, "_load_index", dict)
     first.save("for floats", "code for floats")
     with monkeypatch.context() as other:
-        other.setattr(compiler, "TOKEN", "another")
+        other.setattr(kernel_files, "TOKEN", "another")
         second.save("for doubles", "code for doubles")
     monkeypatch.undo()
     assert first.load("for doubles") == "code for doubles"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba.core import config as numba_config
 
-from saddlesvm.runtime import compiler
+from saddlesvm.runtime import kernel_files
 from saddlesvm.runtime.compiled import PLAIN
 from saddlesvm.runtime.compiler import dispatcher_of
 from saddlesvm.runtime.kernel_files import CheckedCacheFile
@@ -58,7 +58,7 @@ def test_a_damaged_or_foreign_file_is_thrown_away(tmp_path: Path, ending: str) -
 
 def test_code_of_strangers_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache_file(tmp_path).save("key", "code")
-    monkeypatch.setattr(compiler, "_is_trusted", lambda owner: False)
+    monkeypatch.setattr(kernel_files, "_is_safe_owner", lambda owner: False)
     assert cache_file(tmp_path).load("key") is None
 
 
@@ -109,15 +109,15 @@ def test_a_shipped_kernel_serves_where_there_is_no_own_one(tmp_path: Path, monke
         monkeypatch.setattr(numba_config, "CACHE_DIR", str(tmp_path / cache))
         return dispatcher_of(tripled, PLAIN, True)
 
-    monkeypatch.setattr(compiler.SHIPPING, "into", tmp_path / "shipped")
+    monkeypatch.setattr(kernel_files.SHIPPING, "into", tmp_path / "shipped")
     assert fresh("maker")(2.0) == 6.0
-    monkeypatch.setattr(compiler.SHIPPING, "into", None)
-    monkeypatch.setattr(compiler, "FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr(kernel_files.SHIPPING, "into", None)
+    monkeypatch.setattr(kernel_files, "FOLDER", tmp_path / "shipped")
     for fits, hits in ((True, 1), (False, 0)):
-        monkeypatch.setattr(compiler, "fits_this_processor", lambda fits=fits: fits)
+        monkeypatch.setattr(kernel_files, "fits_this_processor", lambda fits=fits: fits)
         kernel = fresh(f"user {fits}")
         assert kernel(2.0) == 6.0 and sum(kernel.stats.cache_hits.values()) == hits
-    monkeypatch.setattr(compiler, "fits_this_processor", lambda: True)
-    monkeypatch.setattr(compiler, "stamp_of", lambda file: "another text")
+    monkeypatch.setattr(kernel_files, "fits_this_processor", lambda: True)
+    monkeypatch.setattr(kernel_files, "stamp_of", lambda file: "another text")
     other = fresh("another")
     assert other(2.0) == 6.0 and not sum(other.stats.cache_hits.values())

@@ -35,6 +35,38 @@ FEWEST_ROWS = 64  # rows of a block; a guess
 MOST_ROWS = 4096  # rows of a block; a guess
 
 
+def _make_csr_dots(cast: Any) -> Callable[..., Any]:
+    """Return the body of :func:`dots` for CSR rows, with the precision of the weights."""
+
+    def of_csr(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
+        p = U(X.indptr[U(i)])
+        stop = U(X.indptr[U(i) + U(1)])
+        last = W[W.shape[0] - 1]
+        bias = cast(X.bias)
+        # All classes: their weights for a feature are neighbours, and one loop takes several.
+        if count == z.size:
+            for k in range(z.size):
+                z[k] = bias * last[k]
+            while p < stop:
+                x = X.data[p]
+                part = W[U(X.indices[p])]
+                for k in range(z.size):
+                    z[k] += x * part[k]
+                p += U(1)
+            return
+        # Some classes.
+        for q in range(count):
+            z[classes[q]] = bias * last[classes[q]]
+        while p < stop:
+            x = X.data[p]
+            part = W[U(X.indices[p])]
+            for q in range(count):
+                z[classes[q]] += x * part[U(classes[q])]
+            p += U(1)
+
+    return of_csr
+
+
 def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., Any]:
     zero = number_in(W)(0)
     cast = number_in(W)
@@ -75,33 +107,7 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
             z[k] = a + bias * wk[row.size]
             q += 1
 
-    def of_csr(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
-        p = U(X.indptr[U(i)])
-        stop = U(X.indptr[U(i) + U(1)])
-        last = W[W.shape[0] - 1]
-        bias = cast(X.bias)
-        # All classes: their weights for a feature are neighbours, and one loop takes several.
-        if count == z.size:
-            for k in range(z.size):
-                z[k] = bias * last[k]
-            while p < stop:
-                x = X.data[p]
-                part = W[U(X.indices[p])]
-                for k in range(z.size):
-                    z[k] += x * part[k]
-                p += U(1)
-            return
-        # Some classes.
-        for q in range(count):
-            z[classes[q]] = bias * last[classes[q]]
-        while p < stop:
-            x = X.data[p]
-            part = W[U(X.indices[p])]
-            for q in range(count):
-                z[classes[q]] += x * part[U(classes[q])]
-            p += U(1)
-
-    return body_for("dots", X, of_dense, of_csr)
+    return body_for("dots", X, of_dense, _make_csr_dots(cast))
 
 
 @operation(_pick_dots)
