@@ -1,7 +1,7 @@
 """``python -m saddlesvm.ship_kernels``: compile the kernels that a wheel for this system contains.
 
-They are compiled for :data:`~saddlesvm.runtime.kernel_files.PROCESSOR` by fits in a process of its own,
-whose cache is empty, and put into the package's folder, from where the wheel takes them.
+They are compiled for :data:`~saddlesvm.runtime.kernel_files.PROCESSOR` by fits in a process of its
+own, whose cache is empty, and put into the package's folder, from where the wheel takes them.
 """
 
 from __future__ import annotations
