@@ -1,9 +1,9 @@
 """The state of dual ascent on a kernel problem, and what its margins say: offsets, violation, gap.
 
-With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - r beta - b`` along beta, but for
-a tube. A row violates optimality if that slope points into its box. A free intercept b, or another
-given sum of a group of rows, couples the coefficients: one rises as another falls, so that the largest
-slope upwards is compared with the least slope that another row may fall by.
+With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - r beta - b`` along beta, but
+for a tube. A row violates optimality if that slope points into its box. A free intercept b, or
+another given sum of a group of rows, couples the coefficients: one rises as another falls, so that
+the largest slope upwards is compared with the least slope that another row may fall by.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class KernelState(State):
     violation : float
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
-        With a free intercept the largest slope upwards and the least downwards, see :func:`dual_slopes`; else zeros.
+        With a free intercept the largest slope upwards and the least downwards, see
+        :func:`dual_slopes`; else zeros.
     finishes : int
         How often the linear problem was solved: once at most.
     """
@@ -67,7 +68,9 @@ class KernelState(State):
 
     @property
     def heaviness(self) -> float:
-        """Support vectors: a certificate computes their kernel values with all rows, and keeps none."""
+        """Support vectors: a certificate computes their kernel values with all rows, and keeps
+        none.
+        """
         return float(max(1, int(np.count_nonzero(self.beta))))
 
     @property
@@ -98,7 +101,8 @@ class KernelState(State):
 
 
 def first_point(problem: KernelProblem) -> np.ndarray:
-    """Return a first beta, shape (n,): zero if it has the given sums, else the rows hardest for a rough model.
+    """Return a first beta, shape (n,): zero if it has the given sums, else the rows hardest for a
+    rough model.
 
     The model is the mean of the kernel functions at some rows of each group (Parzen's estimate of a
     density, or of the difference of two). Each group is filled in the order of its values.
@@ -156,9 +160,9 @@ def empty_cache(problem: KernelProblem) -> RowCache:
 def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelEvaluation) -> None:
     """Take the float64 margins of a certificate, and end a fit whose optimum is w = 0.
 
-    Given sums may have nothing but w = 0 for an optimum (nu is too small for the classes, or the rows
-    lie around the origin). Objectives and gap then go to zero together, and the fit ends once w is as
-    good as zero.
+    Given sums may have nothing but w = 0 for an optimum (nu is too small for the classes, or the
+    rows lie around the origin). Objectives and gap then go to zero together, and the fit ends once
+    w is as good as zero.
     """
     state.f = evaluation.margins.copy()
     if any(side.intercept.total for side in problem.sides):
@@ -167,7 +171,9 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:
-    """Compute the offsets, the violation and the gap of f, as if rows that are set aside had no loss."""
+    """Compute the offsets, the violation and the gap of f, as if rows that are set aside had no
+    loss.
+    """
     at_work = state.at_work
     side_of = problem.side_of[at_work]
     parts: list[np.ndarray] = [at_work]
@@ -229,7 +235,9 @@ def dual_slopes(
 
 
 def find_violating(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """Return which rows have a slope that points into their box, whatever the others do; bool, shape (n,)."""
+    """Return which rows have a slope that points into their box, whatever the others do; bool,
+    shape (n,).
+    """
     rise, fall = dual_slopes(problem, state, problem.members)
     rises = (rise > 0.0) & (state.beta < state.high)
     falls = (fall < 0.0) & (state.beta > state.low)

@@ -16,7 +16,11 @@ from saddlesvm.data.label_checks import check_labels, check_targets, check_weigh
 from saddlesvm.estimators.class_weights import class_factors, weigh_classes
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.definiteness import evidence_against, symmetric
-from saddlesvm.kernel.kernel_certificate import certificate_of_expansion, evaluate_kernel, nearest_feasible
+from saddlesvm.kernel.kernel_certificate import (
+    certificate_of_expansion,
+    evaluate_kernel,
+    nearest_feasible,
+)
 from saddlesvm.kernel.kernel_machine import KernelMachine, coefficients_of, duals_of
 from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
@@ -29,7 +33,15 @@ from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.rows.scores import dense_weights
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
-POSING = ("kernel", "degree", "gamma", "coef0", "C", "nu", "epsilon")  # scikit-learn's parameters that pose a problem
+POSING = (
+    "kernel",
+    "degree",
+    "gamma",
+    "coef0",
+    "C",
+    "nu",
+    "epsilon",
+)  # scikit-learn's parameters that pose a problem
 
 
 def certify_kernel(
@@ -48,8 +60,9 @@ def certify_kernel(
     Parameters
     ----------
     model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        A fitted machine of this package, or of ``sklearn.svm``. With `points`: an SVC or SVR of this package whose
-        parameters pose the problem; it need not be fitted, and its solution does not count.
+        A fitted machine of this package, or of ``sklearn.svm``. With `points`: an SVC or SVR of
+        this package whose parameters pose the problem; it need not be fitted, and its solution does
+        not count.
     X : array-like or sparse matrix of shape (n, d)
         The training rows, in the order of the fit; the kernel matrix for a precomputed kernel.
     y : array-like of shape (n,), optional
@@ -57,16 +70,16 @@ def certify_kernel(
     sample_weight : array-like of shape (n,), optional
         The row weights of the fit.
     points : array-like or sparse matrix of shape (m, d), optional
-        Expansion points of another model, whose scores are ``k(X, points) @ coef.T + intercept``, such as a linear
-        machine over ``sklearn.kernel_approximation.Nystroem``.
+        Expansion points of another model, whose scores are ``k(X, points) @ coef.T + intercept``,
+        such as a linear machine over ``sklearn.kernel_approximation.Nystroem``.
     coef : array-like of shape (m,) or (k, m), optional
-        The coefficients of the points, for each pair of classes: positive for the later class, as in
-        ``LinearSVC(multi_class="ovo")``.
+        The coefficients of the points, for each pair of classes: positive for the later class, as
+        in ``LinearSVC(multi_class="ovo")``.
     intercept : float or array-like of shape (k,), default=0.0
         The intercepts of the other model.
     dual : array-like or sparse matrix of shape (n,) or (k, n), optional
-        With `points`: dual variables of the rows times C, such as ``LinearSVC.dual_coef_``. Without them they are
-        derived from the margins: the bound holds, but may be loose.
+        With `points`: dual variables of the rows times C, such as ``LinearSVC.dual_coef_``. Without
+        them they are derived from the margins: the bound holds, but may be loose.
 
     Returns
     -------
@@ -83,7 +96,8 @@ def certify_kernel(
     Warns
     -----
     NotCertifiedWarning
-        The kernel is not positive semi-definite on these rows: the dual bound is then minus infinity.
+        The kernel is not positive semi-definite on these rows: the dual bound is then minus
+        infinity.
 
     Notes
     -----
@@ -136,11 +150,17 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
     X = _rows_of_kernel(model, X)
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
-    own, codes = posing(model, name), None
-    loss, machine = own._check_options(), own._machine()
+    own = posing(model, name)
+    codes = None
+    loss = own._check_options()
+    machine = own._machine()
     # the "scale" of scikit-learn's does not count row weights
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
-    options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
+    options = {
+        "intercept": own._intercept_kind,
+        "scale": float(own.intercept_scaling),
+        **own._strength(),
+    }
     if hasattr(model, "classes_"):
         codes = find_codes(check_labels(y, n), model.classes_)
         weights = _class_weights(model, name, codes, weights)
@@ -168,7 +188,9 @@ def _rows_of_kernel(model: Any, X: Any) -> Any:
 
 
 def _bounded_if_definite(found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray) -> list[Certificate]:
-    """The certificates; without a dual bound, and with a warning, if the kernel is not positive semi-definite."""
+    """The certificates; without a dual bound, and with a warning, if the kernel is not positive
+    semi-definite.
+    """
     evidence = evidence_against(kernel, X, support)
     if not evidence:
         return found
@@ -196,7 +218,11 @@ def _expansion_certificates(
     own = clone(model)
     loss = own._check_options()
     kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, weights)
-    options = {"intercept": own._intercept_kind, "scale": float(own.intercept_scaling), **own._strength()}
+    options = {
+        "intercept": own._intercept_kind,
+        "scale": float(own.intercept_scaling),
+        **own._strength(),
+    }
     if isinstance(own, SVC):
         own.classes_, codes = encode_classes(check_labels(y, n))
         weights = _class_weights(own, "SVC", codes, weights)
@@ -222,7 +248,9 @@ def _expansion_certificates(
 def _checked_expansion(
     X: Any, points: Any, coef: Any, intercept: Any, count: int, kind: str
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Points, coefficients of shape (count, m) and intercepts of shape (count,) of a model, in the form of X."""
+    """Points, coefficients of shape (count, m) and intercepts of shape (count,) of a model, in the
+    form of X.
+    """
     points = check_design(points).plain
     if points.shape[1] != X.shape[1]:
         raise ValueError(f"points have {points.shape[1]} features, X has {X.shape[1]}")
@@ -242,8 +270,9 @@ def _checked_expansion(
 
 
 def posing(model: Any, name: str) -> Any:
-    """A machine of this package that poses the problem of a fitted one: itself, or that of the same name, whose
-    infinite C is a finite one that no multiplier reaches."""
+    """A machine of this package that poses the problem of a fitted one: itself, or that of the same
+    name, whose infinite C is a finite one that no multiplier reaches.
+    """
     if isinstance(model, KernelMachine):
         return model
     given = model.get_params(deep=False)
@@ -272,8 +301,9 @@ def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> It
 
 
 def _kernel_point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
-    """The model's point in the problem over rows, and a feasible dual one beside it; a regularised intercept is that of
-    the expansion."""
+    """The model's point in the problem over rows, and a feasible dual one beside it; a regularised
+    intercept is that of the expansion.
+    """
     beta = machine.rows_of(problem, beta)
     given = None
     if not problem.groups and problem.intercept.constrained:

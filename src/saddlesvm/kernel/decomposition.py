@@ -1,29 +1,33 @@
-"""Block decomposition of the dual: a large working set at a time, its kernel rows computed in one product.
+"""Block decomposition of the dual: a large working set at a time, its kernel rows computed in one
+product.
 
-With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is the quadratic program
+With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is the quadratic
+program
 
     min  (1/2) beta' (K + diag(r)) beta - y' beta + t sum_i |beta_i|     low <= beta <= high
 
-with gradient ``g = f + r beta - y`` beside the absolute values, which only a loss with a tube has. A
-free intercept adds ``sum_i beta_i = 0``; other machines give other sums, one for each group of rows.
+with gradient ``g = f + r beta - y`` beside the absolute values, which only a loss with a tube has.
+A free intercept adds ``sum_i beta_i = 0``; other machines give other sums, one for each group of
+rows.
 
-Up to some thousand rows, whose kernel matrix fits into memory, are one working set on a table of their
-kernel rows. More rows are decomposed: a step chooses the most violating rows, both among those in the
-cache and among the others, computes the missing kernel rows in one block, solves the small problem
-over the chosen rows on its own kernel matrix, and updates f with one product.
+Up to some thousand rows, whose kernel matrix fits into memory, are one working set on a table of
+their kernel rows. More rows are decomposed: a step chooses the most violating rows, both among
+those in the cache and among the others, computes the missing kernel rows in one block, solves the
+small problem over the chosen rows on its own kernel matrix, and updates f with one product.
 
 * No or a regularized intercept: one coordinate at a time, the one with the largest gain (Shalev-Shwartz
-  and Zhang 2013, "Stochastic dual coordinate ascent", section 2, with greedy instead of random choice).
+  and Zhang 2013, "Stochastic dual coordinate ascent", section 2, with greedy instead of random
+  choice).
 * Free intercept: two of a group at a time, along the sum that stays: sequential minimal optimisation
   with the second-order choice of Fan, Chen and Lin (2005), WSS 2.
 
-If all rows are one working set and pair steps have done as much work as it takes, a linear problem over
-a factor of the kernel matrix shows which rows are within their bounds, and equations solve for these
-(:mod:`saddlesvm.kernel.linear_finish`). The point stays one of the dual.
+If all rows are one working set and pair steps have done as much work as it takes, a linear problem
+over a factor of the kernel matrix shows which rows are within their bounds, and equations solve for
+these (:mod:`saddlesvm.kernel.linear_finish`). The point stays one of the dual.
 
-The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition, caching
-and shrinking of rows that stay outside the margin. Large working sets on a dense block are from Wen and
-others (2018), "ThunderSVM".
+The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition,
+caching and shrinking of rows that stay outside the margin. Large working sets on a dense block are
+from Wen and others (2018), "ThunderSVM".
 """
 
 from __future__ import annotations
@@ -61,16 +65,21 @@ from saddlesvm.problem.certificate import Evaluation, KernelPoint
 from saddlesvm.runtime.clock import clock
 from saddlesvm.solvers.base import Budget, SolverBase
 
-INNER_ACCURACY = 0.1  # violation to leave inside a working set, relative to the violation outside (tried)
+# Violation to leave inside a working set, relative to the violation outside (tried)
+INNER_ACCURACY = 0.1
 INNER_STEPS = 100_000  # steps on a working set, at most
-WHOLE_UPDATES = 2_000_000  # slopes updated by steps over all rows, between two estimates of the gap: some ms
-SHRINK_BELOW = 0.7  # share of the rows at work that must stay if shrinking is to be worth its copy (guessed)
-SHRINK_GAP = 0.5  # relative gap below which the margins say something about the rows outside (guessed)
+# Slopes updated by steps over all rows, between two estimates of the gap: some ms
+WHOLE_UPDATES = 2_000_000
+# Share of the rows at work that must stay if shrinking is to be worth its copy (guessed)
+SHRINK_BELOW = 0.7
+# Relative gap below which the margins say something about the rows outside (guessed)
+SHRINK_GAP = 0.5
 AHEAD = 32  # kernel rows computed at once for a table, for each direction of steps (tried)
 FEW_VALUES = 32  # values of a row, up to which its kernel row is cheap beside a step
 MORE_ROWS = 4  # times as many rows in a block then
 USUAL = 2.0  # violation, relative to the gap, that usually proves it if margins are about 1 (seen)
-FINISH_GAP = 1e-9  # relative gap of the linear problem: it then shows which rows are within their bounds
+# Relative gap of the linear problem: it then shows which rows are within their bounds
+FINISH_GAP = 1e-9
 WHOLE_ACCURACY = 1e-11  # least violation asked for inside a working set that is the whole problem
 
 
@@ -81,11 +90,11 @@ class Decomposition(SolverBase):
     Parameters
     ----------
     block : int, default=128
-        Largest number of kernel rows that a step computes; four times as many for rows of at most 32 values, whose
-        kernel rows are cheap.
+        Largest number of kernel rows that a step computes; four times as many for rows of at most
+        32 values, whose kernel rows are cheap.
     working_set : int, default=2048
-        Largest number of rows that a step changes, including rows whose kernel rows are in the cache.
-        Up to 4,096 rows whose kernel matrix fits into the cache are one working set.
+        Largest number of rows that a step changes, including rows whose kernel rows are in the
+        cache. Up to 4,096 rows whose kernel matrix fits into the cache are one working set.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, until the certificate is computed.
     """
@@ -109,7 +118,9 @@ class Decomposition(SolverBase):
         return state
 
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
-        """Working sets until about ``budget.rows`` rows were visited, or the gap seems small enough."""
+        """Working sets until about ``budget.rows`` rows were visited, or the gap seems small
+        enough.
+        """
         last = state.rows_touched + budget.rows
         end = clock() + budget.seconds
         while True:
@@ -123,7 +134,9 @@ class Decomposition(SolverBase):
                 return state
 
     def improve_table(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
-        """Improve a problem that holds a table: by the linear problem once it is due, else by steps."""
+        """Improve a problem that holds a table: by the linear problem once it is due, else by
+        steps.
+        """
         is_due = state.finishes == 0 and state.inner_steps > work_of(problem)
         if is_due and can_finish(problem):
             self.finish(problem, state, relative_gap)
@@ -272,7 +285,9 @@ class Decomposition(SolverBase):
         measure(problem, state)
 
     def choose_working_set(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
-        """Return positions (in `at_work`) of the rows to change: at most `block` that are not in the cache."""
+        """Return positions (in `at_work`) of the rows to change: at most `block` that are not in
+        the cache.
+        """
         most = min(self.working_set, state.rows.capacity)
         block = self.block
         if problem.values_per_row <= FEW_VALUES:
@@ -308,7 +323,9 @@ class Decomposition(SolverBase):
         return KernelPoint(state.beta.copy())
 
     def certified(self, problem: KernelProblem, state: KernelState, evaluation: Evaluation) -> KernelState:
-        """Take the certificate's float64 f; if a row set aside now violates optimality, put all rows to work again."""
+        """Take the certificate's float64 f; if a row set aside now violates optimality, put all
+        rows to work again.
+        """
         assert isinstance(evaluation, KernelEvaluation)
         take_margins(problem, state, evaluation)
         if problem.table is not None:
@@ -371,7 +388,9 @@ def whole_program(problem: KernelProblem, state: KernelState, order: np.ndarray,
 
 
 def compute_rows(problem: KernelProblem, program: Program, g: np.ndarray, beta: np.ndarray) -> None:
-    """Compute the kernel row that steps need now, and those of the most violating rows of each group."""
+    """Compute the kernel row that steps need now, and those of the most violating rows of each
+    group.
+    """
     held = table_of(problem)
     starts = program.starts
     few = AHEAD // program.columns.size
@@ -393,9 +412,11 @@ def compute_rows(problem: KernelProblem, program: Program, g: np.ndarray, beta: 
 
 
 def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much a rise, and a fall, of the beta of each row at work improves; -inf if it cannot move that way.
+    """Return how much a rise, and a fall, of the beta of each row at work improves; -inf if it
+    cannot move that way.
 
-    With a free intercept a beta rises as another falls: its slope is compared with the steepest one of the other way.
+    With a free intercept a beta rises as another falls: its slope is compared with the steepest one
+    of the other way.
     """
     rise, fall = dual_slopes(problem, state, state.at_work)
     may_rise, may_fall = find_movable(state)
@@ -404,7 +425,9 @@ def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.nda
 
 
 def pick_violating(rise: np.ndarray, fall: np.ndarray, candidates: np.ndarray, most: int) -> np.ndarray:
-    """Return at most `most` candidates with the largest positive scores, half of them to rise, half to fall."""
+    """Return at most `most` candidates with the largest positive scores, half of them to rise, half
+    to fall.
+    """
     first = pick_largest(rise, candidates, most // 2)
     rest = np.setdiff1d(candidates, first, assume_unique=True)
     return np.concatenate([first, pick_largest(fall, rest, most - first.size)])
@@ -419,7 +442,9 @@ def pick_largest(score: np.ndarray, candidates: np.ndarray, most: int) -> np.nda
 
 
 def shrink(problem: KernelProblem, state: KernelState) -> None:
-    """Set aside rows so far outside the margin that no violating pair can contain them, if there are many."""
+    """Set aside rows so far outside the margin that no violating pair can contain them, if there
+    are many.
+    """
     if state.estimate > SHRINK_GAP:
         return
     at_work = state.at_work

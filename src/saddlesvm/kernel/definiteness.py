@@ -16,16 +16,20 @@ from scipy.linalg import LinAlgError, cholesky, eigh_tridiagonal, eigvalsh
 
 from saddlesvm.kernel.mercer import Kernel, Matrix, gram
 
-DECOMPOSED = 1024  # points whose matrix is decomposed: 0.1 s, guessed to be little beside a fit of more
-DECOMPOSED_OF_FUNCTION = 512  # the same for a function of the user's, which may take long for each value
+# Points whose matrix is decomposed: 0.1 s, guessed to be little beside a fit of more
+DECOMPOSED = 1024
+# The same for a function of the user's, which may take long for each value
+DECOMPOSED_OF_FUNCTION = 512
 BLOCK = 1024  # rows and columns of a given matrix that are compared at once: 8 MB
 ASYMMETRY = 1e-5  # relative difference of two values that rounding, in float32, explains
 STEPS = 12  # of the Lanczos iteration on a large given matrix
-EXHAUSTED = 1e-10  # size of a residual, relative, below which the iteration has found all that its start can reach
+# Size of a residual, relative, below which the iteration has found all that its start can reach
+EXHAUSTED = 1e-10
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:
-    """A given kernel matrix, or the mean of it and its transpose where rounding alone makes them differ.
+    """Return a given kernel matrix, or the mean of it and its transpose if rounding alone makes
+    them differ.
 
     Raises
     ------
@@ -69,11 +73,12 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
     kernel : Kernel
     X : array or CSR matrix of shape (n, d); the kernel matrix of shape (n, n) when it is precomputed
     preferred : int ndarray, optional
-        Rows to look at first where there are too many, such as the support vectors.
+        Rows to look at first if there are too many, such as the support vectors.
     """
     if kernel.definite:
         return ""
-    n, most = X.shape[0], DECOMPOSED_OF_FUNCTION if callable(kernel.metric) else DECOMPOSED
+    n = X.shape[0]
+    most = DECOMPOSED_OF_FUNCTION if callable(kernel.metric) else DECOMPOSED
     chosen = _some_rows(n, most, preferred)
     if kernel.precomputed:
         values = X if chosen.size == n else X[np.ix_(chosen, chosen)]
@@ -88,7 +93,9 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
 
 
 def _some_rows(n: int, most: int, preferred: np.ndarray | None) -> np.ndarray:
-    """At most so many of n rows, ascending: half of them from those that are preferred, the others spread evenly."""
+    """At most so many of n rows, ascending: half of them from those that are preferred, the others
+    spread evenly.
+    """
     if n <= most:
         return np.arange(n)
     first = np.empty(0, dtype=np.intp) if preferred is None else np.asarray(preferred, dtype=np.intp)
@@ -140,7 +147,8 @@ def _of_lanczos(K: np.ndarray, unit: float) -> str:
     v: np.ndarray = np.random.default_rng(0).standard_normal((n,))
     v /= np.linalg.norm(v)
     basis = np.zeros((STEPS, n))
-    diagonal, beside = np.zeros(STEPS), np.zeros(STEPS)
+    diagonal = np.zeros(STEPS)
+    beside = np.zeros(STEPS)
     used = 0
     for step in range(STEPS):
         basis[step] = v

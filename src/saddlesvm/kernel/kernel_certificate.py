@@ -1,8 +1,9 @@
 """The certificate of a point of a kernel problem, with what rounding can have done to it.
 
-Primal and dual are those of :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in float64 from the
-support vectors, and each group of rows gets the offset that is best for it. How far kernel values and sums of them can
-be off is bounded in :mod:`saddlesvm.kernel.kernel_errors`, the rest in :mod:`saddlesvm.problem.bounds`.
+Primal and dual are those of :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in
+float64 from the support vectors, and each group of rows gets its best offset. Bounds on the errors
+of kernel values, and of sums of them, are in :mod:`saddlesvm.kernel.kernel_errors`; the rest is in
+:mod:`saddlesvm.problem.bounds`.
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ from saddlesvm.problem.responses import move_of
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise
 
+SAME = 1e-12  # relative distance of offsets, and slope for each row, that count as zero
+
 
 @dataclass(frozen=True)
 class KernelEvaluation(Evaluation):
-    """A certified model: `coef` holds beta, `margins` ``K beta`` (virtual feature included, free intercept not).
+    """A certified model: `coef` holds beta, `margins` ``K beta`` (virtual feature included, free
+    intercept not).
 
-    `intercept` is an array of shape (groups,) where the problem has groups.
+    `intercept` is an array of shape (groups,) if the problem has groups.
     """
 
     margins: np.ndarray
@@ -83,15 +87,22 @@ def certified_values(
     given : ndarray of shape (groups,), optional
         Offsets to judge; the best ones when left out.
     """
-    (beta, f), (feasible, dual_f), n = model, dual, problem.n
-    offsets, asked, error = np.zeros(len(problem.sides)), 0.0, 0.0
+    beta, f = model
+    feasible, dual_f = dual
+    n = problem.n
+    # The best offset of each group, and what the offsets cost beside the losses.
+    offsets = np.zeros(len(problem.sides))
+    asked = 0.0
+    error = 0.0
     for k, side in enumerate(problem.sides):
         values = f if side.rows.size == n else f[side.rows]
         offsets[k] = best_midway(problem, side, values) if given is None else given[k]
         cost = _asked(problem, side.intercept, beta, float(offsets[k]))
-        asked, error = asked + cost.value, error + cost.off
-    own = _expanded(problem, beta, f)
-    half = own.half if feasible is beta else _expanded(problem, feasible, dual_f).half
+        asked = asked + cost.value
+        error = error + cost.off
+    # The model and the dual point as functions of the feature space, with bounds on their errors.
+    own = _function_of(problem, beta, f)
+    half = own.half if feasible is beta else _function_of(problem, feasible, dual_f).half
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
     posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
     certificate, alpha = certificate_of_values(posed, own, offsets, Bounded(asked, error), (feasible, half))
@@ -100,9 +111,10 @@ def certified_values(
 
 
 def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
-    """The best offset of a group with these values; the middle where all of an interval is best, as in LIBSVM.
+    """Return the best offset of a group with these values; the middle if all of an interval is
+    best, as in LIBSVM.
 
-    A loss with kinks has them at ``y - f``, a tube apart on either side where it has one.
+    A loss with kinks has them at ``y - f``, or a tube apart on either side of it.
     """
     rows, intercept = side
     best = intercept.best(problem.terms, rows, f, 0.0)
@@ -111,29 +123,33 @@ def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
     kinks = problem.y[rows] - f
     if problem.tube > 0.0:
         kinks = np.concatenate([kinks - problem.tube, kinks + problem.tube])
-    at, near = 1e-12 * (1.0 + abs(best)), intercept.total
-    below, above = kinks[kinks < best - at].max(initial=-np.inf), kinks[kinks > best + at].min(initial=np.inf)
+    # The kinks next to the best offset. The objective is flat between two of them if its slope there is zero.
+    at = SAME * (1.0 + abs(best))
+    total = intercept.total
+    below = kinks[kinks < best - at].max(initial=-np.inf)
+    above = kinks[kinks > best + at].min(initial=np.inf)
     inside = np.abs(kinks - best) <= at
     ends = [(below, best), (best, above)] if inside.any() else [(below, above)]
     for low, high in ends:
         middle = 0.5 * (low + high)
         if math.isfinite(middle):
             slope, _ = offset_slope(problem.terms, rows, f, middle)
-            if abs(slope + near) <= 1e-12 * (rows.size + abs(near)):
+            if abs(slope + total) <= SAME * (rows.size + abs(total)):
                 return float(middle)
     return best
 
 
 def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float) -> Bounded:
-    """The cost of an offset beside the losses, divided by C, for the values that the model of `beta` has.
+    """Return the cost of an offset beside the losses, divided by C.
 
-    Where the kernel holds a regularised intercept b, of the squared size c, ``(b + offset)^2 / (2 c)`` takes the place
-    of ``b^2 / (2 c)``.
+    If the kernel holds a regularised intercept b, of the squared size c, ``(b + offset)^2 / (2 c)``
+    takes the place of ``b^2 / (2 c)``.
     """
     if not (offset and problem.offset):
         paid = intercept.paid(offset)
         return Bounded(paid, gamma(8.0) * abs(paid))
-    square, size = 0.5 * offset * offset / problem.offset, abs(offset) * float(np.abs(beta).sum())
+    square = 0.5 * offset * offset / problem.offset
+    size = abs(offset) * float(np.abs(beta).sum())
     cost = square + offset * float(beta.sum())
     return Bounded(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
@@ -163,13 +179,13 @@ class Posed(NamedTuple):
     lengths: np.ndarray
 
 
-class Model(NamedTuple):
+class FeatureFunction(NamedTuple):
     """A function of the feature space.
 
     Attributes
     ----------
     values, slips : ndarray of shape (n_all,)
-        At all rows, without the offsets, and how far they can be off.
+        At all rows, without the offsets, and bounds on their errors.
     half : Bounded
         Half its squared norm.
     """
@@ -180,21 +196,31 @@ class Model(NamedTuple):
 
 
 def certificate_of_values(
-    posed: Posed, model: Model, offsets: np.ndarray, asked: Bounded, dual: tuple[np.ndarray, Bounded]
+    posed: Posed,
+    model: FeatureFunction,
+    offsets: np.ndarray,
+    asked: Bounded,
+    dual: tuple[np.ndarray, Bounded],
 ) -> tuple[Certificate, np.ndarray]:
-    """The certificate of a model with an offset for each side, and the dual variables that it is proven by.
+    """Return the certificate of a model with an offset for each side, and the dual variables that
+    prove it.
 
     Parameters
     ----------
     asked : Bounded
         What the offsets cost beside the losses, divided by C.
     dual : pair of ndarray of shape (n_all,) and Bounded
-        C times the dual variables, feasible but for rounding, and half the squared norm of their function.
+        C times the dual variables, feasible but for rounding, and half the squared norm of their
+        function.
     """
     terms, members, sides, bounds, strength, lengths = posed
-    (beta, reached), loss, norms, C = dual, terms.loss, lengths * lengths, strength.C
+    beta, reached = dual
+    loss = terms.loss
+    norms = lengths * lengths
+    C = strength.C
     alpha = np.clip(beta / C, *bounds)
-    nothing, added = np.zeros(alpha.size), np.zeros(alpha.size)
+    nothing = np.zeros(alpha.size)
+    added = np.zeros(alpha.size)
 
     def sums_of(variables: np.ndarray, step: float = 0.0) -> np.ndarray:
         total = np.zeros(5)
@@ -204,13 +230,16 @@ def certificate_of_values(
         return total
 
     paid, conjugates, _, charged, _ = sums_of(alpha).tolist()
-    moves, paired = [], 0.0
+    # A free intercept needs sums that rounding misses: the cost of a move of alpha to them is bounded.
+    moves = []
+    paired = 0.0
     for side, offset in zip(sides, offsets, strict=True):
         added[side.rows] = offset
         free = side.intercept.constrained
         own = point_sizes(loss, terms.y, norms, terms.weights, side.rows, alpha, signs=free)
         moves.append(move_of(terms, side, norms, alpha, own, charged) if free else STILL)
         paired += own.paired
+    # e bounds the error of each score, with its offset and label; it counts for rows that may pay.
     label = 0.0 if is_classification(loss) else np.abs(terms.y)
     e = model.slips + 4.0 * UNIT * (np.abs(added) + np.abs(model.values) + label)
     e = np.where(may_pay(terms, model.values + added, e), e, 0.0)[members]
@@ -218,17 +247,22 @@ def certificate_of_values(
     with np.errstate(over="ignore"):  # an infinite bound is true
         squares = float((s * e * e).sum())
     rows = RowSizes(float(e.size), 0.0, 0.0, float((s * e).sum()), squares, float(e.max(initial=0.0)))
+    # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
     away = float((np.abs(beta - C * alpha) + UNIT * np.abs(beta)) @ lengths)
-    found, halves = ValueSums(paid, conjugates, charged, paired, rows, away), (model.half, reached)
+    found = ValueSums(paid, conjugates, charged, paired, rows, away)
+    halves = (model.half, reached)
     sizes = loss_sizes(loss, rows.rows)
     sums = sums_of_values(sizes, C, found, halves, asked, moves, lambda t: sums_of(nothing, t)[0])
+    # Zero is a dual point, with the objective zero, unless some sum is given.
     zero = 0.0 if all(side.intercept.homogeneous for side in sides) else -math.inf
     return Certificate.of(strength, sums._replace(at_zero=zero)), alpha
 
 
 def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Which rows may pay anything where their values are off by so much: losses are convex, so that nothing is paid
-    between two values where nothing is. The errors are doubled, as the ends are rounded.
+    """Return which rows may pay a loss if their values have such errors.
+
+    Losses are convex: a row that pays nothing at two values pays nothing between them. The errors
+    are doubled, because the ends are rounded.
     """
     if not has_array_methods(terms.loss):
         return np.ones(z.size, dtype=bool)
@@ -238,27 +272,31 @@ def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.asarray((ends[0] != 0.0) | (ends[1] != 0.0))
 
 
-def _expanded(problem: KernelProblem, beta: np.ndarray, f: np.ndarray) -> Model:
-    """``sum_i beta_i k(x_i, .)`` with its values f; what a regularised intercept adds to them can be off, too."""
-    sizes, n = np.abs(beta), problem.n
+def _function_of(problem: KernelProblem, beta: np.ndarray, f: np.ndarray) -> FeatureFunction:
+    """Return ``sum_i beta_i k(x_i, .)`` with its values f, and bounds on the errors of both."""
+    sizes = np.abs(beta)
+    n = problem.n
     slips = problem.at_rows(problem.errors.of_expansion(problem.of_points(beta), UNIT))
+    # What a regularised intercept adds is a sum of n terms; so is the norm.
     slips = slips + gamma(n + 4.0) * problem.offset * float(sizes.sum())
     off = 0.5 * (float(sizes @ slips) + gamma(n + 4.0) * float(sizes @ np.abs(f)))
-    return Model(f, slips, Bounded(half_norm(beta, f), off))
+    return FeatureFunction(f, slips, Bounded(half_norm(beta, f), off))
 
 
 def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
-    """``R(w) = R*(w) = 1/2 ||w||^2`` in the feature space, of ``w = sum_i beta_i k(x_i, .)`` with ``f = K beta``."""
+    """Return ``R(w) = R*(w) = 1/2 ||w||^2`` of ``w = sum_i beta_i k(x_i, .)``, whose values are ``f
+    = K beta``.
+    """
     return 0.5 * float(beta @ f)
 
 
 def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """``a = beta / C``, kept inside the bounds that rounding may have crossed."""
+    """Return ``a = beta / C`` within its bounds, which rounding may have crossed."""
     return np.clip(beta / problem.C, *problem.bounds)
 
 
 def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """`beta` brought into its box and, in each group with a free intercept, to the required sum."""
+    """Return `beta` within its box and, in each group with a free intercept, with the required sum."""
     low, high = problem.box()
     clipped = np.clip(beta, low, high)
     for rows, intercept in problem.sides:
@@ -273,21 +311,27 @@ evaluate.register(KernelProblem, evaluate_kernel)
 
 @candidates.register(KernelProblem)
 def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
-    """Multiples that stay inside the bounds of the dual; none where its sums are given, which only the model has."""
+    """Yield multiples of a model within the bounds of the dual; none if the dual has given sums."""
     if any(side.intercept.total for side in problem.sides):
         return
-    nothing, terms, kind = np.zeros(problem.n), problem.terms, problem.intercept
+    nothing = np.zeros(problem.n)
+    terms = problem.terms
+    kind = problem.intercept
     alone = kind.best(terms, problem.members, nothing, 0.0)
     yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
     half = 0.0 if model is None else half_norm(model.coef, model.margins)
-    if half > 0.0:  # where a kernel is indefinite, a ray may have no lowest point
-        offset, within = model.intercept if kind.constrained else 0.0, factors(problem, model.coef)
+    # If a kernel is indefinite, a ray may have no lowest point.
+    if half > 0.0:
+        offset = model.intercept if kind.constrained else 0.0
+        within = factors(problem, model.coef)
         factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset, within)
         yield value, KernelPoint(factor * model.coef, nothing)
 
 
 def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
-    """The factors that keep a model's coefficients in the box of the dual; any where they are not in it."""
+    """Return the factors that keep a model's coefficients in the box of the dual; any factor if
+    they are not in it.
+    """
     low, high = problem.box()
     if ((beta < low) | (beta > high)).any():
         return ANY
@@ -296,9 +340,13 @@ def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
 
 
 def certificate_of_expansion(
-    problem: KernelProblem, points: Matrix, model: tuple[np.ndarray, float], dual: np.ndarray | None = None
+    problem: KernelProblem,
+    points: Matrix,
+    model: tuple[np.ndarray, float],
+    dual: np.ndarray | None = None,
 ) -> Certificate:
-    """The certificate of a function ``sum_j c_j k(z_j, x) + b`` over any points z_j, in the problem over the rows.
+    """Return the certificate of ``sum_j c_j k(z_j, x) + b`` over any points z_j, in the problem
+    over the rows.
 
     Parameters
     ----------
@@ -308,9 +356,12 @@ def certificate_of_expansion(
     model : pair of ndarray of shape (m,) and float
         The coefficients c and the intercept b.
     dual : ndarray of shape (n,), optional
-        A feasible dual point times C. Left out, it is derived from what the rows respond to the model.
+        A feasible dual point times C. By default it is derived from the margins of the model.
     """
-    (coefficients, offset), kernel, n, m = model, problem.kernel, problem.n, points.shape[0]
+    coefficients, offset = model
+    kernel = problem.kernel
+    n = problem.n
+    m = points.shape[0]
     stack = sparse.vstack if sparse.issparse(problem.X) else np.vstack
     errors = kernel_errors(kernel, stack([problem.X, points]))
     slips = errors.of_expansion(coefficients, UNIT, np.arange(n, n + m))
@@ -322,15 +373,16 @@ def certificate_of_expansion(
     off = 0.5 * float(size @ slips[n:]) + 0.5 * gamma(m + 4.0) * float(size @ np.abs(own))
     if problem.offset:
         square = 0.5 * offset * offset / problem.offset
-        half, off = half + square, off + gamma(8.0) * (square + abs(half))
+        half = half + square
+        off = off + gamma(8.0) * (square + abs(half))
     if dual is None:
         alpha = np.zeros(n)
         dual_of_margins(problem.terms, problem.members, values, offset, alpha)
         dual = nearest_feasible(problem, problem.C * alpha)
-    reached = _expanded(problem, dual, problem.margins(dual)).half
+    reached = _function_of(problem, dual, problem.margins(dual)).half
     intercept = problem.intercept
     asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
     posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
-    function = Model(values, slips[:n], Bounded(half, off))
+    function = FeatureFunction(values, slips[:n], Bounded(half, off))
     return certificate_of_values(posed, function, np.array([offset]), asked, (dual, reached))[0]

@@ -1,6 +1,7 @@
 """Bounds on the rounding errors of kernel values and of sums of them.
 
-With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner product of d terms and a few more roundings:
+With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner product of d terms and a
+few more roundings (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1):
 
     linear          |k - k^|  <=  g r_i r_j
     rbf             |k - k^|  <=  g gamma (r_i + r_j)^2       (squared distances are taken apart: they cancel)
@@ -9,7 +10,8 @@ With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner prod
     sigmoid         |k - k^|  <=  g (gamma r_i r_j + |c|)
     laplacian, chi2, cosine     <=  2 g          additive chi2  <=  g sqrt(d) (r_i + r_j)
 
-Values of a precomputed kernel or of a function of the user's are the kernel: only sums of them are rounded.
+Values of a precomputed kernel or of a function of the user's are the kernel: only sums of them are
+rounded.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ import numpy as np
 
 from saddlesvm.kernel.mercer import Kernel, Matrix, in_float64, leaf_of, squares_of
 
-SLACK = 1.01  # the bounds are rounded too
-TINY = 2.0**-1000  # no less than the part of a kernel value that underflows
-LOST = 1e-140  # no less than the part of (x - z)^2 / (x + z) that underflows
-DIAGONAL = 32  # rows of which a function's own values are asked for at once
+SLACK = 1.01  # factor for the rounding of the bounds themselves
+TINY = 2.0**-1000  # at least the part of a kernel value that underflows
+LOST = 1e-140  # at least the part of (x - z)^2 / (x + z) that underflows
+DIAGONAL = 32  # rows whose values k(x, x) a function of the user's gives at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,28 +51,33 @@ class KernelErrors:
     lengths: np.ndarray
 
     def among(self, chosen: np.ndarray) -> KernelErrors:
-        """Bounds for some of the rows; of a precomputed kernel their own part of the matrix is meant."""
+        """Return the bounds for some rows; with a precomputed kernel, for their part of the matrix."""
         return replace(self, radii=self.radii[chosen], lengths=self.lengths[chosen])
 
     def of_expansion(self, coefficients: np.ndarray, unit: float, centres: np.ndarray | None = None) -> np.ndarray:
-        """How far ``f_i = sum_j beta_j k(x_i, x_j)`` can be off, shape (n,); `unit` is that of a rounding.
+        """Return bounds on the errors of ``f_i = sum_j beta_j k(x_i, x_j)``, shape (n,).
 
-        The coefficients are those of all rows, or of `centres` among them.
+        The coefficients are those of all rows, or of `centres` among them. `unit` is the unit of
+        rounding.
         """
-        size, (first, second) = np.abs(coefficients), self.bases
+        size = np.abs(coefficients)
+        first, second = self.bases
         ours = slice(None) if centres is None else centres
+        # Each error is a bilinear form in (1, first_i, second_i) and (1, first_j, second_j): sum over j first.
         sums = np.array([size.sum(), size @ first[ours], size @ second[ours]])
         flat, by_first, by_second = (self.mixing(size.size, unit) @ sums).tolist()
         return flat + by_first * first + by_second * second
 
     @cached_property
     def bases(self) -> np.ndarray:
-        """Two functions of the points, of which and of 1 the errors are made; shape (2, n).
+        """Return two functions of the points, shape (2, n), whose products with each other and 1
+        bound the errors.
 
-        The square root of gamma is a factor of the radii: powers of gamma alone underflow for large rows, and powers of
-        the radii alone overflow.
+        The radii have the square root of gamma as a factor: powers of gamma alone underflow for
+        large rows, and powers of the radii alone overflow.
         """
-        metric, r = self.kernel.metric, self.radii
+        metric = self.kernel.metric
+        r = self.radii
         nothing = np.zeros(r.size)
         if self.kernel.precomputed or callable(metric):
             return np.stack([self.lengths, nothing])
@@ -87,8 +94,10 @@ class KernelErrors:
                     return np.stack([r, nothing])
 
     def mixing(self, count: int, unit: float) -> np.ndarray:
-        """The matrix that turns the sums of ``|beta_j|``, and of its products with both functions in `bases`, into the
-        coefficients of 1 and of these functions in the error; shape (3, 3).
+        """Return the matrix of the bilinear form of the errors, shape (3, 3).
+
+        It turns the sums of ``|beta_j|``, and of its products with both `bases`, into the
+        coefficients of 1 and of the `bases` in the error.
 
         Parameters
         ----------
@@ -97,10 +106,12 @@ class KernelErrors:
         unit : float
             Of a rounding.
         """
-        kernel, found = self.kernel, np.zeros((3, 3))
+        kernel = self.kernel
+        found = np.zeros((3, 3))
         g = SLACK * (self.d + 8.0) * unit
         leaf = leaf_of(count)
-        summed = SLACK * (leaf + count / leaf + 6.0) * unit  # products, their sums, the sum of these
+        # Relative rounding of a sum that goes leaf by leaf: products, their sums, the sum of these.
+        summed = SLACK * (leaf + count / leaf + 6.0) * unit
         c = abs(kernel.coef0)
         if kernel.precomputed or callable(kernel.metric):
             found[1, 1] = summed
@@ -109,16 +120,25 @@ class KernelErrors:
             case "linear":
                 found[1, 1] = g + summed
             case "rbf":
+                # g gamma (r_i + r_j)^2, and a rounding of values up to 1 in the sum.
                 found[2, 0] = found[0, 2] = g
-                found[1, 1], found[0, 0] = 2.0 * g, 2.0 * g + summed
+                found[1, 1] = 2.0 * g
+                found[0, 0] = 2.0 * g + summed
             case "poly" | "polynomial":
                 p = kernel.degree
-                power = (p + 1.0) * g if p >= 1.0 else g**p if p > 0.0 else 0.0
+                # (u + v)^p <= 2^(p - 1) (u^p + v^p) takes gamma r_i r_j and |c| apart.
+                power = 0.0
+                if p >= 1.0:
+                    power = (p + 1.0) * g
+                elif p > 0.0:
+                    power = g**p
                 most = max(p, 1.0)
                 share = (power + 16.0 * most * unit + summed) * 2.0 ** (most - 1.0)
-                found[1, 1], found[0, 0] = share, share * c**p
+                found[1, 1] = share
+                found[0, 0] = share * c**p
             case "sigmoid":
-                found[1, 1], found[0, 0] = g, g * c + g + summed
+                found[1, 1] = g
+                found[0, 0] = g * c + g + summed
             case "additive_chi2":
                 found[1, 0] = found[0, 1] = (g + summed) * np.sqrt(self.d)
             case "chi2":
@@ -132,7 +152,7 @@ class KernelErrors:
 
 
 def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:
-    """Bounds for the rows of X; for a precomputed kernel X is its matrix."""
+    """Return the bounds for the rows of X; with a precomputed kernel, X is its matrix."""
     d = int(X.shape[1])
     if kernel.precomputed:
         lengths = np.sqrt(np.abs(X.diagonal().astype(np.float64)))
@@ -145,6 +165,7 @@ def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:
 
 
 def _lengths(kernel: Kernel, d: int, r: np.ndarray) -> np.ndarray:
+    """Return ``sqrt(k(x, x))``, or more, of rows with these radii."""
     match kernel.metric:
         case "linear":
             return r
@@ -157,6 +178,6 @@ def _lengths(kernel: Kernel, d: int, r: np.ndarray) -> np.ndarray:
 
 
 def _own_values(kernel: Kernel, X: Matrix) -> np.ndarray:
-    """``k(x_i, x_i)``, some rows at once."""
+    """Return ``k(x_i, x_i)``, computed for some rows at once."""
     blocks = [X[start : start + DIAGONAL] for start in range(0, X.shape[0], DIAGONAL)]
     return np.concatenate([np.diagonal(kernel(one, one)) for one in blocks])

@@ -11,15 +11,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddlesvm.fit.loop import Batch
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
 from saddlesvm.kernel.decomposition import Decomposition
 from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
-from saddlesvm.kernel.kernel_problem import FEW, KernelFacts, KernelProblem, make_kernel_problem, shared_facts
+from saddlesvm.kernel.kernel_problem import (
+    FEW,
+    KernelFacts,
+    KernelProblem,
+    make_kernel_problem,
+    shared_facts,
+)
 from saddlesvm.kernel.mercer import Kernel, Matrix
-from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, NuClassification, PublishedModel
+from saddlesvm.kernel.nu_machines import (
+    PLAIN,
+    Layout,
+    Machine,
+    ModelFacts,
+    NuClassification,
+    PublishedModel,
+)
 from saddlesvm.kernel.row_table import has_maker
 from saddlesvm.kernel.small_pairs import MOST_STEPS, STEPS_ALONE, PairsTask, SmallPairs
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
@@ -38,7 +52,7 @@ KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
 
 
 def make_kernel_solver(solver: str | SolverBase) -> Any:
-    """A solver object from its name, or the object itself.
+    """Return a solver object from its name, or the object itself.
 
     Raises
     ------
@@ -50,12 +64,13 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, KERNEL_SOLVERS)
 
 
-APART = 1024  # rows of a single pair, up to which a fit of its own spends more time in Python than on its steps
-TOGETHER = 16  # small pairs that are solved together, at least, where several threads solve them
+# Rows of a pair, up to which a fit of its own spends more time in Python than on steps (measured)
+APART = 1024
+TOGETHER = 16  # small pairs in a bundle, at least, if several threads solve bundles (guessed)
 
 
 class Coefficients(NamedTuple):
-    """Those coefficients of the points that are not zero.
+    """The coefficients of the points that are not zero.
 
     Attributes
     ----------
@@ -93,15 +108,16 @@ class SmallProblems(NamedTuple):
 
     @classmethod
     def of_pairs(cls, pairs: Pairs, machine: Machine, loss: Loss) -> SmallProblems:
-        """Pairs of classes."""
-        classes, labels = np.array(pairs.pairs), [pairs.label(k) for k in range(len(pairs))]
+        """Return the pairs of classes."""
+        classes = np.array(pairs.pairs)
+        labels = [pairs.label(k) for k in range(len(pairs))]
         if isinstance(machine, NuClassification):
             classes = classes[:, ::-1]
         return cls(pairs.rows, pairs.sorted, classes, labels, None, machine.layout(loss, 2))
 
     @classmethod
     def of_points(cls, sub: SubProblem, machine: Machine, loss: Loss) -> SmallProblems | None:
-        """A single problem over all points; None where they have weights of its own."""
+        """Return a single problem over all points; None if it has weights of its own."""
         if sub.members is not None or sub.weights is not None or sub.factor != 1.0:
             return None
         layout = machine.layout(loss, 1)
@@ -119,11 +135,12 @@ class KernelFits(Fits):
     kernel : Kernel
     loss : Loss
     options : dict
-        The rest of :func:`~saddlesvm.kernel.kernel_problem.make_kernel_problem`, for all sub-problems.
+        The rest of :func:`~saddlesvm.kernel.kernel_problem.make_kernel_problem`, for all
+        sub-problems.
     machine : Machine
         How each is posed over its rows.
     facts : KernelFacts, optional
-        Of all points, where they are known already.
+        Of all points, if they are known.
     starts : sequence of ndarray of shape (n,), optional
         Coefficients of all points to begin each sub-problem with.
     """
@@ -144,7 +161,9 @@ class KernelFits(Fits):
             raise ValueError("kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out")
 
     def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; several share the kernel matrix of all points where that fits into the cache."""
+        """Solve all sub-problems; several share the kernel matrix of all points if it fits into the
+        cache.
+        """
         several = len(self.problems) > 1
         if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems is not None)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
@@ -157,9 +176,15 @@ class KernelFits(Fits):
 
     @cached_property
     def small_problems(self) -> SmallProblems | None:
-        """The sub-problems, where they are small, pairs of classes or a single one, and nobody looks on as they are
-        solved: :mod:`saddlesvm.kernel.small_pairs` then solves them."""
-        pairs, given, solver = self.problems, self.options, self.solver
+        """The sub-problems for :mod:`saddlesvm.kernel.small_pairs`; None if they need fits of their
+        own.
+
+        They must be pairs of classes or a single problem, small, with a free intercept, positive
+        weights and default options, and without a callback or a bar.
+        """
+        pairs = self.problems
+        given = self.options
+        solver = self.solver
         usual = self.unwatched and self.starts is None and self.limits.gap == 0.0 and given.get("lam") is None
         if not usual or type(solver) is not Decomposition:
             return None
@@ -173,54 +198,77 @@ class KernelFits(Fits):
         return SmallProblems.of_points(pairs[0], self.machine, self.loss) if single else None
 
     def has_short_rows(self) -> bool:
-        """Whether a plain problem of the linear kernel ends by a linear problem over the rows themselves."""
+        """Return True if a problem with the linear kernel ends by a linear problem over short rows."""
         return self.machine is PLAIN and self.kernel.metric == "linear" and self.X.shape[1] < self.X.shape[0]
 
     def has_rows_apart(self) -> bool:
-        """Whether compiled code computes the kernel rows of each pair as its steps come to them. The machines with nu
-        begin at a point that needs some at once."""
+        """Return True if compiled code computes the kernel rows of each pair as its steps need
+        them.
+
+        The machines with nu begin at a point that needs some at once.
+        """
         few = len(self.problems) > 1 or self.X.shape[0] <= APART
         return self.machine is PLAIN and few and has_maker(self.kernel, self.X)
 
     def batches(self) -> Sequence[Any]:
-        """One per sub-problem, or one for many small ones."""
-        small, given, facts, count = self.small_problems, self.options, self.facts, len(self.problems)
+        """Return a batch for each sub-problem, or one for many small ones."""
+        small = self.small_problems
+        given = self.options
+        facts = self.facts
+        count = len(self.problems)
         alone = facts is None
         if small is None or not (self.has_rows_apart() if alone else small.sorted):
             return super().batches()
-        gram, errors = (None, kernel_errors(self.kernel, self.X)) if facts is None else facts
+        gram = None if facts is None else facts.gram
+        errors = kernel_errors(self.kernel, self.X) if facts is None else facts.errors
         shrinks = alone or (count == 1 and self.machine is PLAIN)
-        task = PairsTask(gram, errors, self.X, small.rows, small.targets, self.machine, small.layout, float(given["C"]),
-                    self.limits.tol, given["weights"], self.solver.name,
-                    STEPS_ALONE if shrinks else MOST_STEPS)  # fmt: skip
+        task = PairsTask(
+            gram=gram,
+            errors=errors,
+            X=self.X,
+            rows=small.rows,
+            targets=small.targets,
+            machine=self.machine,
+            layout=small.layout,
+            C=float(given["C"]),
+            tol=self.limits.tol,
+            weights=given["weights"],
+            solver=self.solver.name,
+            most=STEPS_ALONE if shrinks else MOST_STEPS,
+        )
         bundles = bundles_of(range(count), TOGETHER, self.jobs)
         if alone:
             bundles = [range(k, k + 1) for k in range(count)]
-        return [
-            SmallPairs(bundle, task, small.classes[part], small.labels[part],
-                       lambda left: self.in_turn([left])[0], self.kept)
-            for bundle in bundles for part in [slice(bundle.start, bundle.stop)]
-        ]  # fmt: skip
+        made = []
+        for bundle in bundles:
+            part = slice(bundle.start, bundle.stop)
+            classes = small.classes[part]
+            made.append(SmallPairs(bundle, task, classes, small.labels[part], self.batch_of, self.kept))
+        return made
+
+    def batch_of(self, problems: list[int]) -> Batch[FitResult]:
+        """Return a batch of fits, one after the other, of some problems."""
+        return self.in_turn([problems])[0]
 
     def kept(self, points: np.ndarray, beta: np.ndarray) -> Coefficients:
-        """The coefficients of one of many small pairs, which has ended."""
+        """Return the coefficients of a small problem that has ended."""
         self.clock.done()
         support = np.flatnonzero(beta)
         return Coefficients(points[support], beta[support])
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
-        """No coefficients; an intercept is free or zero. Of classifications with a loss of their own only."""
+        """Return the model without coefficients of a classification; None for other machines."""
         if self.machine is not PLAIN or not is_classification(self.loss):
             return None
         given = self.options
         charge = 0.0 if make_intercept(given["intercept"], given["scale"]).constrained else np.inf
-        return WithoutWeights(
-            self.loss, given.get("C"), given.get("lam"), 1.0, charge, self.limits.tol,
-            coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)), alpha=np.empty(0),
-        ), given["weights"]  # fmt: skip
+        empty = Coefficients(np.empty(0, dtype=np.intp), np.empty(0))
+        strength = (given.get("C"), given.get("lam"))
+        model = WithoutWeights(self.loss, *strength, 1.0, charge, self.limits.tol, coef=empty, alpha=np.empty(0))
+        return model, given["weights"]
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of the sub-problem `index`, begun at its start, or where its checkpoint left it."""
+        """Make the fit of the sub-problem `index`, at its start or at its checkpoint."""
         sub = self.problems[index]
         problem = self.problem(sub)
         start = None
@@ -229,16 +277,22 @@ class KernelFits(Fits):
         return self.fit_of(index, sub, problem, start=start)
 
     def problem(self, sub: SubProblem) -> KernelProblem:
-        """The regularised risk problem behind a sub-problem."""
+        """Return the regularised risk problem of a sub-problem."""
         problem, self.members[sub.index] = make_kernel_problem(
-            self.X, self.kernel, sub.y, self.loss, members=sub.members, facts=self.facts,
+            self.X,
+            self.kernel,
+            sub.y,
+            self.loss,
+            members=sub.members,
+            facts=self.facts,
             **sub.with_weights(self.options),
-        )  # fmt: skip
+        )
         return self.machine.posed(problem)
 
     def finished(self, fit: Fit) -> FitResult:
-        """The result with the coefficients of those points that have one."""
-        result, members = super().finished(fit), self.members.pop(fit.index)
+        """Return the result with the coefficients of the points that have one."""
+        result = super().finished(fit)
+        members = self.members.pop(fit.index)
         model = PublishedModel(np.zeros(members.size), 0.0, result.certificate)
         if result.alpha.size == fit.problem.y.size == result.coef.size:
             facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]

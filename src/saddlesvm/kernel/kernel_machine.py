@@ -1,4 +1,6 @@
-"""The common part of kernel machines: their options, their checks, their fits, and sums over support vectors."""
+"""The common part of kernel machines: their options, their checks, their fits, and sums over
+support vectors.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,13 @@ OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_si
 
 
 class KnownFacts:
-    """The facts of a set of points, found when they are first asked for, for several fits on the same points."""
+    """The facts of a set of points, computed at first use, for several fits on the same points."""
 
     def __init__(self) -> None:
         self.found: list[KernelFacts | None] = []
 
     def of(self, kernel: Kernel, X: Any, megabytes: float) -> KernelFacts | None:
-        """The facts of the rows of X, or None where these are too many to be held."""
+        """Return the facts of the rows of X; None if these are too many to be held."""
         if not self.found:
             self.found.append(shared_facts(kernel, X, megabytes))
         return self.found[0]
@@ -67,12 +69,12 @@ class KernelMachine(Estimator, KernelOptions):
         return make_kernel_solver(self.solver)
 
     def _machine(self) -> Machine:
-        """How the problem is posed over the rows."""
+        """Return how the problem is posed over the rows."""
         return PLAIN
 
     @property
     def _intercept_kind(self) -> str:
-        """The name of the intercept that the model has."""
+        """The name of the model's intercept."""
         return self.intercept
 
     def _check_kernel(self) -> None:
@@ -82,7 +84,7 @@ class KernelMachine(Estimator, KernelOptions):
             one_of("kernel", self.kernel, KERNELS)
 
     def _check_design(self, X: Any, *, reset: bool) -> Any:
-        """X, checked and converted; a precomputed kernel must be dense, and square when it is fitted."""
+        """Return X, checked and converted; a precomputed kernel must be dense, and square in a fit."""
         if self.kernel != "precomputed":
             return check_design(X, self, reset=reset, finite=True).plain
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
@@ -91,7 +93,7 @@ class KernelMachine(Estimator, KernelOptions):
         return symmetric(X) if reset else X
 
     def _made_kernel(self, X: Any, sample_weight: np.ndarray | None) -> Kernel:
-        """The kernel for these rows, with its parameters as numbers."""
+        """Return the kernel for these rows, with its parameters as numbers."""
         needed = not callable(self.kernel) and self.kernel not in WITHOUT_GAMMA
         gamma = resolve_gamma(self.gamma, X, sample_weight) if needed else 1.0
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
@@ -102,9 +104,11 @@ class KernelMachine(Estimator, KernelOptions):
         Parameters
         ----------
         order : ndarray, optional
-            That of the rows, if it is not the user's.
+            The order of the rows, if it is not the user's.
         """
-        problems, loss, weights = posed.problems, posed.loss, posed.weights
+        problems = posed.problems
+        loss = posed.loss
+        weights = posed.weights
         solver = self._made_solver()
         limits = self._limits(solver)
         cache_size = self.cache_size / workers(len(problems), self.n_jobs)
@@ -135,11 +139,11 @@ class KernelMachine(Estimator, KernelOptions):
         return results
 
     def _keep_for_a_start(self) -> None:
-        """Keep what a warm start needs beside the model: the C of the fit."""
+        """Keep the C of the fit for a warm start."""
         self._fitted_C = getattr(self, "C_", self.C)
 
     def _starts(self, n: int, problems: int, order: np.ndarray | None) -> list[np.ndarray] | None:
-        """The coefficients of the last fit for this C, if a fit is to begin with these."""
+        """Return the coefficients of the last fit, scaled to this C, if the next fit begins there."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
         found = coefficients_of(self, n)[0]
@@ -154,29 +158,31 @@ class KernelMachine(Estimator, KernelOptions):
         return [factor * (beta if order is None else beta[order]) for beta in found]
 
     def _rows_of_support(self, X: Any) -> Any:
-        """The support vectors among the rows of the fit; none for a precomputed kernel."""
+        """Return the support vectors of the fit; none for a precomputed kernel."""
         return np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
 
     def _centres(self) -> Any:
-        """The stored support vectors: themselves, or their numbers for a precomputed kernel."""
+        """Return the stored support vectors, or their numbers for a precomputed kernel."""
         return self.support_ if self.kernel_.precomputed else self.support_vectors_
 
     def _expanded(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
-        """``k(X, support_vectors_) @ coefficients`` of checked rows, shape (rows, outputs)."""
+        """Return ``k(X, support_vectors_) @ coefficients``, shape (rows, outputs)."""
         check_is_fitted(self)
         X = self._check_design(X, reset=False)
         return expand(self.kernel_, X, self._centres(), coefficients)
 
 
 def duals_of(model: Any) -> np.ndarray:
-    """The coefficients of a kernel machine's support vectors, sparse for sparse rows, as an array."""
+    """Return the coefficients of a kernel machine's support vectors as a dense array."""
     dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else model.dual_coef_
     return np.ascontiguousarray(dual)
 
 
 def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
-    """Coefficients of all training rows, shape (n,), and the intercept, for each sub-problem; positive for its later
-    class.
+    """Return coefficients of all training rows, shape (n,), and the intercept, for each
+    sub-problem.
+
+    Both are positive for the later class.
 
     Parameters
     ----------
@@ -190,7 +196,8 @@ def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
     ValueError
         The model has support vectors in more rows.
     """
-    intercept, support = np.ravel(model.intercept_), np.asarray(model.support_)
+    intercept = np.ravel(model.intercept_)
+    support = np.asarray(model.support_)
     if support.size and support.max() >= n:
         raise ValueError(f"the model has a support vector in row {support.max()}; X has {n} rows")
 
@@ -205,13 +212,19 @@ def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
 
 
 def pair_duals(model: Any) -> np.ndarray:
-    """The coefficients of the support vectors in each pair's score, shape (pairs, n_support): a model keeps, as
-    scikit-learn's do, those of a vector against each of the other classes."""
-    kept, K = duals_of(model), model.classes_.size
+    """Return the coefficients of the support vectors in each pair's score, shape (pairs,
+    n_support).
+
+    A model keeps, as in scikit-learn, the coefficients of a vector against each of the other
+    classes.
+    """
+    kept = duals_of(model)
+    K = model.classes_.size
     pairs = list(combinations(range(K), 2))
     if K == 2:
         return kept
-    ends, found = np.concatenate([[0], np.cumsum(model.n_support_)]), np.zeros((len(pairs), kept.shape[1]))
+    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+    found = np.zeros((len(pairs), kept.shape[1]))
     for row, (i, j) in zip(found, pairs, strict=True):
         row[ends[i] : ends[i + 1]] = kept[j - 1, ends[i] : ends[i + 1]]
         row[ends[j] : ends[j + 1]] = kept[i, ends[j] : ends[j + 1]]

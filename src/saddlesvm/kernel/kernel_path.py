@@ -1,4 +1,6 @@
-"""Paths of kernel machines over C or nu: every fit starts from its neighbour, and every one is certified."""
+"""Paths of kernel machines over C or nu: every fit starts from its neighbour, and every one is
+certified.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +69,16 @@ class KernelPath:
 
 
 def kernel_path(
-    model: KernelMachine, X: Any, y: Any = None, *, Cs: Any = None, nus: Any = None, sample_weight: Any = None
+    model: KernelMachine,
+    X: Any,
+    y: Any = None,
+    *,
+    Cs: Any = None,
+    nus: Any = None,
+    sample_weight: Any = None,
 ) -> KernelPath:
-    """Fit copies of a kernel machine for several values of C, or of nu; Ctrl-C returns the path so far.
+    """Fit copies of a kernel machine for several values of C, or of nu; Ctrl-C returns the path so
+    far.
 
     Parameters
     ----------
@@ -93,7 +102,7 @@ def kernel_path(
 
     Notes
     -----
-    The kernel matrix of all rows is computed once where it fits into ``cache_size``, as ``float64``: 5,000 rows in the
+    The kernel matrix of all rows is computed once if it fits into ``cache_size``, as ``float64``: 5,000 rows in the
     200 MB of the default.
     """
     if (Cs is None) == (nus is None):

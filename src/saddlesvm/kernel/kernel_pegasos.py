@@ -2,13 +2,14 @@
 
 Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for
 SVM", section 4, figure 3. Step t draws a row i; if ``y_i f_i < 1`` for ``f = (1 / (lambda t)) sum_j
-alpha_j y_j k(x_j, .)``, it adds one to ``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)`` are
-kept for all rows i: a visit without a violation then costs nothing, one with a violation costs one
-kernel row. Kernel rows that the next draws will need are computed in blocks.
+alpha_j y_j k(x_j, .)``, it adds one to ``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)``
+are kept for all rows i: a visit without a violation then costs nothing, one with a violation costs
+one kernel row. Kernel rows that the next draws will need are computed in blocks.
 
-The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5). Row weights scale what is added. A
-batch of k rows is judged by the same f and counts 1 / k a row. A free intercept takes sub-gradient
-steps of its own (section 6); the model gets the best intercept for the last iterate instead.
+The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5). Row weights scale what is
+added. A batch of k rows is judged by the same f and counts 1 / k a row. A free intercept takes
+sub-gradient steps of its own (section 6); the model gets the best intercept for the last iterate
+instead.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
 
 @allocating_kernel
 def draw_subsets(random: np.ndarray, order: np.ndarray, size: int, batches: int) -> np.ndarray:
-    """Return `batches` times `size` random rows, no row twice in a batch; `order` holds all rows, and is changed."""
+    """Return `batches` times `size` random rows, no row twice in a batch; `order` holds all rows,
+    and is changed.
+    """
     draws = np.empty(batches * size, np.int64)
     for start in range(0, draws.size, size):
         # The first steps of a shuffle: each place of the batch swaps with a random later one.
@@ -63,7 +66,8 @@ def negative_slope(terms: Pointwise, i: int, z: float) -> float:
 
 
 class Iterate(NamedTuple):
-    """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 / (lambda size)``.
+    """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 /
+    (lambda size)``.
 
     Attributes
     ----------
@@ -95,7 +99,8 @@ def visit_batches(
     scale: float,
     iterate: Iterate,
 ) -> int:
-    """Visit batches of `size` draws from step t on; stop at a draw whose kernel row is needed and not held.
+    """Visit batches of `size` draws from step t on; stop at a draw whose kernel row is needed and
+    not held.
 
     Returns the number of draws before it, of which whole batches are used.
 
@@ -187,10 +192,11 @@ class KernelPegasos(SolverBase):
     block : int, default=64
         Kernel rows to compute at a time.
     output : {"last", "average"}, default="last"
-        The last iterate w_(T+1), as published, or the mean of w_1 = 0, ..., w_T, which the theorems are about.
+        The last iterate w_(T+1), as published, or the mean of w_1 = 0, ..., w_T, which the theorems
+        are about.
     sampling : {"replacement", "subset"}, default="replacement"
-        "replacement": independent draws, so a batch may contain a row twice. "subset": an independent batch of
-        different rows in each step.
+        "replacement": independent draws, so a batch may contain a row twice. "subset": an
+        independent batch of different rows in each step.
 
     Examples
     --------
@@ -224,9 +230,10 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            The machine is one with nu, a subset of the batch's size has more rows than there are, the kernel rows of a
-            batch do not fit into the cache, or the loss has unbounded slopes: without the projection of section 2,
-            which would need the norm of w, the first steps then run away.
+            The machine is one with nu, a subset of the batch's size has more rows than there are,
+            the kernel rows of a batch do not fit into the cache, or the loss has unbounded slopes:
+            without the projection of section 2, which would need the norm of w, the first steps
+            then run away.
         """
         if problem.views is not None or not problem.intercept.homogeneous:
             raise ValueError("kernel Pegasos does not solve the machines with nu: use solver='auto'")
@@ -292,7 +299,8 @@ class KernelPegasos(SolverBase):
                 self.fetch_ahead(problem, state, draws, place)
 
     def fetch_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, place: int) -> None:
-        """Fetch the kernel rows of the next batch, and of later draws that violate the margin as it is now.
+        """Fetch the kernel rows of the next batch, and of later draws that violate the margin as it
+        is now.
 
         That of the draw at `place` is missing.
         """
@@ -311,7 +319,9 @@ class KernelPegasos(SolverBase):
         return problem.C * problem.n / self.batch_size
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
-        """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible dual point."""
+        """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible
+        dual point.
+        """
         steps = max(1, state.steps)
         gathered = state.alpha
         if self.output == "average":

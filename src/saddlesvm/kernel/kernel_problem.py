@@ -3,17 +3,19 @@
     P(b, f) = C sum_i s_i phi_i(f_i + b) + (1/2) sum_i beta_i f_i,      f = K beta,  beta = C a
     D(a)    = -C sum_i s_i phi_i*(-a_i / s_i) - (1/2) sum_i beta_i f_i
 
-This is :class:`saddlesvm.problem.problem.Problem` with ``w = sum_i beta_i k(x_i, .)`` known through its
-coefficients only.
+This is :class:`saddlesvm.problem.problem.Problem` with ``w = sum_i beta_i k(x_i, .)`` known through
+its coefficients only.
 
-Two things make room for the other machines of the family. Rows of the dual may be signed views of the points: beta_i
-times the sign of row i is added to the coefficient of its point; a regression with two variables a point has twice as
-many rows. And several groups of rows may each have an offset, and a given sum of dual variables, of their own:
+Two things make room for the other machines of the family. Rows of the dual may be signed views of
+the points: beta_i times the sign of row i is added to the coefficient of its point; a regression
+with two variables a point has twice as many rows. And several groups of rows may each have an
+offset, and a given sum of dual variables, of their own:
 
     z_i = f_i + b_g(i),     sum_{i in g} a_i = total_g,     P gains C sum_g total_g b_g
 
-The gap bounds the distance to the optimum for positive semi-definite kernels. For others (sigmoid, some callables) the
-problem is not convex: the gap is then still not negative and zero exactly at stationary points, but bounds nothing.
+The gap bounds the distance to the optimum for positive semi-definite kernels. With others (sigmoid,
+some callables) the problem is not convex: the gap is still not negative, and zero exactly at
+stationary points, but bounds nothing.
 """
 
 from __future__ import annotations
@@ -36,9 +38,17 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, Weighted, resolve_C
 from saddlesvm.problem.terms import Pointwise, box_of
 
-FEW = 512  # points whose kernel matrix is held whole, in float64
-MIDDLE = 4096  # rows of a problem that holds the kernel rows that are needed, in float64, if the cache has room
-PRODUCTS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine")  # kernels that a matrix product computes
+FEW = 512  # points whose kernel matrix is held whole, in float64: 2 MB
+# Rows of a problem that holds its kernel rows in float64, if the cache has room (measured)
+MIDDLE = 4096
+PRODUCTS = (
+    "linear",
+    "rbf",
+    "poly",
+    "polynomial",
+    "sigmoid",
+    "cosine",
+)  # kernels that a matrix product computes
 
 
 class Views(NamedTuple):
@@ -59,11 +69,13 @@ class Views(NamedTuple):
     size: int
 
     def of_rows(self, f: np.ndarray) -> np.ndarray:
-        """Values at the points, seen from the rows; shape (n,) or (n, outputs)."""
+        """Return values at the points as the rows have them; shape (n,) or (n, outputs)."""
         return (f[self.points].T * self.signs).T
 
     def of_points(self, beta: np.ndarray) -> np.ndarray:
-        """The coefficients of the points that those of the rows add up to; shape (points,) or (points, outputs)."""
+        """Return the sums of the rows' coefficients at the points; shape (points,) or (points,
+        outputs).
+        """
         found = np.zeros((self.size, *beta.shape[1:]))
         np.add.at(found, self.points, (beta.T * self.signs).T)
         return found
@@ -83,31 +95,35 @@ class KernelFacts(NamedTuple):
     errors: KernelErrors
 
     def among(self, chosen: np.ndarray) -> KernelFacts:
-        """The facts of some of the points; their numbers ascend."""
+        """Return the facts of some points; their numbers ascend."""
         return KernelFacts(block_of(self.gram, chosen), self.errors.among(chosen))
 
 
 def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
-    """The facts of all points, for several problems over them; None where the kernel matrix is too large, or takes long
-    to compute: such kernels are asked for the rows that a solver needs.
+    """Return the facts of all points, for several problems over them; None if :func:`has_shared`
+    says no.
     """
     return KernelFacts(gram(kernel, X), kernel_errors(kernel, X)) if has_shared(kernel, X, megabytes) else None
 
 
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
-    """Whether :func:`shared_facts` gives any."""
+    """Return True if the kernel matrix of all points fits into the cache, and takes a matrix
+    product only.
+    """
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
 
 
 def has_kernel_solver(loss: Any) -> bool:
-    """Whether kernel solvers can have a loss, or its class: ``phi*(-a) = t |a| - a y + r a^2 / 2`` within the bounds of
-    a, for the numbers r and t that its methods ``ridge()`` and, where t is not zero, ``tube()`` give.
+    """Return True if kernel solvers take a loss, or its class.
+
+    Its conjugate is ``phi*(-a) = t |a| - a y + r a^2 / 2`` within the bounds of a, for the numbers
+    r and t of its methods ``ridge()`` and, if t is not zero, ``tube()``.
     """
     return hasattr(loss, "ridge")
 
 
 def check_kernel_loss(loss: Loss) -> Loss:
-    """The loss itself.
+    """Return the loss itself.
 
     Raises
     ------
@@ -137,7 +153,8 @@ class KernelProblem(Weighted):
         One with a ``ridge``, such as the hinge.
     C : float
     n_lambda : int
-        Number of rows that define ``lambda = 1 / (n C)``: all of them, and those of weight zero that were left out.
+        Number of rows that define ``lambda = 1 / (n C)``: all of them, and those of weight zero
+        that were left out.
     intercept : Absent, Regularized or Free
     cache_size : float
         Megabytes for rows of the kernel matrix.
@@ -146,11 +163,11 @@ class KernelProblem(Weighted):
     threads : int
         That the fit may use.
     views : Views, optional
-        The rows as views of the points; left out, each point is a row.
+        The rows as views of the points; by default each point is a row.
     groups : tuple of Group
-        Rows with an offset of their own; empty: all share that of `intercept`.
+        Rows with an offset of their own; if empty, all share that of `intercept`.
     facts : KernelFacts, optional
-        What is known of the points already.
+        Facts of the points, if they are known.
     """
 
     X: Matrix
@@ -169,7 +186,7 @@ class KernelProblem(Weighted):
     facts: KernelFacts | None = None
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
-        """A copy of dual variables, which the solver goes on to change."""
+        """Return a copy of dual variables, which the solver changes later."""
         return alpha.copy()
 
     @property
@@ -194,7 +211,7 @@ class KernelProblem(Weighted):
 
     @cached_property
     def errors(self) -> KernelErrors:
-        """What bounds on the rounding of kernel values need to know of the rows."""
+        """The facts of the rows that bounds on the rounding of kernel values need."""
         return kernel_errors(self.kernel, self.X) if self.facts is None else self.facts.errors
 
     @cached_property
@@ -204,7 +221,7 @@ class KernelProblem(Weighted):
 
     @cached_property
     def sides(self) -> tuple[Group, ...]:
-        """The groups; one of all rows where there are none."""
+        """The groups; one group of all rows if there are none."""
         return self.groups or (Group(self.members, self.intercept),)
 
     @cached_property
@@ -241,7 +258,9 @@ class KernelProblem(Weighted):
         return box_of(self.loss, self.y, self.weights)
 
     def ridge(self) -> np.ndarray:
-        """The conjugate's term on the diagonal of the kernel matrix, shape (n,); zero for the hinge."""
+        """The conjugate's term on the diagonal of the kernel matrix, shape (n,); zero for the
+        hinge.
+        """
         loss: Any = self.loss
         return loss.ridge() / (self.C * self.row_weights) if loss.ridge() else np.zeros(self.n)
 
@@ -252,14 +271,19 @@ class KernelProblem(Weighted):
 
     @property
     def tube(self) -> float:
-        """What the conjugate of the loss charges for each unit of ``|beta_i|``; zero for most."""
+        """What the conjugate of the loss charges for each unit of ``|beta_i|``; zero for most
+        losses.
+        """
         loss: Any = self.loss
         return float(loss.tube()) if hasattr(loss, "tube") else 0.0
 
     @cached_property
     def table(self) -> RowTable | None:
-        """Rows of the kernel matrix of the points, without what an intercept adds: all, where the points are few or
-        share it with other problems; those that are needed, where there are some thousand. None where there are more.
+        """Rows of the kernel matrix of the points, without what an intercept adds; None if the
+        points are many.
+
+        It holds all rows if the points are few, or share the matrix with other problems. With some
+        thousand points it holds the rows that were needed.
         """
         points = self.X.shape[0]
         if self.facts is not None:
@@ -271,25 +295,28 @@ class KernelProblem(Weighted):
 
     @property
     def gram(self) -> np.ndarray | None:
-        """The whole kernel matrix, where :attr:`table` is one; rows that it lacks are computed."""
+        """The whole kernel matrix of a :attr:`table`; rows that it lacks are computed."""
         return None if self.table is None else self.table.whole()
 
     def of_points(self, beta: np.ndarray) -> np.ndarray:
-        """The coefficients of the points, shape (points,) or (points, outputs), of those of the rows."""
+        """Return the coefficients of the points, shape (points,) or (points, outputs), from those
+        of the rows.
+        """
         return beta if self.views is None else self.views.of_points(beta)
 
     def of_rows(self, f: np.ndarray) -> np.ndarray:
-        """Values at the points as the rows have them, sign included."""
+        """Return values at the points as the rows have them, sign included."""
         return f if self.views is None else self.views.of_rows(f)
 
     def at_rows(self, sizes: np.ndarray) -> np.ndarray:
-        """Sizes that belong to the points, shape (points,), for the rows."""
+        """Return sizes of the points, shape (points,), for the rows."""
         return sizes if self.views is None else sizes[self.views.points]
 
     def margins(self, beta: np.ndarray) -> np.ndarray:
-        """``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or (n, points).
+        """Return ``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or
+        (n, points).
 
-        Those of the last beta are kept: a run may begin, be certified and end at one point.
+        The last result is kept: a run may begin, be certified and end at one point.
         """
         if self.last and np.array_equal(self.last[0][0], beta):
             return self.last[0][1].copy()
@@ -303,6 +330,7 @@ class KernelProblem(Weighted):
         return []
 
     def _margins(self, beta: np.ndarray) -> np.ndarray:
+        """Compute the margins, by the kernel rows of the support vectors."""
         beta = self.of_points(beta)
         support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
         if self.table is None:
@@ -312,7 +340,7 @@ class KernelProblem(Weighted):
         return self.of_rows(f + self.offset * beta.sum(axis=0))
 
     def describe(self) -> str:
-        """A line that says which problem this is."""
+        """Return a line that says which problem this is."""
         return (
             f"{loss_name(self.loss)} loss, {self.kernel.name} kernel, {self.n:,} rows, "
             f"C = {self.C:g} (lambda = {self.lam:g}), intercept {self.intercept}"
@@ -334,12 +362,12 @@ def make_kernel_problem(
     cache_size: float = 200.0,
     facts: KernelFacts | None = None,
 ) -> tuple[KernelProblem, np.ndarray]:
-    """Assemble a problem from checked parts; also the numbers of the rows that take part.
+    """Assemble a problem from checked parts; return it with the numbers of the rows that take part.
 
     Parameters
     ----------
     y : ndarray of shape (n_all,)
-        -1 and +1, or targets; anything for rows that are not members.
+        -1 and +1, or targets; values of rows that are not members do not count.
     weights : ndarray of shape (n_all,), optional
         Not negative; rows of weight zero are left out.
     members : ndarray, optional
@@ -386,7 +414,7 @@ def make_kernel_problem(
 
 @fingerprint.register(KernelProblem)
 def _of_kernel(problem: KernelProblem, solver: Any) -> dict[str, Any]:
-    """Sums of the bytes of all that a kernel problem is made of."""
+    """Return checksums of all parts of a kernel problem."""
     X = problem.X
     arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     kernel = problem.kernel
@@ -405,4 +433,5 @@ def _of_kernel(problem: KernelProblem, solver: Any) -> dict[str, Any]:
 
 
 def _sum_of(array: np.ndarray) -> int:
+    """Return the checksum of the bytes of an array."""
     return zlib.crc32(np.ascontiguousarray(array).data)

@@ -1,9 +1,9 @@
 """The sums behind certificates of many small kernel problems, in compiled code.
 
-The rows of a problem stand in parts of one sign and of consecutive points. Groups of parts have a free
-intercept each: two classes of points share one, the machines with nu have one for each class, or for
-each side of a tube. The sums are those of :mod:`saddlesvm.kernel.kernel_certificate`; the bounds on
-rounding in them are those of :mod:`saddlesvm.kernel.kernel_errors`.
+The rows of a problem stand in parts of one sign and of consecutive points. Groups of parts have a
+free intercept each: two classes of points share one, the machines with nu have one for each class,
+or for each side of a tube. The sums are those of :mod:`saddlesvm.kernel.kernel_certificate`; the
+bounds on rounding in them are those of :mod:`saddlesvm.kernel.kernel_errors`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,20 @@ SUMS = (
     "away_length",  # |beta_i - C alpha_i| times the lengths of the rows
     "beta_length",  # |beta_i| times the lengths of the rows
 )
-PAID, CONJUGATES, CHARGED, NORM, PAIRED, SLIP, SLIP_SQUARES, LARGEST_SLIP, BETA_SLIP, BETA_F, AWAY, LENGTH = range(12)
+(
+    PAID,
+    CONJUGATES,
+    CHARGED,
+    NORM,
+    PAIRED,
+    SLIP,
+    SLIP_SQUARES,
+    LARGEST_SLIP,
+    BETA_SLIP,
+    BETA_F,
+    AWAY,
+    LENGTH,
+) = range(12)
 
 
 class GroupSums(NamedTuple):
@@ -51,8 +64,8 @@ class GroupSums(NamedTuple):
     alpha_length : float
         Of ``|alpha_i| sqrt(k(x_i, x_i))``.
     room, room_length, charged_at_top : float
-        Of the distances of alpha to their upper bounds, the same times the lengths, and the sizes of the conjugates
-        there; zero if the total is zero.
+        Of the distances of alpha to their upper bounds, the same times the lengths, and the sizes
+        of the conjugates there; zero if the total is zero.
     """
 
     offset: float
@@ -92,7 +105,8 @@ class Programs(NamedTuple):
     tube : float
         See :class:`~saddlesvm.kernel.kernel_problem.KernelProblem`.
     y, low, high, ridge, lengths : ndarray of shape (rows,)
-        Labels or targets, the box of beta, what is added to the diagonal, and ``sqrt(k(x_i, x_i))`` or more.
+        Labels or targets, the box of beta, what is added to the diagonal, and ``sqrt(k(x_i, x_i))``
+        or more.
     weights : ndarray of shape (rows,) or (0,)
     bases : ndarray of shape (2, rows)
         See :class:`~saddlesvm.kernel.kernel_errors.KernelErrors`.
@@ -171,14 +185,21 @@ class BoxedLoss(NamedTuple):
 
 @inlined
 def best_dual(loss: BoxedLoss, u: float, y: float) -> tuple[float, bool]:
-    """Return the dual variable of a margin (zero at a kink), for weight 1, and whether the loss bends there."""
+    """Return the dual variable of a margin (zero at a kink), for weight 1, and whether the loss
+    bends there.
+    """
     low = loss.low if y > 0.0 else loss.least
     high = loss.high if y > 0.0 else loss.most
     beyond = max(u - loss.tube, 0.0) + min(u + loss.tube, 0.0)
     if loss.ridge > 0.0:
         a = min(max(beyond / loss.ridge, low), high)
         return a, a != 0.0 and low < a < high
-    return (high if beyond > 0.0 else low if beyond < 0.0 else 0.0), False
+    # Without curvature the answer is at a bound, or anywhere at a kink.
+    if beyond > 0.0:
+        return high, False
+    if beyond < 0.0:
+        return low, False
+    return 0.0, False
 
 
 @inlined
@@ -196,7 +217,8 @@ def conjugate_value(loss: BoxedLoss, a: float, y: float, s: float) -> float:
 
 @kernel
 def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """Compute ``f = K beta`` of the problems `live`, and alpha; sums go leaf by leaf as in ``mercer.expand``.
+    """Compute ``f = K beta`` of the problems `live`, and alpha; sums go leaf by leaf as in
+    ``mercer.expand``.
 
     Parameters
     ----------
@@ -313,7 +335,8 @@ def best_offsets(
 
 @inlined
 def error_of_values(programs: Programs, k: int, beta: np.ndarray) -> tuple[float, float, float]:
-    """Return the numbers of the error of f_i in problem k: ``flat + first bases_0i + second bases_1i``.
+    """Return the numbers of the error of f_i in problem k: ``flat + first bases_0i + second
+    bases_1i``.
 
     This is :meth:`~saddlesvm.kernel.kernel_errors.KernelErrors.of_expansion`.
     """
@@ -344,8 +367,8 @@ def certificate_sums(
     """Compute the sums that certificates of the problems `live` need.
 
     Errors of scores count for rows that may pay a loss, see
-    :func:`~saddlesvm.kernel.kernel_certificate.may_pay`. The sums of the distances to the upper bounds
-    stay zero if a total is zero.
+    :func:`~saddlesvm.kernel.kernel_certificate.may_pay`. The sums of the distances to the upper
+    bounds stay zero if a total is zero.
 
     Parameters
     ----------
@@ -353,7 +376,8 @@ def certificate_sums(
         beta, f and alpha.
     offsets : ndarray of shape (problems, groups)
     found : ndarray of shape (problems, sums)
-        Overwritten for the live problems: :data:`SUMS`, and those of :class:`GroupSums` for each group.
+        Overwritten for the live problems: :data:`SUMS`, and those of :class:`GroupSums` for each
+        group.
     """
     for k in live:
         sums = found[k]
@@ -368,7 +392,16 @@ def certificate_sums(
             has_total = programs.totals[k, group] != 0.0
             # Losses and conjugates are summed leaf by leaf: their rounding is that of bounds.loss_sizes.
             for start in range(first, end, LEAF):
-                add_leaf(programs, loss, point, errors, (start, min(start + LEAF, end)), has_total, sums, own)
+                add_leaf(
+                    programs,
+                    loss,
+                    point,
+                    errors,
+                    (start, min(start + LEAF, end)),
+                    has_total,
+                    sums,
+                    own,
+                )
 
 
 @inlined

@@ -27,14 +27,14 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     ----------
     path : path-like
     n_features : int, optional
-        Of the rows to predict; the largest index of a support vector when left out, since the file does not state it.
-        For a precomputed kernel the number of training rows.
+        Of the rows to predict; the largest index of a support vector when left out, since the file
+        does not state it. For a precomputed kernel the number of training rows.
 
     Returns
     -------
     estimator
-        Its parameters beside the kernel's are defaults, its ``support_`` counts the vectors, and it has no
-        certificate: the file holds none of that. ``notes_`` says where it comes from.
+        Its parameters beside the kernel's are defaults, its ``support_`` counts the vectors, and it
+        has no certificate: the file holds none of that. ``notes_`` names the source.
 
     Raises
     ------
@@ -50,7 +50,8 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     kind = next(one for one, name in TYPES.items() if name == stored.svm_type)
     model: Any = kind(kernel=stored.kernel, **{name: getattr(stored, name) for name in PARAMETERS})
     model.kernel_ = Kernel(stored.kernel, stored.gamma, stored.degree, stored.coef0)
-    model.support_, model.n_features_in_ = stored.rows, width
+    model.support_ = stored.rows
+    model.n_features_in_ = width
     if given:
         model.support_vectors_ = np.empty((0, width))
     else:
@@ -58,11 +59,14 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         model.support_vectors_ = dense_if_quicker(sparse.csr_array(parts, shape=(stored.rows.size, width)))
     sign = 1.0
     if stored.labels is not None:
-        model.classes_, sign = stored.labels, -1.0 if stored.labels.size == 2 else 1.0
+        model.classes_ = stored.labels
+        sign = -1.0 if stored.labels.size == 2 else 1.0
     total = np.array([stored.rows.size], dtype=np.int32)
     model.n_support_ = total if stored.n_support is None else stored.n_support
-    model.dual_coef_, model.intercept_ = sign * stored.dual_coef, -sign * stored.rho
+    model.dual_coef_ = sign * stored.dual_coef
+    model.intercept_ = -sign * stored.rho
     if stored.sigmoids is not None:
-        model.probability, model.calibration_ = True, np.column_stack([-stored.sigmoids[0], stored.sigmoids[1]])
+        model.probability = True
+        model.calibration_ = np.column_stack([-stored.sigmoids[0], stored.sigmoids[1]])
     model.notes_ = {"written by": f"LIBSVM ({stored.svm_type})"}
     return model

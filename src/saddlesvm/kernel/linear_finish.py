@@ -1,17 +1,17 @@
 """The end of a hard kernel problem that holds its matrix: a linear problem over a factor of it.
 
 If C is huge, steps along pairs of variables creep: each gains a little of an objective that hardly
-bends. With ``K = L L'``, rank r, the kernel problem is the linear one over the rows of L, which takes
-some fifteen steps of the interior point method whatever C is, or more of Newton's method with a squared
-loss and a huge C (:mod:`saddlesvm.solvers.small`). Its dual point is one of the kernel problem, and
-shows which variables are at their bounds. Linear equations give the others. With ``f = K beta``, the
-free variables F of an optimum solve
+bends. With ``K = L L'``, rank r, the kernel problem is the linear one over the rows of L, which
+takes some fifteen steps of the interior point method whatever C is, or more of Newton's method with
+a squared loss and a huge C (:mod:`saddlesvm.solvers.small`). Its dual point is one of the kernel
+problem, and shows which variables are at their bounds. Linear equations give the others. With ``f =
+K beta``, the free variables F of an optimum solve
 
     (K + diag(r))_FF d + b = (y - f - r beta -+ tube)_F,        sum d = what the sum of beta lacks,
 
-the second if the intercept is free. A step goes along d as far as the bounds allow. The variables that
-reach a bound stay there, and the others are solved for again: the step of an active-set method. Pair
-steps find out which of the fixed ones should leave their bounds.
+the second if the intercept is free. A step goes along d as far as the bounds allow. The variables
+that reach a bound stay there, and the others are solved for again: the step of an active-set
+method. Pair steps find out which of the fixed ones should leave their bounds.
 
 Source: Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel representations";
 Nocedal and Wright (2006), "Numerical Optimization", section 16.5.
@@ -36,10 +36,13 @@ from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.newton import SmallNewton
 
 RANK = 1e-14  # share of the largest k(x, x) below which a pivot counts as zero
-FIXED = 2e6  # updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing (measured)
+# Updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing (measured)
+FIXED = 2e6
 OF_STEP = 40  # updates that a pair step takes besides those of its rows (measured)
-MOST_STEPS = 300  # Newton's method with a squared loss takes some 20 more for each factor of 100 in C
-RIDGE = 1e-12  # on the diagonal, relative to the largest k(x, x): what has no curvature goes to its bounds
+# Newton's method with a squared loss takes some 20 more for each factor of 100 in C
+MOST_STEPS = 300
+# On the diagonal, relative to the largest k(x, x): what has no curvature goes to its bounds
+RIDGE = 1e-12
 TURNS = 3  # full steps, each of which corrects the rounding of the one before
 
 
@@ -53,8 +56,8 @@ def can_finish(problem: KernelProblem) -> bool:
 def work_of(problem: KernelProblem) -> float:
     """Return how many pair steps are as much work as the finish.
 
-    It takes some 20 Newton steps of ``n r^2`` multiplications, in a matrix product. In a pair step each
-    of n multiplications takes 20 times as long.
+    It takes some 20 Newton steps of ``n r^2`` multiplications, in a matrix product. In a pair step
+    each of n multiplications takes 20 times as long.
     """
     rank = min(problem.n, problem.X.shape[1]) if is_linear(problem) else problem.n
     return FIXED / (problem.n + OF_STEP) + float(rank) ** 2
@@ -66,7 +69,8 @@ def is_linear(problem: KernelProblem) -> bool:
 
 
 def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | None:
-    """Return a feasible dual point, shape (n,), of the linear problem over a factor; None if rounding leaves none.
+    """Return a feasible dual point, shape (n,), of the linear problem over a factor; None if
+    rounding leaves none.
 
     Parameters
     ----------
@@ -87,7 +91,9 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
 
 
 def factor_of(problem: KernelProblem) -> np.ndarray:
-    """Return L, shape (n, r), with ``L L'`` the kernel matrix but for rounding: the rows themselves if that is less."""
+    """Return L, shape (n, r), with ``L L'`` the kernel matrix but for rounding: the rows themselves
+    if that is less.
+    """
     X = problem.X
     if not is_linear(problem) or X.shape[1] >= problem.n:
         assert problem.gram is not None
@@ -110,7 +116,8 @@ def factor(gram: np.ndarray) -> np.ndarray:
 
 
 def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """Return the dual point with the best values of the free rows, shape (n,); rows that reach a bound are fixed there.
+    """Return the dual point with the best values of the free rows, shape (n,); rows that reach a
+    bound are fixed there.
 
     Parameters
     ----------
@@ -155,7 +162,8 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 
 
 def best_step(K: np.ndarray, slope: np.ndarray, lacking: float | None) -> np.ndarray:
-    """Return the change of the free variables, shape (free,); not finite if rounding makes the matrix indefinite.
+    """Return the change of the free variables, shape (free,); not finite if rounding makes the
+    matrix indefinite.
 
     Parameters
     ----------

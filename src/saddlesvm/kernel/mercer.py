@@ -1,8 +1,10 @@
-"""Mercer kernels: their functions, their parameters, and sums of them over support vectors, in float64.
+"""Mercer kernels: their functions, their parameters, and sums of them over support vectors, in
+float64.
 
-The functions are those of :mod:`sklearn.metrics.pairwise`; the usual ones are written out here, since checks of their
-arguments take scikit-learn longer than a small block of values. Certificates and predictions use the values computed
-here, in float64 throughout; :mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver.
+The functions are those of :mod:`sklearn.metrics.pairwise`. The usual ones are written out here,
+because scikit-learn's checks of arguments take longer than a small block of values. Certificates
+and predictions use the values computed here, in float64 throughout;
+:mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver.
 """
 
 from __future__ import annotations
@@ -25,13 +27,19 @@ from saddlesvm.runtime.small import beside
 Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 
 KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
-WORTH_DENSE = 0.05  # share of non-zeros above which dense arithmetic on a sparse matrix is faster
+# Share of non-zeros above which dense arithmetic on a sparse matrix is faster (measured)
+WORTH_DENSE = 0.05
 BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
-RUNS = 8  # of consecutive numbers, up to which blocks are copied instead of single values
-HUGE = 1e300  # exponents of the radial kernel whose sums may overflow
-SMALL_ENTRY, LARGE_ENTRY = 1e-15, 1e15  # of a row, whose squares float32 holds with all digits
-STRIPE = 64  # rows of a kernel matrix that are worked on while they are near
-FEW_VALUES = 2**15  # of the radial kernel, up to which NumPy's exponential is quick enough
+# Runs of consecutive numbers, up to which blocks are copied instead of single values (guessed)
+RUNS = 8
+HUGE = 1e300  # an exponent of the radial kernel, or a value, whose sums may overflow
+SMALL_ENTRY = 1e-15
+LARGE_ENTRY = 1e15  # of a row, whose squares float32 holds with all digits
+STRIPE = 64  # rows of a kernel matrix that are worked on while they are in the cache
+FEW_VALUES = 2**15  # values of the radial kernel, up to which NumPy's exponential is quick enough
+WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2", "precomputed")
+POWERS = ("poly", "polynomial")
+OF_PRODUCTS = ("linear", "rbf", "sigmoid", *POWERS)
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,8 @@ class Kernel:
     Attributes
     ----------
     metric : str or callable
-        A name of :data:`KERNELS`, or a function of two matrices that gives the matrix of kernel values.
+        A name of :data:`KERNELS`, or a function of two matrices that gives the matrix of kernel
+        values.
     gamma, degree, coef0 : float
         Parameters of the kernels that have them; ignored by the others.
     """
@@ -58,7 +67,9 @@ class Kernel:
 
     @property
     def definite(self) -> bool:
-        """Whether every matrix of its values is positive semi-definite, as far as its name and parameters determine."""
+        """Whether its name and parameters say that every matrix of its values is positive
+        semi-definite.
+        """
         if self.metric in ("poly", "polynomial"):
             return min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
         return self.metric in ("linear", "cosine") or (
@@ -71,11 +82,12 @@ class Kernel:
         return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "callable")
 
     def centres(self, X: Matrix, chosen: np.ndarray) -> Any:
-        """The second argument of the kernel for the rows `chosen` of the training data."""
+        """Return the second argument of the kernel for the rows `chosen` of the training data."""
         return chosen if self.precomputed else X[chosen]
 
     def __call__(self, A: Matrix, centres: Any) -> np.ndarray:
-        """Kernel values between the rows of `A` and `centres`, shape (rows, centres), in the precision of `A`.
+        """Return kernel values between the rows of `A` and `centres`, shape (rows, centres), in the
+        precision of `A`.
 
         A callable kernel may give them as a sparse matrix.
 
@@ -92,10 +104,12 @@ class Kernel:
         return values
 
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
+        """Return the values, not checked to be finite."""
         if not callable(self.metric):
             A, centres = _of_used_columns(A, centres)
         if self.metric == "cosine":
-            A, centres = moderate_rows(A), moderate_rows(centres)
+            A = moderate_rows(A)
+            centres = moderate_rows(centres)
         if self.metric in OF_PRODUCTS and (self.metric not in POWERS or _is_whole(self.degree)):
             return self._of_products(A, centres)
         if not callable(self.metric):
@@ -110,10 +124,11 @@ class Kernel:
         return values
 
     def _of_products(self, A: Matrix, centres: Matrix) -> np.ndarray:
-        """Values of a kernel that is a function of inner products, and of the lengths of the rows."""
+        """Return values of a kernel of inner products, and of the lengths of the rows."""
         values = safe_sparse_dot(A, centres.T, dense_output=True)
         number = values.dtype.type
         if self.metric == "rbf":
+            # gamma ||x - z||^2 = gamma ||x||^2 + gamma ||z||^2 - 2 gamma x.z
             values *= number(2.0 * self.gamma)
             own = self.gamma * squares_of(A)
             others = own if centres is A else self.gamma * squares_of(centres)
@@ -130,8 +145,10 @@ class Kernel:
 
 
 def moderate_rows(X: Matrix) -> Matrix:
-    """`X`, or a copy with the extreme rows multiplied by powers of two: their squares would overflow or underflow, and
-    the direction of a row, which is all that a cosine needs, stays exactly the same.
+    """Return `X`, or a copy with extreme rows multiplied by powers of two, so that no square
+    overflows or underflows.
+
+    The direction of a row, which is all that a cosine needs, stays exactly the same.
     """
     largest = abs(X).max(axis=1)
     largest = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest).ravel()
@@ -146,23 +163,20 @@ def moderate_rows(X: Matrix) -> Matrix:
     return np.ldexp(X.astype(np.float64), exponents[:, None])
 
 
-WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2", "precomputed")
-POWERS = ("poly", "polynomial")
-OF_PRODUCTS = ("linear", "rbf", "sigmoid", *POWERS)
-
-
 def _is_whole(degree: float) -> bool:
+    """Return True if a degree is a positive whole number."""
     return degree >= 1 and float(degree).is_integer()
 
 
 def squares_of(X: Matrix) -> np.ndarray:
-    """``||x||^2`` of the rows, shape (n,)."""
+    """Return ``||x||^2`` of the rows, shape (n,)."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
 def _radial_by_numpy(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> None:
+    """See :func:`radial`."""
     products -= others
     products -= own[:, None]
     np.minimum(products, 0.0, out=products)
@@ -170,6 +184,9 @@ def _radial_by_numpy(products: np.ndarray, own: np.ndarray, others: np.ndarray) 
 
 
 def _is_few(products: np.ndarray) -> bool:
+    """Return True if NumPy serves these values, because they are few or compiled code does not take
+    them.
+    """
     return products.size <= FEW_VALUES or products.dtype != np.float64 or not products.flags.c_contiguous
 
 
@@ -178,13 +195,15 @@ def _is_few(products: np.ndarray) -> bool:
 def radial_in_place(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> None:
     """See :func:`radial`."""
     for i in range(products.shape[0]):
-        row, h = products[i], own[i]
+        row = products[i]
+        h = own[i]
         for j in range(row.size):
             row[j] = exp_of_negative(min(row[j] - others[j] - h, 0.0))
 
 
 def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """``exp(products - own - others)`` in place of the products, no value above 1: the radial kernel.
+    """Write ``exp(products - own - others)``, no value above 1, over the products: the radial
+    kernel.
 
     Parameters
     ----------
@@ -198,11 +217,13 @@ def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndar
 
 
 def _polynomial(products: np.ndarray, gamma: float, coef0: float, p: int) -> None:
-    """``(gamma products + coef0) ** p`` in place, by some log2(p) multiplications: a tenth of the time of the power."""
+    """Write ``(gamma products + coef0) ** p`` over the products, by some log2(p) multiplications."""
     number = products.dtype.type
     products *= number(gamma)
     products += number(coef0)
-    square, left = products.copy(), p - 1
+    # Powers by squaring take a tenth of the time of NumPy's power.
+    square = products.copy()
+    left = p - 1
     while left:
         if left & 1:
             products *= square
@@ -212,8 +233,11 @@ def _polynomial(products: np.ndarray, gamma: float, coef0: float, p: int) -> Non
 
 
 def _of_used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
-    """Both matrices without the columns that neither has a value in, where these are most: a product takes memory for
-    every column of its second factor, and no kernel counts a column of zeros."""
+    """Return two sparse matrices without the columns of zeros, if these are most.
+
+    A product takes memory for every column of its second factor, and no kernel counts a column of
+    zeros.
+    """
     if not (sparse.issparse(A) and sparse.issparse(B)) or A.shape[1] <= A.nnz + B.nnz:
         return A, B
     used, places = np.unique(np.concatenate([A.indices[: A.nnz], B.indices[: B.nnz]]), return_inverse=True)
@@ -226,7 +250,9 @@ def _of_used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
-    """The kernel matrix of a few rows, in float64, shape (n, n); X itself where it is given."""
+    """Return the kernel matrix of a few rows, in float64, shape (n, n); X itself if it is
+    precomputed.
+    """
     if kernel.precomputed:
         return np.ascontiguousarray(X, dtype=np.float64)
     X = dense_if_quicker(X.astype(np.float64))
@@ -236,11 +262,14 @@ def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
 
 
 def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
-    """``exp(-gamma ||x - z||^2)`` of all pairs of rows: the upper triangle, some rows at a time, and its reflection."""
-    n, scaled, half = X.shape[0], (2.0 * kernel.gamma) * X, kernel.gamma * squares_of(X)
+    """Return ``exp(-gamma ||x - z||^2)`` of all pairs of rows."""
+    n = X.shape[0]
+    scaled = (2.0 * kernel.gamma) * X
+    half = kernel.gamma * squares_of(X)
     if not half.max(initial=0.0) < HUGE:
         raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be trained on them")
     out = np.empty((n, n))
+    # Compute the upper triangle, some rows at a time, and copy it to the lower one.
     for start in range(0, n, STRIPE):
         end = min(n, start + STRIPE)
         values = radial(scaled[start:end] @ X[start:].T, half[start:end], half[start:])
@@ -250,7 +279,9 @@ def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
 
 
 def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """``K[chosen][:, chosen]`` for ascending numbers, shape (chosen, chosen): by blocks where these are few runs."""
+    """Return ``K[chosen][:, chosen]`` for ascending numbers, copied block by block if they make few
+    runs.
+    """
     ends = np.flatnonzero(np.diff(chosen) != 1) + 1
     if ends.size > RUNS:
         return np.ascontiguousarray(K[chosen].take(chosen, axis=1))
@@ -258,13 +289,15 @@ def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     places = [slice(a, b) for a, b in zip([0, *ends], [*ends, chosen.size], strict=True) if a < b]
     for rows in places:
         for columns in places:
-            own, others = chosen[rows], chosen[columns]
+            own = chosen[rows]
+            others = chosen[columns]
             out[rows, columns] = K[own[0] : own[-1] + 1, others[0] : others[-1] + 1]
     return out
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | None = None) -> float:
-    """gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in scikit-learn.
+    """Return gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in
+    scikit-learn.
 
     Row weights count in the variance as repetitions of the rows.
 
@@ -297,20 +330,23 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
 
 
 def dense_if_quicker(X: Matrix) -> Matrix:
-    """`X`, or a dense copy of a sparse matrix with so few zeros that dense products are faster."""
+    """Return `X`, or a dense copy of a sparse matrix with so few zeros that dense products are
+    faster.
+    """
     if sparse.issparse(X) and X.nnz > WORTH_DENSE * X.shape[0] * X.shape[1]:
         return X.toarray()
     return X
 
 
 def in_float64(X: Matrix, block: int = 512) -> Iterator[Matrix]:
-    """The rows of `X`, a block at a time, in float64."""
+    """Yield the rows of `X`, a block at a time, in float64."""
     for start in range(0, X.shape[0], block):
         yield X[start : start + block].astype(np.float64)
 
 
 def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) -> np.ndarray:
-    """``sum_j coefficients[j] k(a_i, centre_j)`` for every row of `A`, in float64 and in bounded memory.
+    """Return ``sum_j coefficients[j] k(a_i, centre_j)`` for every row of `A`, in float64 and in
+    bounded memory.
 
     Parameters
     ----------
@@ -329,21 +365,24 @@ def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) ->
     block = min(512, max(1, BLOCK_VALUES // count))
     for k, part in enumerate(in_float64(A, block)):
         part = part.toarray() if both_dense and sparse.issparse(part) else part
-        values, into = kernel(part, centres), out[k * block : (k + 1) * block]
-        for first in range(0, count, leaf):  # leaf by leaf: each product then goes through few additions
+        values = kernel(part, centres)
+        into = out[k * block : (k + 1) * block]
+        # Leaf by leaf: each product then takes part in few additions (see kernel_errors).
+        for first in range(0, count, leaf):
             into += values[:, first : first + leaf] @ coefficients[first : first + leaf]
     return out
 
 
 def weighted_sums(values: np.ndarray, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """``values[rows].T @ coefficients``, leaf by leaf as in :func:`expand`."""
+    """Return ``values[rows].T @ coefficients``, summed leaf by leaf as in :func:`expand`."""
     count = coefficients.shape[0]
-    leaf, out = leaf_of(count), np.zeros((values.shape[1], *coefficients.shape[1:]))
+    leaf = leaf_of(count)
+    out = np.zeros((values.shape[1], *coefficients.shape[1:]))
     for first in range(0, count, leaf):
         out += (coefficients[first : first + leaf].T @ values[rows[first : first + leaf]]).T
     return out
 
 
 def leaf_of(count: int) -> int:
-    """Products that are added up before they are added to the sum of so many."""
+    """Return how many of `count` products are added up before their sum is added to the whole."""
     return max(16, math.isqrt(count))

@@ -1,13 +1,15 @@
-"""The machines with nu, as kernel problems: their dual variables lie in a box, and their sums are given.
+"""The machines with nu, as kernel problems: their dual variables lie in a box, and their sums are
+given.
 
-Every row pays ``max(0, y - z)``, the pinball loss at its end; Schoelkopf and others (2000), "New support vector
-algorithms", and (2001), "Estimating the support of a high-dimensional distribution":
+Every row pays ``max(0, y - z)``, the pinball loss at its end; Schoelkopf and others (2000), "New
+support vector algorithms", and (2001), "Estimating the support of a high-dimensional distribution":
 
     novelty          z = f + b,  y = 0                        sum a = nu sum s                     rho = -b
     classification   z = y_i f + b_g,  g the class, y = 0     sum a = nu sum s / 2 in each class   b_g = y_i b - rho
     regression       z = +-f + b_g,  y = +-t, two rows        sum a = nu sum s / 2 on each side    b_g = +-b + epsilon
 
-A classification divided by rho is the solution of the C form for ``C = 1 / rho`` (Chang and Lin 2001).
+A classification divided by rho is the solution of the C form for ``C = 1 / rho`` (Chang and Lin
+2001).
 """
 
 from __future__ import annotations
@@ -25,13 +27,17 @@ from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Pinball
 
-NO_MARGIN = 1e-14  # rho, relative to what it could be, that counts as zero where no certificate proves a margin
-DIVIDING = 8.0 * UNIT  # of the offsets: what a quotient by rho, which is a difference of these, can be off
+# Rho, relative to its largest value, that counts as zero if no certificate proves a margin
+NO_MARGIN = 1e-14
+# Bounds the error of a quotient by rho, relative to the offsets whose difference it is
+DIVIDING = 8.0 * UNIT
 SHORTFALL = Pinball(1.0)  # max(0, y - z)
 
 
 class PublishedModel(NamedTuple):
-    """What is published: coefficients of the points, shape (points,), the intercept, and the certificate of both."""
+    """A model as users get it: coefficients of the points, shape (points,), the intercept, and
+    their certificate.
+    """
 
     coef: np.ndarray
     intercept: float
@@ -39,7 +45,7 @@ class PublishedModel(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What a model needs to know of its problem.
+    """The facts of a problem that its model needs.
 
     Attributes
     ----------
@@ -57,14 +63,13 @@ class ModelFacts(NamedTuple):
 
     @classmethod
     def of(cls, problem: KernelProblem) -> ModelFacts:
-        """Those of a problem."""
+        """Return the facts of a problem."""
         longest = float(problem.errors.lengths.max(initial=0.0))
         return cls(problem.of_points, longest, problem.C * float(problem.row_weights.sum()) * problem.unit)
 
 
 class Layout(NamedTuple):
-    """How the rows of a machine stand where many small problems are laid out
-    (:class:`~saddlesvm.kernel.kernel_sums.Programs`).
+    """How the rows of a machine stand in :class:`~saddlesvm.kernel.kernel_sums.Programs`.
 
     Attributes
     ----------
@@ -74,7 +79,8 @@ class Layout(NamedTuple):
         The first part of each group, and the number of parts.
     loss : Loss
     labels : tuple of float, optional
-        The label of the rows of each part; left out: each row has a target of its own, times the sign of its part.
+        The label of the rows of each part; by default each row has a target of its own, times the
+        sign of its part.
     """
 
     signs: tuple[float, ...]
@@ -87,43 +93,52 @@ class Machine(Protocol):
     """How the problem of a kernel machine is posed over its rows, and what model its solution is."""
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """How the rows of a problem stand, of two classes of points (the later one is +1) or of one with targets."""
+        """Return how the rows of a problem stand: of two classes of points (the later one is +1),
+        or with targets.
+        """
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
-        """The sums of the dual variables of each group, divided by C, shape (problems, groups), for the sums of the
-        weights in each part, shape (problems, parts)."""
+        """Return the sums of the dual variables of each group, divided by C, shape (problems,
+        groups).
+
+        `heavy` has the sums of the weights in each part, shape (problems, parts).
+        """
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """The problem, whose rows are labelled and weighed as those of a plain one."""
+        """Return the machine's problem, from a plain one with the same rows, labels and weights."""
 
     def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
-        """The model that coefficients of the rows and their offsets, and their certificate, are."""
+        """Return the model of a certified solution: coefficients of the rows, and offsets of the
+        groups.
+        """
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """Coefficients of the rows of a model's points, shape (n,); feasible up to their bounds and sums."""
+        """Return coefficients of the rows, shape (n,), from those of a model's points, but for
+        bounds and sums.
+        """
 
 
 class Plain:
-    """A loss of its own, as it is."""
+    """A machine with a loss of its own, and nothing given."""
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """Two classes share an offset."""
+        """Return one group: two classes share an offset."""
         return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0)) if classes == 2 else Layout((1.0,), (0, 1), loss)
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
-        """Zeros."""
+        """Return zeros: no sum is given but that of a free intercept."""
         return np.zeros((len(heavy), 1))
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """The problem itself."""
+        """Return the problem itself."""
         return problem
 
     def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
-        """The given value, unchanged."""
+        """Return the given values, unchanged."""
         return PublishedModel(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """The given value, unchanged."""
+        """Return the given values, unchanged."""
         return beta
 
 
@@ -132,29 +147,31 @@ PLAIN = Plain()
 
 @dataclasses.dataclass(frozen=True)
 class Novelty:
-    """The one-class machine: a share `nu` of the rows, at most, is on the wrong side of the surface."""
+    """The one-class machine: a share `nu` of the rows, at most, is on the wrong side of the
+    surface.
+    """
 
     nu: float
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """One part."""
+        """Return one part of all rows."""
         return Layout((1.0,), (0, 1), SHORTFALL, (0.0,))
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
-        """The share nu."""
+        """Return nu times the weights."""
         return self.nu * heavy
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """One group with the sum nu."""
+        """Return the problem with one group, whose sum is nu times the weights."""
         total = self.nu * float(problem.row_weights.sum())
         return dataclasses.replace(problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total))
 
     def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
-        """As they are."""
+        """Return the given values, unchanged."""
         return PublishedModel(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """As they are."""
+        """Return the given values, unchanged."""
         return beta
 
 
@@ -165,18 +182,19 @@ class NuClassification:
     nu: float
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """The later class is +1, and comes first."""
+        """Return a group for each class; the later class is +1, and comes first."""
         return Layout((1.0, -1.0), (0, 1, 2), SHORTFALL, (0.0, 0.0))
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
-        """Half of the share nu in each class.
+        """Return half of nu times the weights, for each class.
 
         Raises
         ------
         ValueError
             A class is too small for this nu.
         """
-        half, least = 0.5 * self.nu * heavy.sum(axis=1), heavy.min(axis=1)
+        half = 0.5 * self.nu * heavy.sum(axis=1)
+        least = heavy.min(axis=1)
         small = np.flatnonzero(half > least * (1.0 + 1e-12))
         if small.size:
             most = 2.0 * least[small[0]] / heavy[small[0]].sum()
@@ -184,7 +202,7 @@ class NuClassification:
         return np.repeat(np.minimum(half, least)[:, None], 2, axis=1)
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """A group for each class.
+        """Return the problem with a group for each class.
 
         Raises
         ------
@@ -197,15 +215,22 @@ class NuClassification:
         groups = tuple(Group(side, Free(1.0, total)) for side, total in zip(sides, totals, strict=True))
         views = Views(np.arange(problem.n), problem.y, problem.n)
         return dataclasses.replace(
-            problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0), views=views, groups=groups
+            problem,
+            y=np.zeros(problem.n),
+            loss=SHORTFALL,
+            intercept=Free(1.0),
+            views=views,
+            groups=groups,
         )
 
     def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
-        """Divided by rho, so that the margin is 1, as in the C form; as they are where there is no margin.
+        """Return the model divided by rho, so that the margin is 1 as in the C form; as it is if
+        there is no margin.
 
-        The best multiple of the quotient is certified, since rho is not published. No coefficient of the quotient is
-        off by more than half a unit of its last place, which moves its values less than the rounding of a certificate
-        allows for: that is counted twice. The multiple zero has the objective zero.
+        The best multiple of the quotient is certified, because rho is not published. Rounding moves
+        each coefficient of the quotient by at most half a unit of its last place, and the values by
+        less than a certificate allows for: that is counted twice. The multiple zero has the
+        objective zero.
         """
         ahead, behind = map(float, offsets)
         rho = -0.5 * (ahead + behind)
@@ -213,8 +238,10 @@ class NuClassification:
         largest = size * facts.longest**2
         moved = DIVIDING * (abs(ahead) + abs(behind)) * facts.charge
         once_more = proven.primal_rounding + moved
+        # There is a margin if the certificate proves a negative optimum, or if rho is more than rounding.
         margin = proven.primal + once_more < 0.0 < rho
         unit = rho if size > 0.0 and (margin or rho > NO_MARGIN * largest) else 1.0
+        # The objective of the quotient is at most that of the solution, and the rounding once more; or zero.
         if proven.primal < 0.0:
             primal = min(proven.primal + once_more, 0.0)
             above = proven.primal_rounding + primal - proven.primal
@@ -222,10 +249,13 @@ class NuClassification:
         return PublishedModel(facts.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """With their signs, multiplied by rho again: what they sum to is given."""
+        """Return the coefficients with their signs, multiplied by rho again, so that they have the
+        given sum.
+        """
         assert problem.views is not None
         signed = beta * problem.views.signs
-        asked, size = sum(side.intercept.total for side in problem.sides), float(signed.sum())
+        asked = sum(side.intercept.total for side in problem.sides)
+        size = float(signed.sum())
         return np.asarray(signed * (asked / size) if size > 0.0 else signed)
 
 
@@ -236,15 +266,15 @@ class NuRegression:
     nu: float
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """All points twice, with both signs."""
+        """Return all points twice, with both signs."""
         return Layout((1.0, -1.0), (0, 1, 2), SHORTFALL)
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
-        """Half of the share nu on each side."""
+        """Return half of nu times the weights, for each side of the tube."""
         return 0.5 * self.nu * heavy
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """Two rows for each point: one for targets above the tube, one for those below."""
+        """Return two rows for each point: one for targets above the tube, one for targets below it."""
         n = problem.n
         half = 0.5 * self.nu * float(problem.row_weights.sum())
         sides = np.arange(2 * n, dtype=np.int32).reshape(2, n)
@@ -259,10 +289,10 @@ class NuRegression:
         )
 
     def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
-        """The tube is in the middle between both offsets."""
+        """Return the model whose tube is in the middle between both offsets."""
         ahead, behind = offsets
         return PublishedModel(facts.of_points(beta), 0.5 * (ahead - behind), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """Each on the side of its sign."""
+        """Return each coefficient on the side of its sign."""
         return np.concatenate([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])

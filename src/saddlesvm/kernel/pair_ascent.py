@@ -1,11 +1,14 @@
-"""Dual coordinate ascent on the kernel matrix of a working set: one coordinate at a time, or a pair.
+"""Dual coordinate ascent on the kernel matrix of a working set: one coordinate at a time, or a
+pair.
 
 It minimises ``(1/2) beta' (K + diag(ridge)) beta - y' beta + tube sum_i |beta_i|`` over a box. The
-callers pass the gradient `g` of the part without absolute values; `beta` and `g` are changed in place.
+callers pass the gradient `g` of the part without absolute values; `beta` and `g` are changed in
+place.
 
-Single steps take the coordinate with the largest gain. A pair belongs to one group of rows and keeps
-the sum of its coefficients: sequential minimal optimisation (Platt 1999) with the second-order choice
-of Fan, Chen and Lin (2005), "Working set selection using second order information", WSS 2:
+Single steps take the coordinate with the largest gain. A pair belongs to one group of rows and
+keeps the sum of its coefficients: sequential minimal optimisation (Platt 1999) with the
+second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order
+information", WSS 2:
 
     i = argmax {-g_t : beta_t < high_t}        j = argmax {(g_t - g_i)^2 / a_it : beta_t > low_t, g_t > g_i}
     a_it = K_ii + K_tt - 2 K_it                beta_i += s,  beta_j -= s,  s = (g_j - g_i) / a_ij  cut to the box
@@ -15,8 +18,8 @@ where a coordinate reaches zero, because the slope jumps there.
 
 A step of a pair is two passes over the rows. The first adds the last step to the gradient and finds
 its extremes, the second finds j. Both search for an extreme whole number: a double whose bits are
-turned so that they ascend with it, or the bits of a gain in float32 with the row's number behind them.
-The compiler vectorises such a search, but not the search for the place of an extreme.
+turned so that they ascend with it, or the bits of a gain in float32 with the row's number behind
+them. The compiler vectorises such a search, but not the search for the place of an extreme.
 """
 
 from __future__ import annotations
@@ -38,17 +41,20 @@ from saddlesvm.runtime.compiled import (
 from saddlesvm.runtime.exp_log import bits_of, double_of
 
 TAU = 1e-12  # least curvature along a coordinate or a pair, as in LIBSVM
-COLUMNS = 2048  # columns of kernel rows summed at once, so that their part of f stays in the cache (16 kB, guessed)
+# Columns of kernel rows summed at once, so that their part of f stays in the cache (16 kB, guessed)
+COLUMNS = 2048
 NEVER = 1e300  # stands for a slope that no step follows
 LAST: Any = np.int64(2**63 - 1)  # the largest whole number; no double comes after it
-NO_PAIR, NO_ROW = np.int64(-1), np.int64(-2)  # answers of best_pair that are no row
+NO_PAIR = np.int64(-1)  # answers of best_pair that are no row
+NO_ROW = np.int64(-2)
 LOW_HALF = np.int64(0xFFFFFFFF)  # the 32 bits with the number of a row
 
 single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
 class Program(NamedTuple):
-    """The quadratic program over a working set of m rows, group by group; a group has one or more parts.
+    """The quadratic program over a working set of m rows, group by group; a group has one or more
+    parts.
 
     Attributes
     ----------
@@ -138,7 +144,8 @@ def ascend_singly(
 ) -> int:  # fmt: skip
     """Take single steps, largest gain first; return their number.
 
-    They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be computed elsewhere.
+    They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be
+    computed elsewhere.
 
     ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt + r_t`` gains
     ``-s_t g_t - q_t s_t^2 / 2``, and what the absolute value falls by.
@@ -184,7 +191,9 @@ def ascend_singly(
 
 
 def ascend_pairs(program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
-    """Take pair steps as :func:`pair_steps` does, with arrays of their own for its room; return their number."""
+    """Take pair steps as :func:`pair_steps` does, with arrays of their own for its room; return
+    their number.
+    """
     room = np.empty((3, g.size))
     extremes = np.empty((program.groups.size, 2))
     return int(pair_steps(program, g, beta, room, extremes, accuracy, most))
@@ -206,15 +215,23 @@ def double_of_ordered(number: Any) -> float:
 
 @inlined
 def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
-    """Return what the tube adds to the slopes up and down from b; beyond every slope if b cannot move that way."""
-    up = (tube if b >= 0.0 else -tube) if b < high else NEVER
-    down = (tube if b > 0.0 else -tube) if b > low else -NEVER
+    """Return what the tube adds to the slopes up and down from b; beyond every slope if b cannot
+    move that way.
+    """
+    up = NEVER
+    if b < high:
+        up = tube if b >= 0.0 else -tube
+    down = -NEVER
+    if b > low:
+        down = tube if b > 0.0 else -tube
     return up, down
 
 
 @inlined_search
 def find_slope(value: float, slopes: np.ndarray, ups: np.ndarray) -> Any:
-    """Return the first place where both add up to a value; the last place if they do nowhere, as after overflow."""
+    """Return the first place where both add up to a value; the last place if they do nowhere, as
+    after overflow.
+    """
     place: Any = np.int64(slopes.size - 1)
     for t in range(slopes.size):
         place = min(place, np.int64(t) if slopes[t] + ups[t] == value else LAST)
@@ -230,7 +247,8 @@ def move_slopes(
     row_j: np.ndarray,
     move: float,
 ) -> Any:  # fmt: skip
-    """Add ``move (row_i - row_j)`` to the slopes; return the least upwards and the steepest downwards.
+    """Add ``move (row_i - row_j)`` to the slopes; return the least upwards and the steepest
+    downwards.
 
     Both are ordered bits, the second with its sign turned.
     """
@@ -255,7 +273,8 @@ def largest_gain(
     unit: float,
     first: int,
 ) -> Any:  # fmt: skip
-    """Return the largest gain of a pair with i given: its bits in float32, and behind them the row j.
+    """Return the largest gain of a pair with i given: its bits in float32, and behind them the row
+    j.
 
     Parameters
     ----------
@@ -303,7 +322,9 @@ def find_extremes(
     slot_j: Any,
     move: float,
 ) -> float:  # fmt: skip
-    """Add ``move (K_i - K_j)`` to the gradient, find the extreme slopes of each group, return the violation."""
+    """Add ``move (K_i - K_j)`` to the gradient, find the extreme slopes of each group, return the
+    violation.
+    """
     K = program.table.values
     starts = program.starts
     columns = program.columns
@@ -333,7 +354,8 @@ def find_extremes(
 
 @inlined_search
 def best_pair(program: Program, g: np.ndarray, room: np.ndarray, extremes: np.ndarray) -> Any:
-    """Return the rows i and j of the pair to move, its step without a box, and the sign of its group.
+    """Return the rows i and j of the pair to move, its step without a box, and the sign of its
+    group.
 
     i is `NO_PAIR` if there is none, and `NO_ROW` if the choice needs the kernel row of j first.
     """
@@ -372,7 +394,10 @@ def best_pair(program: Program, g: np.ndarray, room: np.ndarray, extremes: np.nd
             row_i = Kp[column : column + last - first]
             slopes = g[first:last]
             downs = down[first:last]
-            found = max(found, largest_gain(slopes, downs, own[first:last], row_i, own[p], lowest, unit, first))
+            found = max(
+                found,
+                largest_gain(slopes, downs, own[first:last], row_i, own[p], lowest, unit, first),
+            )
         q = np.int64(found & LOW_HALF)
         # The gain in float64 decides between the groups.
         bend = max(own[p] + own[q] - 2.0 * Kp[point_of(q, starts, columns)], TAU)
@@ -398,7 +423,8 @@ def pair_steps(
 ) -> int:  # fmt: skip
     """Take pair steps; return their number.
 
-    They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be computed elsewhere.
+    They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be
+    computed elsewhere.
 
     Parameters
     ----------

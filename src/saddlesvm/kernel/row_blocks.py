@@ -1,8 +1,10 @@
-"""Rows of a kernel matrix over the active points: computed in blocks by BLAS, held in a bounded cache.
+"""Rows of a kernel matrix over the active points: computed in blocks by BLAS, held in a bounded
+cache.
 
-These rows only steer a solver; certificates do not use them. So they are held in float32, as in LIBSVM, and computed in
-float32 where that is accurate enough. One product of a block of 64 to 512 rows with all active points runs at the speed
-of the processor's matrix multiplication; the same rows one after the other run at the speed of its memory.
+These rows only steer a solver; certificates do not use them. So they are held in float32, as in
+LIBSVM, and computed in float32 if that is accurate enough. One product of a block of 64 to 512 rows
+with all active points runs at the speed of the processor's matrix multiplication; the same rows one
+after the other run at the speed of its memory.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from scipy import sparse
 
 from saddlesvm.kernel.mercer import Kernel, Matrix, dense_if_quicker, in_float64, radial
 
-DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most
-FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 still resolves to about 1e-4
+DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most: 64 MB
+FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
 
 
 class RowSource(Protocol):
@@ -35,9 +37,10 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class RadialRows:
-    """``exp(-gamma ||x - z||^2) = exp(2 gamma x.z - h_x - h_z)``, ``h = gamma ||x||^2``, points shifted to mean zero.
+    """Rows of the radial kernel, ``exp(2 gamma x.z - h_x - h_z)`` with ``h = gamma ||x||^2``.
 
-    A shift leaves the kernel as it is and keeps the exponents small, which float32 needs.
+    The points are shifted to mean zero, which leaves the kernel as it is and keeps the exponents
+    small.
     """
 
     points: Matrix
@@ -98,7 +101,9 @@ class GivenRows:
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Signed views of the points of another source: the value of two rows is that of their points times both signs."""
+    """Signed views of the points of another source: the value of two rows is that of their points
+    times both signs.
+    """
 
     base: RowSource
     points: np.ndarray
@@ -123,12 +128,12 @@ class SignedRows:
 
 
 def signed_rows(base: RowSource, points: np.ndarray, signs: np.ndarray) -> SignedRows:
-    """Rows that are views of the points of `base`, each with its sign."""
+    """Return rows that are views of the points of `base`, each with its sign."""
     return SignedRows(base, points, signs.astype(np.float32))
 
 
 def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
-    """``out = A B'``; sparse rows of `A` are made dense a few at a time."""
+    """Write ``A B'`` into `out`; sparse rows of `A` are made dense a few at a time."""
     if not sparse.issparse(A):
         np.matmul(A, B.T, out=out)
         return
@@ -139,7 +144,9 @@ def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
 
 
 def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
-    """Rows of the radial kernel, in `dtype`, or in float64 where its exponents are too large for float32."""
+    """Return rows of the radial kernel, in `dtype`, or in float64 if the exponents are too large
+    for float32.
+    """
     X = dense_if_quicker(X)
     if sparse.issparse(X):
         half = gamma * np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
@@ -154,7 +161,9 @@ def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
 
 
 def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource:
-    """The way to compute working rows of `kernel` over the rows of `X`, accurate to about `dtype`."""
+    """Return the source of working rows of `kernel` over the rows of `X`, accurate to about
+    `dtype`.
+    """
     if kernel.precomputed:
         return GivenRows(X, np.arange(X.shape[0]))
     if kernel.metric == "rbf":
@@ -163,7 +172,8 @@ def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource
 
 
 class RowCache:
-    """Rows of a kernel matrix over the active points, at most `megabytes` of them; the least recently used go first.
+    """Rows of a kernel matrix over the active points, at most `megabytes` of them; the least
+    recently used go first.
 
     Parameters
     ----------
@@ -180,7 +190,7 @@ class RowCache:
     table : ndarray of shape (capacity, source.count)
         The rows that are held, by slot.
     slot : ndarray of shape (source.count,)
-        Where the row of each point is held; -1 where it is not.
+        The place of each point's row in the table; -1 if it is not held.
     computed : int
         Number of rows computed so far.
     evaluations : int
@@ -196,6 +206,7 @@ class RowCache:
         self._arrange(source)
 
     def _arrange(self, source: RowSource) -> None:
+        """Divide the memory into rows of a source, none of them computed."""
         self.source = source
         count = source.count
         self.capacity = min(count, self.buffer.size // max(1, count))
@@ -206,7 +217,9 @@ class RowCache:
         self.clock = 0
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """Slots that hold the kernel rows of the distinct points `rows` (at most `capacity`); computes missing ones."""
+        """Return the slots of the kernel rows of distinct points (at most `capacity`); compute
+        missing ones.
+        """
         self.touch(rows)
         missing = rows[self.slot[rows] < 0]
         if missing.size:
@@ -214,7 +227,7 @@ class RowCache:
         return self.slot[rows]
 
     def touch(self, rows: np.ndarray) -> int:
-        """Mark those rows of these points that are held as recently used; returns how many are held."""
+        """Mark the rows of these points as recently used if they are held; return how many are."""
         self.clock += 1
         slots = self.slot[rows]
         held = slots[slots >= 0]
@@ -222,10 +235,13 @@ class RowCache:
         return held.size
 
     def _compute(self, missing: np.ndarray) -> None:
+        """Compute the rows of some points in place of the least recently used ones."""
         slots = np.sort(np.argsort(self.last_use, kind="stable")[: missing.size])
         evicted = self.owner[slots]
         self.slot[evicted[evicted >= 0]] = -1
-        first, last = int(slots[0]), int(slots[-1]) + 1
+        first = int(slots[0])
+        last = int(slots[-1]) + 1
+        # Consecutive slots are written directly; others by a copy.
         in_place = last - first == slots.size
         block = self.table[first:last] if in_place else np.empty((slots.size, self.source.count), self.buffer.dtype)
         self.source.block(missing, block)
@@ -239,15 +255,19 @@ class RowCache:
         self.evaluations += missing.size * self.source.count
 
     def restrict(self, keep: np.ndarray) -> None:
-        """Drop all points but `keep` (ascending); the rows held for those stay, shortened in place."""
+        """Drop all points but `keep` (ascending); the rows held for these stay, shortened in place."""
         held = np.flatnonzero(self.slot[keep] >= 0)
         slots = self.slot[keep[held]]
         order = np.argsort(slots)
-        held, slots = held[order], slots[order]
-        table, last_use, clock = self.table, self.last_use[slots], self.clock
+        held = held[order]
+        slots = slots[order]
+        table = self.table
+        last_use = self.last_use[slots]
+        clock = self.clock
         self._arrange(self.source.restrict(keep))
+        # Rows move to the front in the order of their slots: each ends before the next row to be read begins.
         for new, old in enumerate(slots):
-            self.table[new] = table[old, keep]  # ends before the next row to be read begins
+            self.table[new] = table[old, keep]
         self.slot[held] = np.arange(held.size)
         self.owner[: held.size] = held
         self.last_use[: held.size] = last_use

@@ -1,8 +1,9 @@
-"""A kernel matrix in float64 whose rows are computed when they are first needed, by a solver or by a certificate.
+"""A kernel matrix in float64 whose rows are computed when they are first needed, by a solver or by
+a certificate.
 
-A fit of some thousand rows touches a tenth to a half of them. Where the rows have few values, compiled code computes a
-kernel row as the solver comes to it; other rows are computed in blocks, by one matrix product, among them those that
-the solver is likely to come to next.
+A fit of some thousand rows touches a tenth to a half of them. If the rows have few values, compiled
+code computes a kernel row when a step needs it. Other kernel rows are computed in blocks, by one
+matrix product, together with rows that the solver probably needs next.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from saddlesvm.kernel.mercer import (
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.exp_log import exp_of_negative
 
-FEW_FEATURES = 64  # of rows whose kernel values compiled code computes as fast as a matrix product, row by row
-ABSENT = -1  # stands for the slot of a row that is not held, and for no row
-HELD, NEEDED = 0, 1  # places in :attr:`Table.marks`
+# Features up to which compiled code computes a kernel row as fast as a product (measured)
+FEW_FEATURES = 64
+ABSENT = -1  # the slot of a row that is not held; no row
+HELD = 0
+NEEDED = 1  # places in :attr:`Table.marks`
 ELSEWHERE, LINEAR, RADIAL, POWER, SIGMOID = range(5)
 
 
@@ -39,7 +42,7 @@ class RowMaker(NamedTuple):
     Attributes
     ----------
     kind : int
-        The kernel; `ELSEWHERE` where compiled code can not compute it.
+        The kernel; `ELSEWHERE` if compiled code cannot compute it.
     gamma, coef0 : float
     degree : int
     columns : ndarray of shape (d, n)
@@ -64,9 +67,9 @@ class Table(NamedTuple):
     values : ndarray of shape (rows, n)
         Kernel rows by slot; the first is all zero before it is in use.
     slots : int ndarray of shape (n,)
-        Where the row of each point is held; -1 where it is not.
+        The place of each point's row in the values; -1 if it is not held.
     marks : int ndarray of shape (2,)
-        How many rows are held, and the point whose row a solver lacks, or -1.
+        How many rows are held, and the point whose row a solver needs, or -1.
     diagonal : ndarray of shape (n,)
     maker : RowMaker
     """
@@ -80,13 +83,14 @@ class Table(NamedTuple):
 
 @kernel
 def holds(table: Table, point: int) -> bool:
-    """Whether the row of a point is held, computed if need be; else it is marked as needed."""
+    """Return True if the row of a point is held, computed if need be; else mark it as needed."""
     if table.slots[point] >= 0:
         return True
     kind, gamma, coef0, degree, columns, half = table.maker
     if kind == ELSEWHERE:
         table.marks[NEEDED] = point
         return False
+    # Inner products with all points, a feature at a time.
     slot = table.marks[HELD]
     row = table.values[slot]
     for t in range(row.size):
@@ -96,6 +100,7 @@ def holds(table: Table, point: int) -> bool:
         x = feature[point]
         for t in range(row.size):
             row[t] += x * feature[t]
+    # The function of the kernel.
     if kind == RADIAL:
         h = half[point]
         for t in range(row.size):
@@ -111,6 +116,7 @@ def holds(table: Table, point: int) -> bool:
             row[t] = power
     elif kind == SIGMOID:
         for t in range(row.size):
+            # tanh |u| = (1 - e) / (1 + e) with e = exp(-2 |u|)
             e = exp_of_negative(-2.0 * abs(row[t]))
             size = (1.0 - e) / (1.0 + e)
             row[t] = size if row[t] >= 0.0 else -size
@@ -120,15 +126,22 @@ def holds(table: Table, point: int) -> bool:
 
 
 def nowhere(points: int) -> RowMaker:
-    """The maker of a table whose rows are computed elsewhere."""
+    """Return the maker of a table whose rows compiled code does not compute."""
     return RowMaker(ELSEWHERE, 0.0, 0.0, 1, np.empty((0, points)), np.empty(0))
 
 
 def whole_table(matrix: np.ndarray) -> Table:
-    """The table that holds all rows of a matrix."""
+    """Return the table that holds all rows of a matrix."""
     n = matrix.shape[0]
-    matrix = matrix if matrix.flags.writeable else matrix.copy()  # compiled code has one type of table
-    return Table(matrix, np.arange(n), np.array([n, ABSENT]), matrix.diagonal().astype(np.float64), nowhere(n))
+    # Compiled code has one type of table: writeable.
+    matrix = matrix if matrix.flags.writeable else matrix.copy()
+    return Table(
+        matrix,
+        np.arange(n),
+        np.array([n, ABSENT]),
+        matrix.diagonal().astype(np.float64),
+        nowhere(n),
+    )
 
 
 class RowTable:
@@ -148,24 +161,28 @@ class RowTable:
     """
 
     def __init__(self, kernel: Kernel, X: Matrix, room: np.ndarray | None = None) -> None:
-        self.kernel, self.X = kernel, dense_if_quicker(X.astype(np.float64, copy=False))
+        self.kernel = kernel
+        self.X = dense_if_quicker(X.astype(np.float64, copy=False))
         n = X.shape[0]
         squares = squares_of(self.X)
         self.half = kernel.gamma * squares if kernel.metric == "rbf" else np.empty(0)
         values = np.empty((n, n)) if room is None else room.reshape(-1)[: n * n].reshape(n, n)
         values[:1] = 0.0
-        self.table = Table(values, np.full(n, ABSENT), np.array([0, ABSENT]), _diagonal(kernel, squares),
-                           self._maker(squares))  # fmt: skip
+        slots = np.full(n, ABSENT)
+        marks = np.array([0, ABSENT])
+        self.table = Table(values, slots, marks, _diagonal(kernel, squares), self._maker(squares))
 
     @classmethod
     def of(cls, matrix: np.ndarray) -> RowTable:
-        """The table that holds all rows of a float64 matrix."""
+        """Return the table that holds all rows of a float64 matrix."""
         made = cls.__new__(cls)
         made.table = whole_table(matrix)
         return made
 
     def _maker(self, squares: np.ndarray) -> RowMaker:
-        n, kernel = squares.size, self.kernel
+        """Return how compiled code computes the rows, if it can, and if no value overflows."""
+        n = squares.size
+        kernel = self.kernel
         kinds = {"linear": LINEAR, "rbf": RADIAL, "sigmoid": SIGMOID} | dict.fromkeys(POWERS, POWER)
         with np.errstate(over="ignore"):
             largest = max(kernel.gamma, 1.0) * squares.max(initial=1.0) + abs(kernel.coef0)
@@ -173,8 +190,9 @@ class RowTable:
                 largest **= kernel.degree
         if not (has_maker(kernel, self.X) and largest < HUGE):
             return nowhere(n)
-        return RowMaker(kinds[kernel.metric], float(kernel.gamma), float(kernel.coef0), int(kernel.degree),  # type: ignore[index]
-                        np.ascontiguousarray(self.X.T), self.half)  # fmt: skip
+        kind = kinds[str(kernel.metric)]
+        numbers = (float(kernel.gamma), float(kernel.coef0), int(kernel.degree))
+        return RowMaker(kind, *numbers, np.ascontiguousarray(self.X.T), self.half)
 
     @property
     def is_whole(self) -> bool:
@@ -187,12 +205,13 @@ class RowTable:
         return int(self.table.marks[HELD]) * self.table.slots.size
 
     def fetch(self, points: np.ndarray) -> None:
-        """Compute those rows of these distinct points that are not held, in one block."""
+        """Compute the rows of these distinct points that are not held, in one block."""
         values, slots, marks = self.table[:3]
         missing = points[slots[points] < 0]
         if not missing.size:
             return
-        first, last = int(marks[HELD]), int(marks[HELD]) + missing.size
+        first = int(marks[HELD])
+        last = int(marks[HELD]) + missing.size
         block = values[first:last]
         if self.half.size and not sparse.issparse(self.X):
             np.matmul(self.X[missing] * (2.0 * self.kernel.gamma), self.X.T, out=block)
@@ -203,35 +222,39 @@ class RowTable:
         marks[HELD] = last
 
     def rows(self, points: np.ndarray) -> np.ndarray:
-        """A copy of the rows of distinct points, shape (points, n)."""
+        """Return a copy of the rows of distinct points, shape (points, n)."""
         self.fetch(points)
         return self.table.values[self.table.slots[points]]
 
     def sums(self, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i, shape (n,) or (n, outputs)."""
+        """Return ``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i, shape (n,) or (n,
+        outputs).
+        """
         self.fetch(points)
         return weighted_sums(self.table.values, self.table.slots[points], coefficients)
 
     def whole(self) -> np.ndarray:
-        """The matrix, all of it, in the order of the points."""
+        """Return the whole matrix, in the order of the points."""
         if not (self.is_whole and (self.table.slots[:-1] < self.table.slots[1:]).all()):
             self.table = whole_table(gram(self.kernel, self.X))
         return self.table.values
 
 
 def has_rows(kernel: Kernel) -> bool:
-    """Whether a :class:`RowTable` can compute rows of the matrix of a kernel."""
+    """Return True if a :class:`RowTable` can compute rows of the matrix of a kernel."""
     whole = float(kernel.degree).is_integer() and kernel.degree >= 1
     return kernel.metric in OF_PRODUCTS and (whole or kernel.metric not in POWERS)
 
 
 def has_maker(kernel: Kernel, X: Matrix) -> bool:
-    """Whether compiled code computes the kernel rows of the rows of X, unless their values are too large."""
+    """Return True if compiled code computes the kernel rows of the rows of X, unless their values
+    are too large.
+    """
     return has_rows(kernel) and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
 
 
 def _diagonal(kernel: Kernel, squares: np.ndarray) -> Any:
-    """Kernel values of the points with themselves, shape (n,)."""
+    """Return the kernel values of the points with themselves, shape (n,)."""
     if kernel.metric == "rbf":
         return np.ones(squares.size)
     if kernel.metric == "linear":

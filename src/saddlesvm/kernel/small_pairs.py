@@ -1,9 +1,10 @@
-"""Small kernel problems, such as the pairs of many classes: solved and certified in compiled code, many at a time.
+"""Small kernel problems, such as the pairs of many classes: solved and certified in compiled code,
+many at a time.
 
 Python takes longer to pose a problem of some hundred rows than the solver takes to solve it. So the
 problems of a bundle are laid out one after the other over the kernel matrix of all points, and two
-compiled loops take turns: pair steps to some accuracy, and the sums of certificates. If the matrix of
-all points is too large, a bundle is one pair, which computes the kernel rows that it needs. The
+compiled loops take turns: pair steps to some accuracy, and the sums of certificates. If the matrix
+of all points is too large, a bundle is one pair, which computes the kernel rows that it needs. The
 formulas are those of a single fit. A problem that this does not certify, because of rounding,
 hardness or an interrupt, gets a fit of its own.
 """
@@ -59,11 +60,13 @@ from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import searching_kernel
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
-FIRST_ACCURACY = 1.5  # violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
+# Violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
+FIRST_ACCURACY = 1.5
 FINER = (0.01, 0.5)  # least and largest ratio of an accuracy to the one before
 AIM = 0.5  # share of the gap asked for that the next accuracy aims at
 MOST_STEPS = 100_000  # pair steps of a round, at most
-STEPS_ALONE = 5_000  # the same for a problem that a fit of its own may shrink, which pays for hard ones (tried)
+# The same for a problem that a fit of its own may shrink, which pays for hard ones (tried)
+STEPS_ALONE = 5_000
 ROUNDS = 8  # rounds after which a problem gets a fit of its own (guessed)
 
 
@@ -112,7 +115,8 @@ class PairsTask:
         return BoxedLoss.of(self.layout.loss)
 
     def lay_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
-        """Return the problems over the classes of each part, shape (k, parts), and the point of each row.
+        """Return the problems over the classes of each part, shape (k, parts), and the point of
+        each row.
 
         Without a kernel matrix of all points, k is 1.
         """
@@ -265,7 +269,8 @@ def solve_each(
 def certificate_of(
     task: PairsTask, totals: Sequence[float], rows: int, numbers: Sequence[float]
 ) -> tuple[Certificate, Any]:  # fmt: skip
-    """Return the certificate of a problem, and the offsets of its groups; a single group's offset is a number.
+    """Return the certificate of a problem, and the offsets of its groups; a single group's offset
+    is a number.
 
     Parameters
     ----------
@@ -302,7 +307,9 @@ def certificate_of(
 
 
 def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
-    """Return the move of a group's dual variables to their sum; `charged` is the sum of the conjugates' sizes."""
+    """Return the move of a group's dual variables to their sum; `charged` is the sum of the
+    conjugates' sizes.
+    """
     room = Room(group.room, group.room_length, group.charged_at_top)
     sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
     return to_the_sum(sizes, group.rows, charged, total, lambda: room)
@@ -341,7 +348,9 @@ class SmallPairs(TogetherFirst):
         self.begun = False
 
     def begin(self) -> None:
-        """Lay the problems out, with all coefficients zero, or a first point that has the given sums."""
+        """Lay the problems out, with all coefficients zero, or a first point that has the given
+        sums.
+        """
         self.begun = True
         self.programs, self.points = self.task.lay_out(self.classes)
         programs = self.programs
@@ -367,7 +376,9 @@ class SmallPairs(TogetherFirst):
             self.take_first_point()
 
     def take_first_point(self) -> None:
-        """Fill each group in the order of a rough model's values, as :func:`~.ascent_state.first_point` does."""
+        """Fill each group in the order of a rough model's values, as
+        :func:`~.ascent_state.first_point` does.
+        """
         programs = self.programs
         # The groups of all problems one after the other: where each begins, its size and its sum.
         begins = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
@@ -439,7 +450,9 @@ class SmallPairs(TogetherFirst):
         return list(done)
 
     def solve(self) -> None:
-        """Take pair steps on the problems that are left; a single problem shares the compiled code of other fits."""
+        """Take pair steps on the problems that are left; a single problem shares the compiled code
+        of other fits.
+        """
         programs = self.programs
         most = self.task.most
         extremes = np.empty((len(self.task.layout.groups), 2))

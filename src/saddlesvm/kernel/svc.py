@@ -1,4 +1,6 @@
-"""SVC and NuSVC: classification with kernels, a problem for each pair of classes as in scikit-learn, certified."""
+"""SVC and NuSVC: classification with kernels, a problem for each pair of classes as in
+scikit-learn, certified.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _gives_probabilities(model: Any) -> bool:
 
 
 class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
-    """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn keeps them."""
+    """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn
+    keeps them.
+    """
 
     _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {
         "break_ties": TRUTH,
@@ -69,19 +73,22 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         y : array-like of shape (n,)
             Labels, at least two different ones.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive; a weight of 2 equals the row twice.
+            Non-negative row weights, some of each class positive; a weight of 2 equals the row
+            twice.
 
         Raises
         ------
         ValueError
-            Invalid data or options. The message names what was found and what is allowed. Also with an infinite C
-            if the classes cannot be separated; of NuSVC where nu is larger than the smaller class of a pair allows.
+            Invalid data or options. The message names what was found and what is allowed. Also with
+            an infinite C if the classes cannot be separated; with NuSVC if nu is larger than the
+            smaller class of a pair allows.
 
         Warns
         -----
         NotCertifiedWarning
-            A limit was reached before the requested gap was proven; of NuSVC also where nu leaves no margin between two
-            classes: the optimum is then w = 0, and the model is a dual point that pair steps cannot improve. Raise nu.
+            A limit was reached before the requested gap was proven; with NuSVC also if nu leaves no
+            margin between two classes: the optimum is then w = 0, and the model is a dual point
+            that pair steps cannot improve. Raise nu.
         """
         loss = self._check_options()
         X = self._check_design(X, reset=True)
@@ -104,11 +111,13 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(np.int32)
 
     def _shares(self, X: Any) -> bool:
-        """Whether the pairs share a kernel matrix: parts of it are taken quickly where rows stand class by class."""
+        """Return True if the pairs share a kernel matrix."""
         return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
 
     def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
-        """Solve the problems of all pairs, over the rows class by class where they share a kernel matrix."""
+        """Solve the problems of all pairs, over the rows class by class if they share a kernel
+        matrix.
+        """
         problems: Any = posed.problems
         if not self._shares(X) or problems.sorted:
             return super()._solve(X, posed, order)
@@ -122,19 +131,23 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         ]
 
     def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
-        """Support vectors in the order of their classes, and the coefficients of each in its class's pairs.
+        """Support vectors in the order of their classes, and the coefficients of each in its
+        class's pairs.
 
-        A support vector of class i has its coefficient against class j in row ``j - 1`` where j is later, else in row
-        j. Scores of pairs are positive for the earlier class; those of two classes alone for the later one.
+        A support vector of class i has its coefficient against class j in row ``j - 1`` if j is
+        later, else in row j. Scores of pairs are positive for the earlier class; those of two
+        classes alone for the later one.
         """
-        K, parts = self.classes_.size, [result.coef for result in results]
+        K = self.classes_.size
+        parts = [result.coef for result in results]
         place = np.full(codes.size, -1)
         for rows, _ in parts:
             place[rows] = 0
         support = np.flatnonzero(place == 0)
         support = support[np.argsort(codes[support], kind="stable")]
         place[support] = np.arange(support.size)
-        own, sign = codes[support], 1.0 if K == 2 else -1.0
+        own = codes[support]
+        sign = 1.0 if K == 2 else -1.0
         self.support_ = support.astype(np.int32)
         self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
         self.intercept_ = sign * np.array([result.intercept for result in results])
@@ -145,20 +158,32 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             self.dual_coef_[np.where(own[at] == i, j - 1, i), at] = sign * values
 
     def _calibrate(
-        self, X: Any, codes: np.ndarray, sample_weight: np.ndarray | None, weights: np.ndarray | None
+        self,
+        X: Any,
+        codes: np.ndarray,
+        sample_weight: np.ndarray | None,
+        weights: np.ndarray | None,
     ) -> None:
-        """Fit a curve to each pair's scores of rows that were left out; `weights` have those of the classes."""
+        """Fit a curve to each pair's scores of rows that were left out; `weights` have those of the
+        classes.
+        """
 
         def of_others(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
             part = clone(self).set_params(
-                probability=False, gamma=self.kernel_.gamma, verbose=0, warm_start=False, checkpoint=None
+                probability=False,
+                gamma=self.kernel_.gamma,
+                verbose=0,
+                warm_start=False,
+                checkpoint=None,
             )
             given = self.kernel_.precomputed
             own = None if sample_weight is None else sample_weight[inside]
             part.set_params(**part._allowed_in_part(codes[inside], None if weights is None else weights[inside]))
             with raise_interrupts():
                 part.fit(
-                    X[np.ix_(inside, inside)] if given else X[inside], self.classes_[codes[inside]], sample_weight=own
+                    X[np.ix_(inside, inside)] if given else X[inside],
+                    self.classes_[codes[inside]],
+                    sample_weight=own,
                 )
             return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
 
@@ -171,7 +196,8 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
     def probA_(self) -> np.ndarray:
         """LIBSVM's A of each pair's sigmoid; empty without probabilities.
 
-        The probability of the earlier class is ``1 / (1 + exp(A f + B))``, where f is positive for it.
+        The probability of the earlier class is ``1 / (1 + exp(A f + B))`` for a score f that is
+        positive for it.
         """
         return -self._sigmoids()[:, 0]
 
@@ -194,11 +220,15 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         return scores if scores.shape[1] == 1 else -scores
 
     def _pair_scores(self, X: Any) -> np.ndarray:
-        """Scores of the pairs, shape (rows, pairs): positive for the earlier class, or the later one of two."""
+        """Scores of the pairs, shape (rows, pairs): positive for the earlier class, or the later
+        one of two.
+        """
         check_is_fitted(self)
         X = self._check_design(X, reset=False)
-        K, ends = self.classes_.size, np.concatenate([[0], np.cumsum(self.n_support_)])
-        centres, dual = self._centres(), duals_of(self)
+        K = self.classes_.size
+        ends = np.concatenate([[0], np.cumsum(self.n_support_)])
+        centres = self._centres()
+        dual = duals_of(self)
         if K == 2:
             return expand(self.kernel_, X, centres, dual.T) + self.intercept_
         parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
@@ -212,13 +242,14 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (rows, d)
-            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the training data.
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the
+            training data.
 
         Returns
         -------
         ndarray of shape (rows,), (rows, n_classes) or (rows, n_classes (n_classes - 1) / 2)
-            Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties broken by scores; or
-            a score for each pair, positive for its earlier class.
+            Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties
+            broken by scores; or a score for each pair, positive for its earlier class.
         """
         scores = self._pair_scores(X)
         if scores.shape[1] == 1:
@@ -226,7 +257,8 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         return vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row, shape (rows,): the class with most votes; `break_ties` decides ties.
+        """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
+        ties.
 
         With `probability` the one with the largest probability.
 
@@ -237,7 +269,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         """
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False where decision_function_shape='ovo'")
+            raise ValueError("break_ties must be False if decision_function_shape='ovo'")
         if self.probability and hasattr(self, "calibration_"):
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
         scores = self._pair_scores(X)
@@ -250,8 +282,8 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (rows, n_classes).
 
-        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of more than one pair
-        are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
+        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of
+        more than one pair are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
 
         Raises
         ------
@@ -290,36 +322,41 @@ class SVC(PairwiseClassifier, PairOptions):
 
     .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \max\bigl(0, 1 - y_i (w^\top \psi(x_i) + b)\bigr)
 
-    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of classes. The
-    fit stops when the duality gap proves that the objective is within the fraction `tol` of its optimum. Parameters and
-    attributes are those of ``sklearn.svm.SVC``, except that `tol` is the relative gap to prove and that `max_iter`
-    counts epochs. The parameters after `random_state` are additions.
+    over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of
+    classes. The fit stops when the duality gap proves that the objective is within the fraction
+    `tol` of its optimum. Parameters and attributes are those of ``sklearn.svm.SVC``, except that
+    `tol` is the relative gap to prove and that `max_iter` counts epochs. The parameters after
+    `random_state` are additions.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses. Infinity is the hard margin, which keeps every row outside the margin. The fit then uses a
-        finite C, ``C_``, that no multiplier reaches and whose optimum is the same.
+        Weight of the losses. Infinity is the hard margin, which keeps every row outside the margin.
+        The fit then uses a finite C, ``C_``, that no multiplier reaches and whose optimum is the
+        same.
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``, "precomputed" (X is then the
-        matrix of kernel values), or a function of two matrices of rows that returns the matrix of kernel values.
+        "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``,
+        "precomputed" (X is then the matrix of kernel values), or a function of two matrices of rows
+        that returns the matrix of kernel values.
     degree : float, default=3
         Degree of the polynomial kernel.
     gamma : {"scale", "auto"} or float, default="scale"
-        ``1 / (d Var(X))`` (weighted, where there are sample weights), ``1 / d``, or a value; for kernels that have it.
+        ``1 / (d Var(X))`` (weighted if there are sample weights), ``1 / d``, or a value; for
+        kernels that have it.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, and check them again later.
     probability : bool, default=False
-        For ``predict_proba``, fit a sigmoid for each pair of classes to the scores of held-out rows in five folds. The
-        probabilities of several pairs are coupled as in LIBSVM (Wu, Lin and Weng, 2004). Rows have the weights of their
-        classes. The only row of a class is never held out. ``predict`` returns the class with the largest probability.
+        For ``predict_proba``, fit a sigmoid for each pair of classes to the scores of held-out rows
+        in five folds. The probabilities of several pairs are coupled as in LIBSVM (Wu, Lin and
+        Weng, 2004). Rows have the weights of their classes. The only row of a class is never held
+        out. ``predict`` returns the class with the largest probability.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
     gap : float, default=0.0
-        Absolute duality gap of each pair that also ends the fit, in the units of the objective. 0 has no effect. With
-        ``tol=0`` only this gap ends the fit.
+        Absolute duality gap of each pair that also ends the fit, in the units of the objective. 0
+        has no effect. With ``tol=0`` only this gap ends the fit.
     cache_size : float, default=200
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
@@ -327,7 +364,8 @@ class SVC(PairwiseClassifier, PairOptions):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     max_iter : int, default=-1
-        Largest number of epochs. An epoch is as many visits as there are rows. -1 or None for no limit.
+        Largest number of epochs. An epoch is as many visits as there are rows. -1 or None for no
+        limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column of votes for each class, or one column of scores for each pair.
     break_ties : bool, default=False
@@ -337,32 +375,38 @@ class SVC(PairwiseClassifier, PairOptions):
     max_time : float, optional
         Largest time in seconds, for each pair.
     keep : {"best", "last"}, default="best"
-        "best": the best certified model of the fit; where the fit ends early, the best multiple of its weights.
-        "last": the solver's last point, bit for bit, whatever its objective, with the gap of that point.
+        "best": the best certified model of the fit; if the fit ends early, the best multiple of its
+        weights. "last": the solver's last point, bit for bit, whatever its objective, with the gap
+        of that point.
     loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has only "hinge".
+        "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has
+        only "hinge".
     solver : str or solver object, default="auto"
         "auto" is dual ascent over large working sets of chosen rows
-        (:mod:`saddlesvm.kernel.decomposition`); "kernel-pegasos" and ``KernelPegasos(batch_size=10)`` are the
-        primal sub-gradient method, for study: on MNIST, the Pegasos paper of 2011 reports 4,200 s for it, and 290 s for
-        a method that chooses its rows.
+        (:mod:`saddlesvm.kernel.decomposition`); "kernel-pegasos" and
+        ``KernelPegasos(batch_size=10)`` are the primal sub-gradient method, for study: on MNIST,
+        the Pegasos paper of 2011 reports 4,200 s for it, and 290 s for a method that chooses its
+        rows.
     n_jobs : int, optional
         Number of threads, spread over the pairs. The threads share `cache_size`.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops the fit. An
-        attribute `every` of a callback is the number of epochs between its calls. By default certificates are computed
-        at growing intervals, and when the solver expects to be finished.
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True
+        stops the fit. An attribute `every` of a callback is the number of epochs between its calls.
+        By default certificates are computed at growing intervals, and when the solver expects to be
+        finished.
     lam : float, optional
-        lambda instead of C: :math:`C = 1 / (\lambda n)` for the n rows of each pair. Objectives are then reported in
-        the lambda form.
+        lambda instead of C: :math:`C = 1 / (\lambda n)` for the n rows of each pair. Objectives are
+        then reported in the lambda form.
     intercept : {"free", "regularized", "none"}, default="free"
-        "free": unpenalised, as in scikit-learn's ``SVC``. "regularized": the weight of a constant feature of value 1.
-        "none": no intercept, as in the Pegasos paper.
+        "free": unpenalised, as in scikit-learn's ``SVC``. "regularized": the weight of a constant
+        feature of value 1. "none": no intercept, as in the Pegasos paper.
     warm_start : bool, default=False
-        Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller gap.
+        Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller
+        gap.
     checkpoint : path-like or Checkpoint, optional
-        File for the last solution, written every half minute and at the end. If the file exists, the fit continues
-        from it. With several sub-problems, each has its own file: FILE.0, FILE.1 and so on.
+        File for the last solution, written every half minute and at the end. If the file exists,
+        the fit continues from it. With several sub-problems, each has its own file: FILE.0, FILE.1
+        and so on.
 
     Attributes
     ----------
@@ -371,16 +415,18 @@ class SVC(PairwiseClassifier, PairOptions):
     support_vectors_ : ndarray or CSR matrix of shape (n_support, d)
         Empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support), or CSR for sparse rows
-        Coefficients of each support vector against the other classes, in the order of the classes. In each pair they
-        are a feasible dual point, at most C in size, however the fit ends, except with ``solver="kernel-pegasos"``.
-        With the linear kernel, ``coef_`` has the weights, shape (n_pairs, d), sparse for sparse rows.
+        Coefficients of each support vector against the other classes, in the order of the classes.
+        In each pair they are a feasible dual point, at most C in size, however the fit ends, except
+        with ``solver="kernel-pegasos"``. With the linear kernel, ``coef_`` has the weights, shape
+        (n_pairs, d), sparse for sparse rows.
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
     probA_, probB_ : ndarray of shape (n_pairs,)
         LIBSVM's parameters of the sigmoids; empty without them.
     calibration_ : ndarray of shape (n_pairs, 2)
-        With `probability`: slope and offset of each sigmoid of the scores that are positive for the later class.
+        With `probability`: slope and offset of each sigmoid of the scores that are positive for the
+        later class.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
         0 if the requested gap was proven, else 1.
@@ -395,7 +441,8 @@ class SVC(PairwiseClassifier, PairOptions):
     C_ : float
         With an infinite C: the finite C that was used.
     certificate_ : Certificate
-        Primal, dual and gap, summed over the pairs. Without a dual bound if the kernel is not positive semi-definite.
+        Primal, dual and gap, summed over the pairs. Without a dual bound if the kernel is not
+        positive semi-definite.
     certificates_ : list of Certificate
         One for each pair.
     outcome_ : Outcome
@@ -458,9 +505,10 @@ class NuSVC(PairwiseClassifier, PairOptions):
     Parameters
     ----------
     nu : float, default=0.5
-        At most this share of the rows is inside the margin, and at least this share are support vectors. `nu` is at
-        most twice the share of the smaller class.
-    kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
+        At most this share of the rows is inside the margin, and at least this share are support
+        vectors. `nu` is at most twice the share of the smaller class.
+    kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose,
+    max_iter, \
 decision_function_shape, break_ties, random_state, max_time, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.

@@ -1,4 +1,6 @@
-"""The machines with the names and attributes of ``sklearn.svm``: what all share, and those with a single problem."""
+"""The machines with the names and attributes of ``sklearn.svm``: what all share, and those with a
+single problem.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,24 @@ from saddlesvm.solvers.second_order.newton import Newton
 EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
 TRUTH = Allowed("True or False", lambda given: isinstance(given, (bool, np.bool_, *WHOLE)))
-STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)  # values of C that take the place of an infinite one, until none is reached
-UNREACHED = 0.01  # share of C that no multiplier exceeds then
-NU = Allowed("a number above 0, and at most 1", lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1))
+# Values of C tried for an infinite C, until no multiplier reaches one
+STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)
+UNREACHED = 0.01  # share of C that no multiplier exceeds then (guessed)
+NU = Allowed(
+    "a number above 0, and at most 1",
+    lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1),
+)
 
 
 class SVM(KernelMachine, SVMOptions):
-    """The base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM: parameters and attributes as in scikit-learn."""
+    """The base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM: parameters and attributes as in
+    scikit-learn.
+    """
 
-    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {"max_iter": EPOCHS, "shrinking": TRUTH}
+    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {
+        "max_iter": EPOCHS,
+        "shrinking": TRUTH,
+    }
     C: Any = 1.0
     lam: float | None = None
     C_: float
@@ -58,21 +69,22 @@ class SVM(KernelMachine, SVMOptions):
     random_state: Any = 0
 
     def _strength(self) -> dict[str, float]:
-        """C, checked; the finite one that takes the place of an infinite one."""
+        """Return C, checked; for an infinite C, the finite one in its place."""
         return {"C": getattr(self, "C_", STRONGER[0])} if self._has_hard_margin() else super()._strength()
 
     def _has_hard_margin(self) -> bool:
-        """Whether C is infinite: no row may be inside the margin, or outside the tube."""
+        """Return True if C is infinite: no row may be inside the margin, or outside the tube."""
         return self.lam is None and isinstance(self.C, NUMBER) and math.inf == self.C
 
     def _check_hard_margin(self, loss: Loss) -> None:
-        """Raise ValueError where C is infinite and multipliers have no bounds, or depend on any C."""
+        """Raise ValueError if C is infinite and multipliers have no bounds, or depend on any C."""
         plain: Any = loss
         if self._has_hard_margin() and (plain.ridge() or not has_bounded_slopes(loss)):
             raise ValueError(f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}")
 
     def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
-        """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded by it.
+        """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded
+        by it.
 
         The optimum is then that of every larger C.
         """
@@ -96,7 +108,7 @@ class SVM(KernelMachine, SVMOptions):
 
     @property
     def fit_status_(self) -> int:
-        """0 where the gap asked for was proven, else 1."""
+        """0 if the requested gap was proven, else 1."""
         return 0 if self.outcome_ is Outcome.CERTIFIED else 1
 
     def _made_solver(self) -> Any:
@@ -130,7 +142,7 @@ class SVM(KernelMachine, SVMOptions):
         self._set_outcome(results)
 
     def _one_score(self, X: Any) -> np.ndarray:
-        """The scores of a machine with one problem, shape (rows,)."""
+        """Return the scores of a machine with one problem, shape (rows,)."""
         check_is_fitted(self)
         if self.kernel == "linear":
             return linear_scores(self._check_design(X, reset=False), self._linear_weights(), self.intercept_)[:, 0]
@@ -138,8 +150,9 @@ class SVM(KernelMachine, SVMOptions):
 
     @property
     def coef_(self) -> Any:
-        """The weights of the features, shape (problems, d), read-only; for the linear kernel only. Sparse for sparse
-        rows."""
+        """The weights of the features, shape (problems, d), read-only; for the linear kernel only.
+        Sparse for sparse rows.
+        """
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists for kernel='linear' only; this model has kernel={self.kernel!r}")
         weights = self._pair_weights()
@@ -148,12 +161,17 @@ class SVM(KernelMachine, SVMOptions):
         return weights
 
     def _problem_duals(self) -> np.ndarray:
-        """The coefficients of the support vectors in each problem's score, shape (problems, n_support)."""
+        """Return the coefficients of the support vectors in each problem's score, shape (problems,
+        n_support).
+        """
         return duals_of(self)
 
     def _pair_weights(self) -> Any:
-        """The weights of each problem's score, shape (problems, d): of the kind of the support vectors."""
-        duals, vectors = sparse.csr_array(self._problem_duals()), self.support_vectors_
+        """Return the weights of each problem's score, shape (problems, d); sparse for sparse
+        support vectors.
+        """
+        duals = sparse.csr_array(self._problem_duals())
+        vectors = self.support_vectors_
         return type(vectors)(duals @ vectors) if sparse.issparse(vectors) else np.asarray(duals @ vectors)
 
     def _linear_weights(self) -> np.ndarray:
@@ -162,7 +180,7 @@ class SVM(KernelMachine, SVMOptions):
 
 
 def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
-    """Whether a dual variable of any sub-problem is more than a share of its bound, the weight of its row at least."""
+    """Return True if a dual variable of any sub-problem exceeds a small share of its bound."""
     least = 1.0 if weights is None else float(weights[weights > 0.0].min())
     return any(np.abs(result.alpha).max(initial=0.0) > UNREACHED * least for result in results)
 
@@ -204,7 +222,8 @@ class Regressor(RegressorMixin, SVM):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (rows, d)
-            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the training data.
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the
+            training data.
         """
         return self._one_score(X)
 
@@ -225,8 +244,9 @@ class SVR(Regressor, SVMOptions):
         \\tfrac12 \\lVert w \\rVert^2
         + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
 
-    over the feature space of the kernel. Parameters and attributes are those of ``sklearn.svm.SVR``, except
-    that `tol` is the relative gap to prove. The parameters after `max_iter` are additions.
+    over the feature space of the kernel. Parameters and attributes are those of
+    ``sklearn.svm.SVR``, except that `tol` is the relative gap to prove. The parameters after
+    `max_iter` are additions.
 
     Parameters
     ----------
@@ -242,8 +262,9 @@ class SVR(Regressor, SVMOptions):
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", as in scikit-learn; or "squared_epsilon_insensitive", "absolute", "squared" (kernel ridge
-        regression), "huber:delta=1.0", "pinball:tau=0.5" (the quantile `tau`).
+        "epsilon_insensitive", as in scikit-learn; or "squared_epsilon_insensitive", "absolute",
+        "squared" (kernel ridge regression), "huber:delta=1.0", "pinball:tau=0.5" (the quantile
+        `tau`).
 
     Attributes
     ----------
@@ -300,10 +321,12 @@ class NuSVR(Regressor, SVMOptions):
     Parameters
     ----------
     nu : float, default=0.5
-        At most this share of the rows is outside the tube, and at least this share are support vectors.
+        At most this share of the rows is outside the tube, and at least this share are support
+        vectors.
     C : float, default=1.0
         Weight of the losses.
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep, gap, \
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep,
+    gap, \
 solver, n_jobs, callbacks, warm_start, checkpoint
         As in :class:`SVC`.
 
@@ -334,11 +357,13 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         return SHORTFALL
 
     def _machine(self) -> Machine:
-        """The tube that leaves the share out."""
+        """Return the tube that leaves the share out."""
         return NuRegression(float(self.nu))
 
     def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
-        """The results of the fit; equal targets have the optimum zero, of w = 0 and a tube of no width."""
+        """Return the results of the fit; equal targets have the optimum w = 0 and a tube of no
+        width.
+        """
         targets = posed.problems[0].y
         if (targets != targets[0]).any() or evidence_against(self.kernel_, X):
             return super()._solve(X, posed, order)
@@ -363,7 +388,8 @@ solver, n_jobs, callbacks, warm_start, checkpoint
 @register_estimator(task="novelty", saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(OutlierMixin, SVM, SVMOptions):
-    """Novelty detection: a surface around most of the rows, trained to a certified relative duality gap.
+    """Novelty detection: a surface around most of the rows, trained to a certified relative duality
+    gap.
 
     Minimises
 
@@ -383,7 +409,8 @@ class OneClassSVM(OutlierMixin, SVM, SVMOptions):
     tol : float, default=1e-3
         Relative duality gap to prove.
     nu : float, default=0.5
-        At most this share of the rows is outside the surface, and at least this share are support vectors.
+        At most this share of the rows is outside the surface, and at least this share are support
+        vectors.
     shrinking, cache_size, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
@@ -402,9 +429,9 @@ callbacks, warm_start, checkpoint
     Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a high-dimensional
     distribution". The optimum is negative; the gap is relative to its absolute value.
 
-    With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the weights of the
-    features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one of its steps): a million rows of
-    50 features take a second or so.
+    With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the
+    weights of the features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one
+    of its steps): a million rows of 50 features take a second or so.
 
     Examples
     --------
@@ -441,11 +468,13 @@ callbacks, warm_start, checkpoint
         return self
 
     def _machine(self) -> Machine:
-        """The surface that leaves the share out."""
+        """Return the surface that leaves the share out."""
         return Novelty(float(self.nu))
 
     def _fit_weights(self, X: Any, sample_weight: Any) -> None:
-        """Solve the problem of the linear kernel over the weights of the features, which many rows do not slow down."""
+        """Solve the problem of the linear kernel over the weights of the features, which many rows
+        do not slow down.
+        """
         weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
         one = Training([SubProblem(0, "", np.zeros(X.shape[0]))], SHORTFALL, weights)
@@ -460,7 +489,7 @@ callbacks, warm_start, checkpoint
         result.warn(stacklevel=5)
 
     def _weight_fits(self, rows: FitRows, posed: Training) -> LinearFits:
-        """The fit of the weights of the features, by Newton's method."""
+        """Return the fit of the weights of the features, by Newton's method."""
         heavy = float(rows.norms.size) if posed.weights is None else float(posed.weights.sum())
         solver = Newton()
         return LinearFits(
@@ -480,7 +509,8 @@ callbacks, warm_start, checkpoint
         )
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The signed distance of the rows from the surface, positive inside, shape (rows,); negative outside.
+        """The signed distance of the rows from the surface, positive inside, shape (rows,);
+        negative outside.
 
         Parameters
         ----------
@@ -490,7 +520,9 @@ callbacks, warm_start, checkpoint
         return self._one_score(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """``w . psi(x)`` of the rows, shape (rows,): larger for rows that are more like the training rows."""
+        """``w . psi(x)`` of the rows, shape (rows,): larger for rows that are more like the
+        training rows.
+        """
         return self.decision_function(X) + self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
