@@ -4,7 +4,7 @@ model of an undisturbed run, to the last bit, and with other blocks to the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
-from saddlesvm.solvers.second_order import over_passes
 from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
 from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of
 from support import labels, matrix
@@ -40,14 +39,13 @@ Make = Callable[
 
 @dataclass(frozen=True)
 class Sweeps:
-    """A problem over files, its solver, the limits of the run, the blocks to stop after, constants to change, and how
-    many passes a run makes besides its epochs, where that is known: the last one may prove the bound."""
+    """A problem over files, its solver, the limits of the run, the blocks to stop after, and how many
+    passes a run makes besides its epochs, where that is known: the last one may prove the bound."""
 
     make: Make
     solver: Any
     limits: Limits
     stops: Sequence[int]
-    constants: dict[str, Any] = field(default_factory=dict)
     passes: int | None = None
 
 
@@ -99,15 +97,13 @@ def sweeps() -> Iterator[tuple[str, Sweeps]]:
         for name, solver in {"newton": NewtonOnFiles(), "auto": AutoOnFiles()}.items():
             once = 0 if name == "newton" and intercept == "regularized" else None
             limits = Limits(tol=1e-6, max_epochs=40)
-            yield f"{name}, {intercept}", Sweeps(hard, solver, limits, (1, 5, 8, 10), passes=once)
+            stops = (1, 5, 7) if name == "newton" else (1, 5, 8, 10)
+            yield f"{name}, {intercept}", Sweeps(hard, solver, limits, stops, passes=once)
         for name, solver in {"newton": NewtonOnFiles(memory=0.0), "auto": AutoOnFiles(1.0)}.items():
             wide = Sweeps(hard, solver, Limits(tol=1e-6, max_epochs=120), (1, 7, 11, 15, 20))
             yield f"{name} without room for a matrix, {intercept}", wide
-    corners = two_classes(SquaredHinge(), plan=UNEQUAL, C=30.0, kept_bytes=30_000)
-    at_once = {"EASY": 1, "CLOSE": 0.0}  # rows are taken along after one step
-    yield "corners", Sweeps(corners, NewtonOnFiles(), Limits(tol=1e-9, max_epochs=40), (4, 7, 8), at_once)
-    many, few_are_many = two_classes(Logistic(), 6000, 35, C=10.0), {"FAR": 20.0, "NEAR": 80.0}
-    yield "drawn squares", Sweeps(many, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=30), (11,), few_are_many)
+    many = two_classes(Logistic(), 6000, 35, C=10.0)
+    yield "drawn rows", Sweeps(many, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=30), (11,))
     kept = int(0.3 * 2400 * (4 * 6 + KEPT_BYTES + CLASS_BYTES * 4))
     softmax = many_classes(make_multinomial_problem, (Logistic(),), 2400, 4, 6, 2, kept, 0.1)
     yield "multinomial", Sweeps(softmax, MultinomialOnFiles(), Limits(tol=1e-8), (5, 8, 19, 33), passes=0)
@@ -117,9 +113,7 @@ ALL = dict(sweeps())
 
 
 @pytest.fixture
-def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sweeps:
-    for constant, value in ALL[request.param].constants.items():
-        monkeypatch.setattr(over_passes, constant, value)
+def run(request: pytest.FixtureRequest) -> Sweeps:
     return ALL[request.param]
 
 
@@ -163,6 +157,7 @@ def test_a_sweep_reads_every_row_once(run: Sweeps, tmp_path: Path) -> None:
     result, reader = fit(problem, run.solver, run.limits), reader_of(problem)
     reader.close()
     whole = sum(array.nbytes for array in reader.X.arrays)
-    ahead = reader.per_block * np.diff(reader.edges).max() * whole / problem.y.size  # the next block
+    block = reader.per_block * np.diff(reader.edges).max() * whole / problem.y.size
     passes = result.epochs + (run.passes or 0)
-    assert passes * whole <= reader.bytes_read <= passes * whole + ahead
+    # The next block is read ahead, and Newton's method may find its first point in one.
+    assert passes * whole <= reader.bytes_read <= passes * whole + 2 * block

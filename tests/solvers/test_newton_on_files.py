@@ -13,75 +13,25 @@ from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import MemoryPlan
+from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.second_order.driver import TRIALS
 from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.row_statistics import Ask
 from saddlesvm.solvers.sweeps import reader_of
-from support import ALL_LOSSES, csr, labels, matrix, named
+from support import labels, matrix
 from support.mapped import D, N, files, mapped, streamed
 
-SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
 
 
 def many_blocks(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> Problem:
     """A problem over three blocks of unequal size."""
     return streamed(X, y, loss, plan=BLOCKS, **options)
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("loss", SMOOTH, ids=named)
-def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
-    X, C = matrix(60, 4, density=0.6), 0.7
-    y, s = labels(X, loss), 1.0 + np.arange(60) % 3
-    problem = make_problem(
-        as_rows(X if layout == "dense" else csr(X), 1.0), y, loss, C=C, weights=s, intercept="regularized"
-    )
-    w, back = np.random.default_rng(1).normal(size=(2, 5))
-    told, alpha, chosen = Ask(w, back).empty(), np.zeros(60), np.arange(60)[10:50]
-    for part in (chosen[:7], chosen[7:]):
-        Ask(w, back).add_to(told, problem.terms, part, alpha)
-    dense = np.array([problem.X.dense_row(i) for i in chosen])
-    z, before = dense @ w, dense @ back
-    a = np.array([-s[i] * loss.subgradient(m, y[i]) for i, m in zip(chosen, z, strict=True)])
-    bend = np.array([s[i] * loss.curvature(m, y[i]) for i, m in zip(chosen, z, strict=True)])
-
-    def paid(margins: np.ndarray) -> float:
-        return sum(s[i] * loss.value(m, y[i]) for i, m in zip(chosen, margins, strict=True))
-
-    conjugates = sum(loss.conjugate(one, y[i], s[i]) for i, one in zip(chosen, a, strict=True))
-    assert told.sums[:3] == pytest.approx([paid(z), conjugates, a @ z])
-    assert told.line == pytest.approx([paid(before + t * (z - before)) for t in TRIALS])
-    assert told.pull == pytest.approx(dense.T @ a)
-    assert np.allclose(np.tril(told.matrix), np.tril(C * dense.T @ (bend[:, None] * dense)))
-    assert np.allclose(alpha[chosen], a)
-    assert not alpha[:10].any()
-    own = C * bend * (dense**2).sum(axis=1)
-    assert told.bent == pytest.approx([np.count_nonzero(bend), own.sum(), own @ own])
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("loss", SMOOTH, ids=named)
-def test_the_change_of_the_matrix_leads_from_one_point_to_another(loss: Loss, layout: str) -> None:
-    X = matrix(60, 4, density=0.6)
-    problem = make_problem(as_rows(X if layout == "dense" else csr(X)), labels(X, loss), loss, C=0.7)
-    base, w = np.random.default_rng(2).normal(size=(2, 5))
-    matrices = []
-    for ask in (Ask(base, np.empty(0)), Ask(w, np.empty(0), base=base), Ask(w, base, base=base), Ask(w, np.empty(0))):
-        told = ask.empty()
-        ask.add_to(told, problem.terms, problem.members)
-        matrices.append(np.tril(told.matrix))
-    before, change, same, after = matrices
-    assert np.allclose(before + change, after, rtol=0.0, atol=1e-12 * np.abs(before).max())
-    assert np.array_equal(change, same)
 
 
 def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path: Path) -> None:
@@ -91,10 +41,19 @@ def test_features_that_are_nearly_alike_are_summed_in_double_precision(tmp_path:
     problem = many_blocks(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge(), C=1e8)
     solver = NewtonOnFiles()
     assert fit(problem, solver, Limits(tol=1e-6, max_epochs=40)).outcome is Outcome.CERTIFIED
-    state = solver.init(problem, 0)
-    for _ in range(3 * reader_of(problem).n_blocks):
-        state = solver.step(problem, state, Budget(1))
-    assert state.method.precise
+
+
+def test_features_that_few_rows_have_take_no_more_sweeps(tmp_path: Path) -> None:
+    """The rows that tell the curvature are drawn: they may miss some that alone have a feature."""
+    X = matrix(20_000, D)
+    X[:, -1] = 0.0
+    X[::7_000, -1] = 100.0
+    y = labels(X, Logistic())
+    rows = as_rows(X)
+    problem = streamed(mapped(X, tmp_path), y, Logistic(), plan=make_plan(rows, 2**24, 1), C=10.0)
+    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=40))
+    assert found.outcome is Outcome.CERTIFIED
+    assert found.epochs <= 15
 
 
 def test_a_free_intercept_is_proven_by_one_more_sweep(tmp_path: Path) -> None:
@@ -154,7 +113,8 @@ def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> Non
     assert one.outcome is other.outcome is Outcome.CERTIFIED
     assert {*one.phases} == {*other.phases} >= {NEWTON}
     assert np.allclose(one.coef, -other.coef, rtol=0.0, atol=1e-6 * np.abs(one.coef).max())
-    assert reader.bytes_read <= (one.epochs + 1) * X.nbytes
+    ahead = BLOCKS.per_block * np.diff(BLOCKS.edges).max() / N  # of a block that gives Newton's method its first point
+    assert reader.bytes_read <= (one.epochs + 1 + ahead) * X.nbytes
 
 
 def test_losses_with_kinks_are_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
@@ -28,13 +28,11 @@ from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.row_statistics import Ask
 from saddlesvm.solvers.sweeps import reader_of
-from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named
+from support import csr, distance_bound, labels, matrix, named
 from support.mapped import D, N, StopAt, mapped, streamed
 from support.partitions import cut
 
-SMOOTH = [loss for loss in ALL_LOSSES if is_smooth(loss)]
 BLOCKS = MemoryPlan(2**30, np.array([0, 90, 130, 260, 300, N]), 2, False)
 WIDE = NewtonOnFiles(memory=0.0)
 
@@ -42,29 +40,6 @@ WIDE = NewtonOnFiles(memory=0.0)
 def on_files(X: Any, y: np.ndarray, loss: Loss, **options: Any) -> Problem:
     """A problem over three blocks."""
     return streamed(X, y, loss, plan=BLOCKS, **options)
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("loss", SMOOTH, ids=named)
-def test_a_look_tells_a_product_in_the_place_of_the_matrix(loss: Loss, layout: str) -> None:
-    X = matrix(60, 4, density=0.6)
-    s = 1.0 + np.arange(60) % 3
-    problem = make_problem(as_rows(X if layout == "dense" else csr(X)), labels(X, loss), loss, C=0.7, weights=s)
-    w, back, along = np.random.default_rng(1).normal(size=(3, 5))
-    members = np.arange(10, 50)
-    asks = [Ask(w, back), Ask(w, back, share=0.0, along=along), Ask(w, np.empty(0), share=0.0, along=along, alone=True)]
-    whole, beside, alone = (ask.empty() for ask in asks)
-    for ask, told in zip(asks, (whole, beside, alone), strict=True):
-        ask.add_to(told, problem.terms, members)
-    dense = np.array([problem.X.dense_row(i) for i in members])
-    bend = np.array([0.7 * s[i] * loss.curvature(z, problem.y[i]) for i, z in zip(members, dense @ w, strict=True)])
-    for told in (beside, alone):
-        assert told.product == pytest.approx(dense.T @ (bend * (dense @ along)))
-        assert not told.matrix.size
-    assert beside.diagonal == pytest.approx(bend @ dense**2)
-    for name in ("sums", "line", "bent", "signed", "pull", "sizes"):
-        assert np.array_equal(getattr(beside, name), getattr(whole, name))
-    assert alone.nbytes < beside.nbytes
 
 
 def test_conjugate_gradients_reach_the_solution_in_as_many_products_as_there_are_features() -> None:

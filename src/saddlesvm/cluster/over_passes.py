@@ -1,7 +1,7 @@
 """Newton's method and the active-set method over partitions: a round is a pass, and no row reaches the client.
 
 A round passes over every row, where it is, and certifies a point. Of Newton's method a gradient and a matrix travel
-(:mod:`saddlesvm.solvers.second_order.over_passes`); where the matrices would be too many bytes, a round is a product of
+(:mod:`saddlesvm.solvers.newton_over_passes`); where the matrices would be too many bytes, a round is a product of
 the matrix and a vector instead. Of the active-set method (:mod:`saddlesvm.solvers.second_order.active_set`) the pull of
 nearly all rows is enough. A bounded number of rows, those that are free or about to come to a corner of the loss'
 derivative, go to one worker, which solves the problem over them, and sends back weights and the sums of a dual point.
@@ -26,11 +26,10 @@ from saddlesvm.cluster.rounds import Rounds, Training
 from saddlesvm.cluster.tasks import ANY_TIME, Answer, Until, bytes_of, combined, measured, working_until
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.bounds import Sums, add_sizes
-from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth, loss_name
+from saddlesvm.problem.loss import Loss, is_smooth, loss_name
+from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.second_order.active_set import ActiveSet
-from saddlesvm.solvers.second_order.corners import share_of
 from saddlesvm.solvers.second_order.driver import OverPasses, PassSums, Setting
-from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses
 
 A_ROW = 48  # bytes of a row brought together, besides its values: label, weight, norm, multiplier, number
 UNEVEN = 2.0  # times its share of the room that a partition may use: free rows are not spread evenly
@@ -238,8 +237,7 @@ class NewtonRounds(PassRounds):
                 "solver='auto' or 'rounds', or loss='squared_hinge'"
             )
         wide = not is_suited(plan.loss, plan.n_features, plan.problems)
-        bent = not (wide or is_cornerless(plan.loss))
-        return NewtonOverPasses.begin(w, plan.loss, wide, share_of(plan.n, w.size, most) if bent else 0.0)
+        return NewtonOverPasses.begin(w, plan.n, wide=wide, free=plan.scale if plan.free else 0.0)
 
     def has_ended(self, k: int) -> bool:
         """Whether rounding hides what is left of a problem's gap, or what a step could gain."""

@@ -161,14 +161,15 @@ class DeviceBlocks(Memory):
             return values.to(wanted)
         return values if values.dtype == wanted else self.xp.astype(values, wanted)
 
-    def read(self, rows: Any) -> Any:
-        """Some rows in the place's precision: a slice, or an array of numbers."""
+    def read(self, rows: Any, kind: Any = None) -> Any:
+        """Some rows in a precision, or the place's: a slice, or an array of numbers."""
+        wanted = kind or self.kind
         if isinstance(rows, slice) and self.whole:
-            return self.cast(self.array[rows, :], self.kind)
+            return self.cast(self.array[rows, :], wanted)
         chosen = sent(rows if self.whole else self.members[rows], self.array)
         if is_torch(self.array):
-            return self.cast(self.array.index_select(0, chosen), self.kind)
-        return self.cast(self.xp.take(self.array, chosen, axis=0), self.kind)
+            return self.cast(self.array.index_select(0, chosen), wanted)
+        return self.cast(self.xp.take(self.array, chosen, axis=0), wanted)
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``x_i . W`` of the rows of a block, the intercept included."""

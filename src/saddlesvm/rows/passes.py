@@ -57,7 +57,8 @@ class Part(NamedTuple):
 
         `members`, of shape (n,), are the numbers of the other rows, ascending.
         """
-        place = slice(*np.searchsorted(members, [self.first, self.last]).tolist())
+        edges = np.array([self.first, self.last], dtype=members.dtype)  # another type would have all members converted
+        place = slice(*np.searchsorted(members, edges).tolist())
         return self._replace(rows=members[place] - self.first, place=place)
 
 

@@ -64,12 +64,16 @@ class Memory:
         self.matrix: Any = None
         self.squares: Any = None
 
-    def read(self, rows: Any) -> Any:
-        """Some rows in the place's precision: a slice, or an array of numbers."""
+    def read(self, rows: Any, kind: Any = None) -> Any:
+        """Some rows in a precision, or the place's: a slice, or an array of numbers."""
         chosen = rows if self.whole else self.members[rows]
         if isinstance(self.X, Dense):
+            wanted = self.kind if kind is None else np.dtype(kind)
             values = self.X.values[chosen]
-            return values if values.dtype == self.kind else widen(values, self.kind)
+            return values if values.dtype == wanted else widen(values, wanted)
+        if self.block < self.n:
+            # Strips of the rows are widened one by one, so that no copy of all of them is made.
+            return self.X.matrix[chosen].astype(self.kind, copy=False)
         if self.matrix is None:
             self.matrix = self.X.matrix.astype(self.kind, copy=False)
         every = self.whole and isinstance(rows, slice) and rows.stop - rows.start == self.n
@@ -121,10 +125,12 @@ class Memory:
         """``sum_i bend_i x_i x_i'`` over some rows, its products in a precision."""
         found = np.zeros((self.d + 1, self.d + 1))
         roots = np.sqrt(bends).astype(kind)
-        for first in range(0, rows.size, self.piece):
-            part = slice(first, first + self.piece)
+        # As many rows as features at least: the sum of the pieces' matrices then takes less time than their products.
+        size = max(self.piece, self.d)
+        for first in range(0, rows.size, size):
+            part = slice(first, first + size)
             # Half of the weight on either side lets the BLAS compute one triangle only.
-            block, root = self.weigh(self.read(rows[part]), roots[part], kind)
+            block, root = self.weigh(self.read(rows[part], kind), roots[part], kind)
             found[:-1, :-1] += self.bring(block.T @ block)
             found[-1, :-1] += self.constant * self.bring(block.T @ root)
         found[:-1, -1] = found[-1, :-1]

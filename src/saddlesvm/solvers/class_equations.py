@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.rows.places import Memory
 from saddlesvm.solvers.equations import AT_EASE, PER_FEATURE, Equations, cholesky, conjugate_gradients
 from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.task import Found, Task
@@ -55,6 +56,7 @@ class ClassEquations(Equations):
     """
 
     machine: Softmax
+    few: Memory
 
     def __init__(self, task: Task, point: Found, fineness: float) -> None:
         place = task.place
@@ -62,7 +64,20 @@ class ClassEquations(Equations):
         assert isinstance(machine, Softmax)
         self.secants = []
         self.ridge = task.ridge[:, None]
+        self.W = point.W
         K = machine.ones.size
+        told = point.curvature
+        if told is not None:
+            # The pass has taken rows along that stand for all.
+            assert told.few is not None
+            assert told.machine is not None
+            self.bent = told.bent
+            self.C = task.C
+            self.few = told.few
+            self.machine = told.machine
+            self.kept: np.ndarray | None = told.bends
+            self.preconditioner = self.choose()
+            return
         # Every so manieth row that bends, with the weight of all.
         bent = np.arange(place.n)
         bends = None
@@ -76,7 +91,6 @@ class ClassEquations(Equations):
         self.C = task.C * bent.size / max(rows.size, 1)
         self.few = place if rows.size == place.n else place.take(rows)
         self.machine = machine if rows.size == place.n else machine.take(rows)
-        self.W = point.W
         self.kept = None if bends is None else bends[rows]
         if bends is None and rows.size * K <= MOST_BENDS:
             self.kept = np.concatenate([self.bends_of(part, block) for part, block in self.few.blocks()])

@@ -20,14 +20,14 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.task import Found, Task
+from saddlesvm.solvers.task import Curvature, Found, Task
 
 FEW_FEATURES = 1000  # for which the matrix is formed: 8 MB, and a third of a second to factor; guessed
 PER_FEATURE = 60  # rows a feature that tell the curvature; measured on 30,000 x 50 ... 100,000 x 100
 AT_EASE = 6.0  # n / d times so many rows form their matrix in the time of a pass; measured, 30,000 x 50
 FORCING = 0.3  # relative residual at which conjugate gradients stop; the next step makes up for the rest
 MOST_PRODUCTS = 200
-RAISED = (1e-15, 1e-7)  # share of the trace that is added to the diagonal: products in float64, in float32
+RAISED = (1e-15, 1e-7)  # a feature, share that is added to the diagonal: products in float64, in float32
 MOST_SECANTS = 8  # steps that correct a factor
 LEAST_BEND = 2.0**-52  # s.y, relative to the lengths of both, below which it is rounding
 
@@ -53,38 +53,27 @@ class Equations:
     """
 
     def __init__(self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
-        place = task.place
-        machine = task.machine
         ridge = task.ridge
-        self.machine = machine
-        self.ridge = ridge.reshape(-1, *(1,) * len(machine.columns))
+        self.machine = task.machine
+        self.ridge = np.maximum(ridge, task.held)
         self.secants: list[tuple[np.ndarray, np.ndarray]] = []
-        bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
-        mean = machine.mean_bend(slice(0, place.n), bends)
-        bent = np.flatnonzero(mean > 0.0)
-        self.bent = bent.size
-        # Every so manieth row that bends, with the weight of all.
-        enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
-        every = max(1, int(bent.size / enough))
-        rows = bent[every // 2 :: every]
-        self.C = task.C * bent.size / max(rows.size, 1)
+        found = point.curvature or find_curvature(task, point, centre, q, fineness)
+        self.bent = found.bent
+        self.few = found.few
+        self.bends = found.bends
+        self.C = task.C
         self.factor: np.ndarray | None = None
-        if place.d <= FEW_FEATURES:
-            is_coarse = fineness == 1.0 and q == 0.0
-            matrix = place.gram(rows, mean[rows], np.float32 if is_coarse else np.float64)
-            matrix *= self.C
-            raised = RAISED[is_coarse] * float(np.trace(matrix))
-            matrix.flat[:: place.d + 2] += ridge + raised
+        if found.matrix is not None:
+            matrix = (task.C / found.share) * found.matrix
+            # Products round in proportion to both features' sizes.
+            raised = RAISED[found.is_coarse] * ridge.size * matrix.diagonal()
+            matrix.flat[:: ridge.size + 1] += self.ridge + raised
             self.factor = cholesky(matrix)
-        else:
-            spread = np.zeros(place.n)
-            spread[rows] = mean[rows]
-            diagonal = ridge + 1e-12 + self.C * place.diagonal(spread)
-            self.diagonal = diagonal.reshape(self.ridge.shape)
-        self.is_factored = self.factor is not None and not machine.columns
-        if not self.is_factored:
-            self.few = place if rows.size == place.n else place.take(rows)
-            self.bends = bends[rows]
+        elif self.few is not None:
+            # Conjugate gradients are preconditioned by the diagonal of the matrix.
+            mean = self.machine.mean_bend(slice(0, self.few.n), self.bends)
+            self.diagonal = self.ridge + self.C * self.few.diagonal(mean)
+        self.is_factored = self.factor is not None
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """The step at a gradient: the solution of the equations, corrected by the secants."""
@@ -104,6 +93,12 @@ class Equations:
         if float(np.vdot(s, y)) > LEAST_BEND * float(np.linalg.norm(s) * np.linalg.norm(y)):
             self.secants = [*self.secants[1 - MOST_SECANTS :], (s, y)]
 
+    def without_rows(self) -> Equations:
+        """What the steps have told, and nothing else."""
+        told = Equations.__new__(Equations)
+        told.secants = self.secants
+        return told
+
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations as they were at their point."""
         if self.is_factored:
@@ -120,10 +115,32 @@ class Equations:
     def multiply(self, D: np.ndarray) -> np.ndarray:
         """Multiply by the matrix, in a pass over the rows that tell it."""
         curved = self.ridge * D
+        assert self.few is not None
         for part, block in self.few.blocks():
             change = self.machine.curve(part, self.bends[part], self.few.scores(block, D))
             curved += self.C * self.few.pull(block, change)
         return curved
+
+
+def find_curvature(task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> Curvature:
+    """Ask every so manieth row that bends at a point, by a pass over these rows."""
+    place = task.place
+    machine = task.machine
+    bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
+    mean = machine.mean_bend(slice(0, place.n), bends)
+    bent = np.flatnonzero(mean > 0.0)
+    enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
+    every = max(1, int(bent.size / enough))
+    rows = bent[every // 2 :: every]
+    is_coarse = fineness == 1.0 and q == 0.0
+    matrix = None
+    if place.d <= FEW_FEATURES:
+        matrix = place.gram(rows, mean[rows], np.float32 if is_coarse else np.float64)
+    few = None
+    if matrix is None:
+        few = place if rows.size == place.n else place.take(rows)
+    share = max(rows.size, 1) / max(bent.size, 1)
+    return Curvature(bent.size, share, matrix, is_coarse, few, bends[rows] / share)
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:

@@ -116,6 +116,11 @@ class Binary:
         """The sum of ``s phi*`` over all rows at multipliers A."""
         return float(np.sum(self.methods.conjugate(self.loss, A, self.y, self.s)))
 
+    @silent
+    def losses(self, Z: np.ndarray) -> float:
+        """The sum of ``s phi`` over all rows at scores Z."""
+        return float(np.sum(self.s * self.methods.value(self.loss, Z, self.y)))
+
     def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
         """The mean of the bends over a row's scores."""
         return bends
@@ -196,6 +201,13 @@ class Softmax:
         bends = np.maximum(-A, 0.0)
         bends[np.arange(y.size), y] = 0.0
         return bends
+
+    def losses(self, Z: np.ndarray) -> float:
+        """The sum of ``s phi`` over all rows at scores Z."""
+        best = Z.max(axis=1)
+        mass = np.exp(Z - best[:, None]) @ self.ones
+        behind = best - Z[np.arange(best.size), self.classes]
+        return float(np.sum(self.s * (np.log(mass) + behind)))
 
     def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
         """The mean of the second derivatives by one class' score: ``s (1 - sum_k p_k^2) / K``."""

@@ -41,7 +41,7 @@ from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, sta
 from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.equations import Equations
 from saddlesvm.solvers.machines import Binary, Softmax
-from saddlesvm.solvers.search import find_least
+from saddlesvm.solvers.search import find_better, find_least, find_lowest
 from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
 
 NARROW_GAP = 3e-5  # relative gap down to which sums of float32 rows serve; measured: their error is 1e-6
@@ -54,8 +54,6 @@ CLOSE = 0.3  # ratio of the first term of the gap to the second at which the cen
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
 RISE = 1e-10  # of an objective, relative to it, that rounding explains
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
-SHORTEST = 0.1  # share of a step that is tried next if it went too far, at least;
-LONGEST = 0.9  # and at most
 MOST_OF_SHARE = 30  # passes over it
 LONG = 8  # steps without a lower objective or a higher bound after which rounding leaves nothing to gain
 
@@ -147,6 +145,19 @@ def advance(task: Task, state: BlockState, target: float) -> None:
         state.w = np.zeros_like(state.w)
         point = evaluate(task, state.w, state.centre, state.q)
     work.known = None
+    choose_next(task, state, point, target)
+
+
+def choose_next(task: Task, state: BlockState, point: Found, target: float) -> None:
+    """Judge the point that a pass has evaluated, and choose the one that the next pass evaluates."""
+    if needs_step(task, state, point, target):
+        take_step(task, state, point, point.primal - point.dual)
+
+
+def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bool:
+    """Judge the point that a pass has evaluated; return True if a step from it is due."""
+    place = task.place
+    work = state.work
     judge(task, state, point, target)
     if state.estimate <= target and place.widen():
         # What float32 sums say is confirmed in double precision, by a pass that then is the certificate.
@@ -155,19 +166,24 @@ def advance(task: Task, state: BlockState, target: float) -> None:
         state.best.dual = -np.inf
         state.estimate = np.inf
         work.base = None
-        return
+        return False
     if state.stuck or state.estimate <= target:
-        return
+        return False
     base = work.base
     if base is not None:
         # The pass has evaluated the end of a step: the search goes back where it lies too far.
         D = point.W - base.W
+        better = 0.0 if point.line is None else find_better(base.F, point.F, point.line)
+        if better > 0.0:
+            state.w = base.W + better * D
+            work.base = None
+            return False
         first = float(np.vdot(base.gradient, D))
         last = float(np.vdot(point.gradient, D))
         is_higher = base.F + RISE * abs(base.F) < point.F
         if last > 0.0 and (last > TOO_STEEP * abs(first) or is_higher):
             go_back(task, state, base, point, first, last)
-            return
+            return False
     apart = point.primal - point.dual
     if task.machine.kinked and apart - point.left <= CLOSE * point.left:
         # The centre moves to the multipliers, and the proximity shrinks.
@@ -176,8 +192,8 @@ def advance(task: Task, state: BlockState, target: float) -> None:
         state.inner = 0
         work.known = point
         work.base = None
-        return
-    take_step(task, state, point, apart)
+        return False
+    return True
 
 
 def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None:
@@ -191,11 +207,17 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
     if is_slow and work.served:
         state.fineness *= 2.0
     work.served = equations is not None and not is_slow
-    if equations is None or not work.served:
-        if isinstance(task.machine, Softmax):
-            equations = ClassEquations(task, point, state.fineness)
-        else:
-            equations = Equations(task, point, state.centre, state.q, state.fineness)
+    if point.curvature is not None:
+        # Where a pass is dear, it has told the curvature already. What the last steps told corrects that of a share.
+        secants = [] if equations is None else equations.secants
+        work.served = not is_slow or equations is None
+        if equations is None or point.curvature.is_new:
+            equations = make_equations(task, point, state)
+            if not point.curvature.is_whole:
+                equations.secants = secants
+        state.active = point.curvature.bent
+    elif equations is None or not work.served:
+        equations = make_equations(task, point, state)
         state.active = equations.bent
     work.equations = equations
     work.base = point
@@ -210,6 +232,13 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
     state.remark = f"Newton step {state.steps}: {state.active} rows bend"
 
 
+def make_equations(task: Task, point: Found, state: BlockState) -> Equations:
+    """Newton's equations at a point."""
+    if isinstance(task.machine, Softmax):
+        return ClassEquations(task, point, state.fineness)
+    return Equations(task, point, state.centre, state.q, state.fineness)
+
+
 def begin(task: Task, state: BlockState) -> None:
     """Begin at the solution of a share of the rows, and smooth a loss with kinks, where no point is given."""
     state.begun = True
@@ -218,16 +247,9 @@ def begin(task: Task, state: BlockState) -> None:
     every = min(SMALLER, place.n // (AT_START * unknowns))
     given = bool(state.w.any())
     if every >= 3 and place.n * place.d > IN_CACHE and not given:
-        share = BlockState(w=state.w)
         few = task.take(every)
-        falls = True
-        while falls and share.epochs < MOST_OF_SHARE and share.estimate > SHARE_GAP:
-            before = share.best.primal
-            advance(few, share, SHARE_GAP)
-            share.epochs += 1.0
-            falls = share.best.primal < (1.0 - LEAST_FALL) * before
-        state.rows_touched += int(share.epochs) * few.place.n
-        state.w = share.best.w
+        state.w, passes = solve_roughly(few, state.w)
+        state.rows_touched += passes * few.place.n
     if isinstance(task.machine, Binary) and task.machine.kinked:
         Z = np.empty(place.n)
         for rows, block in place.blocks():
@@ -242,6 +264,19 @@ def begin(task: Task, state: BlockState) -> None:
         share_of_rows = min(1.0, max(0.1, 10.0 * place.d / place.n))
         centre, state.q = task.machine.first_proximity(Z, share_of_rows)
         state.centre = state.centre if state.centre.size else centre
+
+
+def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
+    """Solve the task of a share of the rows as far as it pays; return weights, and passes over the share."""
+    state = BlockState(w=w)
+    falls = True
+    passes = 0
+    while falls and passes < MOST_OF_SHARE and state.estimate > SHARE_GAP:
+        before = state.best.primal
+        advance(task, state, SHARE_GAP)
+        passes += 1
+        falls = state.best.primal < (1.0 - LEAST_FALL) * before
+    return state.best.w, passes
 
 
 def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
@@ -283,9 +318,8 @@ def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float
     """Search along a step that went too far; the next pass visits only rows whose multipliers change."""
     D = end.W - base.W
     if not task.keeps_scores:
-        # Without scores the secant of both slopes has to do; the next pass evaluates all rows there.
-        share = first / (first - last)
-        state.w = base.W + min(max(share, SHORTEST), LONGEST) * D
+        # Without scores a cubic tells where to look next, from the same beginning; the next pass evaluates all rows.
+        state.w = base.W + find_lowest(base.F, end.F, first, last) * D
         return
     dZ = end.Z - base.Z
     ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))

@@ -1,7 +1,8 @@
 """The search along a line: back to where a convex function has nearly no slope.
 
 Newton's step from a point ends at a trial point. Where the slope there is positive, the least point lies between; it
-is found by the secants of the slope, which needs scores and multipliers only, and no row.
+is found by the secants of the slope, which needs scores and multipliers only, and no row. Where no scores are kept, a
+cubic through values and slopes at both ends tells where the next pass should look.
 
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs",
 which search exactly; a tenth of the first slope is left here.
@@ -9,10 +10,16 @@ which search exactly; a tenth of the first slope is left here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+
+import numpy as np
 
 LEFT = 0.1  # share of the first slope that may be left; guessed: exact searches save no step
 MOST = 30  # places to look at: each halves the slope at least now and then
+SHORTER = (0.02, 0.7)  # factor of a step that went too far, at least and at most; guessed
+PLACES = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))  # on a line whose end is 1; guessed
+ENOUGH = 0.6  # share of the fall to the best place with which the end of a step is taken; guessed
 MARGIN = 0.1  # share of the interval to its ends that is left out, so that the interval shrinks
 
 
@@ -46,3 +53,44 @@ def find_least(slope_at: Callable[[float], float], first: float, last: float) ->
             high = place
             at_high = slope
     return place
+
+
+def find_better(before: float, after: float, line: np.ndarray) -> float:
+    """The place of a line, among a few, that is much lower than its end; 0 if none is.
+
+    Parameters
+    ----------
+    before, after : float
+        The values at 0 and at 1.
+    line : ndarray
+        The values at `PLACES`.
+    """
+    values = np.nan_to_num(line, nan=np.inf)
+    best = int(values.argmin())
+    fall = before - float(values[best])
+    if fall > 0.0 and not before - after >= ENOUGH * fall:
+        return PLACES[best]
+    return 0.0
+
+
+def find_lowest(before: float, after: float, first: float, last: float) -> float:
+    """The place between 0 and 1 where the cubic through both ends of a step is lowest.
+
+    Parameters
+    ----------
+    before, after : float
+        The values at 0 and at 1.
+    first, last : float
+        The slopes there.
+
+    Source: Nocedal and Wright (2006), "Numerical optimization", equation 3.59.
+    """
+    place = 0.5
+    bend = first + last - 3.0 * (after - before)
+    inside = bend * bend - first * last
+    if np.isfinite(inside) and inside >= 0.0:
+        root = math.sqrt(inside)
+        below = last - first + 2.0 * root
+        if below > 0.0:
+            place = 1.0 - (last + root - bend) / below
+    return min(max(place, SHORTER[0]), SHORTER[1])

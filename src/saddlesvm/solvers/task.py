@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 
 ZEROS = 2**18  # scores at zero that are evaluated at once
+FREE = 1e-8  # R of a free intercept in equations: positive, so that a step is finite where no row bends; guessed
 RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
 
 
@@ -30,6 +32,8 @@ class Task:
         Whether a factor may serve for several steps: where curvature changes smoothly.
     keeps_scores : bool
         Whether points hold the scores and multipliers of all rows; else a pass forgets them block by block.
+    held : float
+        What Newton's equations take for R of a free intercept.
     confirm : callable, optional
         Called with a point whose gap seems to be small enough: the multipliers, and a bound that counts, where a free
         intercept asks for sums of the multipliers that they have nearly.
@@ -41,6 +45,7 @@ class Task:
     C: float
     keeps_factor: bool = False
     keeps_scores: bool = True
+    held: float = FREE
     confirm: Callable[[Found], tuple[np.ndarray, float]] | None = None
 
     def take(self, every: int) -> Task:
@@ -54,6 +59,44 @@ class Task:
     def shape(self) -> tuple[int, ...]:
         """The shape of weights."""
         return (self.place.d + 1, *self.machine.columns)
+
+
+class Curvature(NamedTuple):
+    """What a share of the rows tells of the second derivatives at a point.
+
+    Attributes
+    ----------
+    bent : int
+        Number of all rows that bend.
+    share : float
+        The share of them that tells the matrix.
+    matrix : ndarray of shape (d + 1, d + 1), optional
+        ``sum_i bend_i x_i x_i'`` over these; of classes with the mean of their bends.
+    is_coarse : bool
+        Whether its products are in single precision.
+    few : Memory, optional
+        Rows for products, of which the equations of several classes need some.
+    bends : ndarray
+        Their bends, as if they were all.
+    machine : Softmax, optional
+        Their machine.
+    is_whole : bool
+        Whether the matrix is that of all rows.
+    """
+
+    bent: int
+    share: float
+    matrix: np.ndarray | None
+    is_coarse: bool
+    few: Memory | None
+    bends: np.ndarray
+    machine: Softmax | None = None
+    is_whole: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether anything but a number was told."""
+        return self.matrix is not None or self.few is not None
 
 
 @dataclass
@@ -75,6 +118,10 @@ class Found:
     sums : Sums
     is_fresh : bool
         Whether scores and pull come from the rows themselves, in double precision.
+    curvature : Curvature, optional
+        Where the pass told that, too.
+    line : ndarray, optional
+        F at places of the line that led here, where the pass told that, too.
     """
 
     W: np.ndarray
@@ -88,6 +135,8 @@ class Found:
     left: float
     sums: Sums
     is_fresh: bool
+    curvature: Curvature | None = None
+    line: np.ndarray | None = None
 
 
 def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Found | None = None) -> Found:
@@ -116,9 +165,25 @@ def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Fou
         A, found = machine.respond(slice(0, place.n), Z, centre, q)
         sums = np.array(found)
         pulled = known.pulled + pull_of_change(place, A - known.A)
-    found = Sums(*sums.tolist())
+    totals = Sums(*sums.tolist())
     # The second term of the gap, which is zero for smooth losses: their multipliers are the slopes at the scores.
-    left = task.C * (found.paid + found.conjugates + float(np.vdot(A, Z))) if machine.kinked else 0.0
+    left = task.C * (totals.paid + totals.conjugates + float(np.vdot(A, Z))) if machine.kinked else 0.0
+    is_fresh = known is None and place.kind == FLOAT64
+    return add_up(task, W, Z, A, totals, left, pulled, is_fresh)
+
+
+def add_up(
+    task: Task,
+    W: np.ndarray,
+    Z: np.ndarray,
+    A: np.ndarray,
+    sums: Sums,
+    left: float,
+    pulled: np.ndarray,
+    is_fresh: bool,
+) -> Found:
+    """Objectives and gradient at W from the sums over all rows."""
+    machine = task.machine
     ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
     half = 0.5 * float(np.vdot(W, ridge * W))
     V = task.C * pulled
@@ -133,12 +198,12 @@ def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Fou
         A=A,
         pulled=pulled,
         gradient=gradient,
-        F=half + task.C * found.smoothed,
-        primal=primal_of(task.C, found.paid, half),
-        dual=dual_of(task.C, found.conjugates, reached),
-        sums=found,
+        F=half + task.C * sums.smoothed,
+        primal=primal_of(task.C, sums.paid, half),
+        dual=dual_of(task.C, sums.conjugates, reached),
+        sums=sums,
         left=left,
-        is_fresh=known is None and place.kind == FLOAT64,
+        is_fresh=is_fresh,
     )
 
 

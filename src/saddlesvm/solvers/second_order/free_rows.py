@@ -9,6 +9,7 @@ takes the other rows along, up to a number that the memory allows; what is left 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,19 +17,14 @@ import numpy as np
 
 from saddlesvm.problem.bounds import add_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
-from saddlesvm.problem.terms import Pointwise, Terms
-from saddlesvm.solvers.second_order.corners import Taken, rows_taken
+from saddlesvm.problem.terms import Pointwise, Terms, weights_at
+from saddlesvm.rows.layouts import Rows, dot_rows
 from saddlesvm.solvers.second_order.driver import LARGEST, SIZES, TRIALS, UNASKED, PassSums
 from saddlesvm.solvers.second_order.kernels import combine
-from saddlesvm.solvers.second_order.row_statistics import (
-    LOSS_SUMS,
-    STRIP_VALUES,
-    losses_on_line,
-    margins_of,
-    points_of,
-    strips,
-)
+from saddlesvm.solvers.taken_rows import Taken, rows_taken
 
+STRIP_VALUES, FEWEST_ROWS = 250_000, 256  # values of the rows that are looked at together: the cache holds them
+LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
 LADDER = 4.0 ** np.arange(-3, 4)  # widths at which rows are counted, per width asked
 NARROWEST = 1e-12, 1e12  # widths
 COUNTED = 8  # one strip of so many is counted
@@ -185,3 +181,31 @@ def multipliers_at(points: Pointwise, every: np.ndarray, z: np.ndarray) -> np.nd
     alpha = np.empty(z.size)
     dual_of_margins(points, every, z, 0.0, alpha)
     return alpha
+
+
+def points_of(terms: Terms, chosen: np.ndarray) -> Pointwise:
+    """Loss, labels and weights of some rows."""
+    return Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen))
+
+
+def margins_of(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The margins of some rows."""
+    z = np.empty(chosen.size)
+    dot_rows(terms.X, chosen, w, z)
+    return z
+
+
+def losses_on_line(points: Pointwise, former: np.ndarray, z: np.ndarray) -> list[float]:
+    """``sum_i s_i phi_i`` at the places of a line, by the margins at its beginning and at the point of the pass."""
+    every, nowhere = np.arange(z.size), np.zeros(z.size)
+    return [loss_sums(points, every, former + place * (z - former), 0.0, nowhere)[0] for place in TRIALS]
+
+
+def strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:
+    """The members, rows of about so many values at a time."""
+    width = X.n_features + 1
+    if X.sparse:
+        width = X.data.size // max(X.indptr.size - 1, 1) + 1
+    size = max(FEWEST_ROWS, values // width)
+    for start in range(0, members.size, size):
+        yield members[start : start + size]

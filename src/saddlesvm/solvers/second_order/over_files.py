@@ -1,7 +1,7 @@
 """Newton's method and the active-set method over rows in files: one sweep is one pass, for any number of problems.
 
 A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of the rows that bend
-(:mod:`saddlesvm.solvers.second_order.over_passes`), or the pull of the decided rows and the values of the free ones
+(:mod:`saddlesvm.solvers.newton_over_passes`), or the pull of the decided rows and the values of the free ones
 (:mod:`saddlesvm.solvers.second_order.active_set`). The step is found in memory. Nothing but the dual variables is kept
 of a row, and a sweep's certificate reads nothing. Newton's method begins at zero: from there it takes some six to nine
 sweeps, whatever C is, and at its end a sweep squares the gap. The active-set method begins at the solution of a sample,
@@ -18,17 +18,24 @@ import numpy as np
 
 from saddlesvm.problem.bounds import Sums, dual_of, summed
 from saddlesvm.problem.certificate import Certificate, Point
-from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
+from saddlesvm.problem.loss import is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import Part
+from saddlesvm.rows.places import Memory
+from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing, start_alpha
-from saddlesvm.solvers.second_order import corners
+from saddlesvm.solvers.machines import Binary
+from saddlesvm.solvers.newton import AT_START, solve_roughly
+from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.second_order.active_set import FILLED, ActiveSet
 from saddlesvm.solvers.second_order.driver import OverPasses, Setting
 from saddlesvm.solvers.second_order.free_rows import width_of
-from saddlesvm.solvers.second_order.over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.sweeps import CarriedDuals, Sweeps, SweepState, SweepWork, proven, reader_of
+from saddlesvm.solvers.taken_rows import WORK_BYTES
+from saddlesvm.solvers.task import Task
+
+FEWEST_BLOCKS = 3  # blocks of the files from which on one is worth a first solution
 
 
 @dataclass
@@ -163,9 +170,40 @@ class NewtonOnFiles(PassesOverFiles):
 
     def begun(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
         """The method at its beginning."""
+        n = problem.members.size
         wide = is_wide(w.size, self.memory)
-        drawn = 0 if problem.sparse else problem.members.size
-        return NewtonOverPasses.begin(w, problem.loss, wide, 0.0 if wide else corner_room(problem), drawn)
+        a_row = problem.row_bytes + WORK_BYTES
+        room = min(1.0, FILLED * problem.rooms.kept_bytes / a_row / max(n, 1))
+        return NewtonOverPasses.begin(
+            w, n, wide=wide, room=room, free=problem.scale if problem.intercept.constrained else 0.0
+        )
+
+    def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
+        """Begin at the solution of one block, of chunks from all over the files."""
+        if any(state.method.passes or state.method.at.any() or state.work.block for state in states):
+            return
+        reader = reader_of(problems[0])
+        rows = min(problem.members.size for problem in problems) / reader.n_blocks
+        if reader.n_blocks < FEWEST_BLOCKS or rows < AT_START * states[0].method.at.size:
+            return
+        chunks = np.unique(np.linspace(0, reader.n_chunks - 1, reader.per_block).astype(int))
+        block = reader.fetch(chunks.tolist())
+        for problem, state in zip(problems, states, strict=True):
+            local = problem.of_block(block)
+            state.rows_touched += local.members.size
+            if local.members.size > 0:
+                state.method.start_at(solution_of_share(local, problem.members.size))
+
+
+def solution_of_share(local: Problem, n: int) -> np.ndarray:
+    """Weights that nearly solve the problem of some rows, which weigh as much as n rows do."""
+    place = Memory(local.X, local.members)
+    ridge = np.ones(place.d + 1)
+    if local.intercept.constrained:
+        ridge[-1] = 0.0
+    task = Task(place, Binary.of(local), ridge, local.C * n / place.n, keeps_factor=True)
+    with blas_for(0.0), np.errstate(all="ignore"):
+        return solve_roughly(task, np.zeros(place.d + 1))[0]
 
 
 @dataclass(frozen=True)
@@ -242,13 +280,4 @@ def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
 
 def room_for(problem: Problem) -> int:
     """Rows that the active-set method may take along."""
-    return max(int(problem.rooms.kept_bytes / (problem.row_bytes + corners.WORK_BYTES)), 1)
-
-
-def corner_room(problem: Problem) -> float:
-    """The share of the rows that may be taken along where the loss' derivative has corners."""
-    if is_cornerless(problem.loss):
-        return 0.0
-    count, width = problem.members.size, problem.n_features + 1
-    a_row = problem.row_bytes + 2 * 8 * width + corners.WORK_BYTES
-    return corners.share_of(count, width, problem.rooms.kept_bytes / a_row)
+    return max(int(problem.rooms.kept_bytes / (problem.row_bytes + WORK_BYTES)), 1)
