@@ -36,7 +36,7 @@ from saddlesvm.solvers.taken_rows import Taken, joined
 from saddlesvm.solvers.task import FREE, Curvature, Found, Task, add_up
 
 FAR = 0.1  # relative gap above which the places of a line are looked at; guessed
-LEAST_BEND = 1e-6  # share of the largest curvature along a free intercept that its steps assume; guessed
+LEAST_BEND = 1e-3  # share of the largest curvature that a free intercept's step assumes if few rows bend; guessed
 DEAR = 100  # products a value of the rows from which on a matrix takes longer than the pass; measured, 40,000 x 300
 PER_FEATURE = 500  # rows a feature that tell the matrix at first: a pass costs more than their products
 
@@ -190,7 +190,7 @@ class NewtonOverPasses(OverPasses):
         self.asked = asked
         self.passes += 1
         if self.inner.under_way:
-            self.inner.go_on(self.penalty(), setting.C * found.product)
+            self.inner.go_on(self.penalty(setting), setting.C * found.product)
             self.step_along_products()
             return None
         self.model = self.at
@@ -215,11 +215,11 @@ class NewtonOverPasses(OverPasses):
             self.choose(setting)
         return None
 
-    def penalty(self) -> np.ndarray:
+    def penalty(self, setting: Setting) -> np.ndarray:
         """The diagonal of the regulariser, positive."""
         found = np.ones(self.at.shape[0])
         if self.free:
-            found[-1] = FREE
+            found[-1] = self.task(setting).held
         return found
 
     def begin_products(self, setting: Setting) -> None:
@@ -236,7 +236,7 @@ class NewtonOverPasses(OverPasses):
         if is_due:
             former = self.inner.direction.size > 0
             product = setting.C * told.product if former else nothing()
-            self.inner.begin_at(found.gradient, self.penalty(), setting.C * told.diagonal, product)
+            self.inner.begin_at(found.gradient, self.penalty(setting), setting.C * told.diagonal, product)
             run.work.base = found
             self.step_along_products()
 
@@ -262,7 +262,8 @@ class NewtonOverPasses(OverPasses):
         task = Task(place, machine, ridge, setting.C, keeps_factor=True, keeps_scores=False)
         if self.free:
             task.confirm = unproven
-            if self.at.ndim == 1:
+            told = self.told
+            if self.at.ndim == 1 and told is not None and told.bent[1] < self.at.size:
                 # Far out, where no row bends, an intercept moves by some units of the margin, not by millions.
                 most = setting.C * self.n * self.free**2 * setting.loss.largest_curvature()
                 task.held = max(FREE, LEAST_BEND * most)
