@@ -57,7 +57,8 @@ class Part(NamedTuple):
 
         `members`, of shape (n,), are the numbers of the other rows, ascending.
         """
-        edges = np.array([self.first, self.last], dtype=members.dtype)  # another type would have all members converted
+        # Edges of another type would have all members converted.
+        edges = np.array([self.first, self.last], dtype=members.dtype)
         place = slice(*np.searchsorted(members, edges).tolist())
         return self._replace(rows=members[place] - self.first, place=place)
 
