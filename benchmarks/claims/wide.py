@@ -31,7 +31,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import FromFiles
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.blocks import Blocks
-from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 
 CHUNKS = 24  # in a block
 NO_ROOM = 1e-9  # bytes for matrices

@@ -30,7 +30,7 @@ from saddlesvm.solvers import SOLVERS, Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
 from support import labels, matrix, named, small_problem
 from support.classes import blobs
 from support.mapped import mapped, streamed

@@ -24,7 +24,7 @@ from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.automatic.on_files import AutoOnFiles
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
-from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
 from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of
 from support import labels, matrix
 from support.classes import blobs

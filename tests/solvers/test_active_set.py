@@ -22,11 +22,11 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles
 from saddlesvm.solvers.second_order.active_set import ActiveSet, Posed
 from saddlesvm.solvers.second_order.driver import TRIALS, Setting
 from saddlesvm.solvers.second_order.free_rows import Question, free_rows, width_of
 from saddlesvm.solvers.second_order.newton import LEFT_OF_FALL
-from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, mapped, streamed
 

@@ -21,7 +21,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.second_order.over_files import NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.sweeps import reader_of
 from support import labels, matrix
 from support.mapped import D, N, files, mapped, streamed

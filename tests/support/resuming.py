@@ -29,7 +29,7 @@ from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
-from saddlesvm.solvers.second_order.over_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, labels, matrix
 from support.classes import blobs
