@@ -67,11 +67,11 @@ COMPILED = ("problem", "rows", "runtime", "solvers")  # rooms whose tests are ab
 @pytest.fixture(autouse=True, scope="module")
 def whole_rooms_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
     """No work counts as small in the tests of some rooms, so that they run the kernels."""
-    before = Most.values, Most.dense, Most.indices
+    before = Most.values, Most.dense
     if request.path.parent.name in COMPILED and not request.path.name.startswith(("test_small", "test_array")):
-        Most.values = Most.dense = Most.indices = -1
+        Most.values = Most.dense = -1
     yield
-    Most.values, Most.dense, Most.indices = before
+    Most.values, Most.dense = before
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def check(result: FitResult, known: Problem) -> None:
 
 
 def test_rows_of_a_type_that_is_not_registered_are_refused_in_words() -> None:
-    with pytest.raises(TypeError, match="rows of type Unknown are not known: give Dense or CSR rows, a type of"):
+    with pytest.raises(TypeError, match="rows of type Unknown are not known: give Dense or CSR rows"):
         make_problem(Unknown(matrix(6, 2), 0.0), np.ones(6), Hinge(), C=1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="bodies of dot, axpy, squared_norm; squared_norm is missing"):
         register_rows(dot=dot, axpy=axpy)

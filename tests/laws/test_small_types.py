@@ -16,7 +16,6 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import SMALL, bfloat16, type_name, widen
-from saddlesvm.runtime.small import compiled_of
 from support import labels, matrix
 
 N, D = 3000, 40  # above the size that becomes float32 at the door
@@ -49,12 +48,12 @@ def test_products_norms_and_sums_are_those_of_the_stored_numbers(dtype: np.dtype
     plain = np.array([X.dense_row(i) for i in range(37)])
     members, w = np.arange(0, 37, 2, dtype=np.int32), random.normal(size=22)
     z, moved, c = np.empty(members.size), np.zeros(22), random.normal(size=37)
-    compiled_of(rows.dot_rows)(X, members, w, z)
+    rows.dot_in_turn(X, members, w, z)
     rows.add_in_lists(X, members, c, moved, np.empty(5, dtype=np.int32))
     np.testing.assert_allclose(z, plain[members] @ w, rtol=0, atol=30 * np.finfo(float).eps * abs(plain).max() * 22)
     np.testing.assert_allclose(moved, c[members] @ plain[members], rtol=1e-12, atol=1e-10)
     norms = np.empty(37)
-    compiled_of(rows.norms_of)(X, np.arange(37, dtype=np.int32), norms)
+    rows.norms_in_turn(X, np.arange(37, dtype=np.int32), norms)
     assert norms == pytest.approx(np.square(plain).sum(axis=1), rel=1e-14)
     assert squared_norms(X) == pytest.approx(norms, rel=1e-14)  # in NumPy
 
@@ -65,13 +64,13 @@ def test_every_number_of_half_precision_is_read_exactly() -> None:
     finite = np.isfinite(half)
     own = half[finite, None]
     product = np.empty(own.size)
-    compiled_of(rows.dot_rows)(as_rows(own), np.arange(own.size, dtype=np.int32), np.array([1.0, 0.0]), product)
+    rows.dot_in_turn(as_rows(own), np.arange(own.size, dtype=np.int32), np.array([1.0, 0.0]), product)
     np.testing.assert_array_equal(product, own[:, 0].astype(np.float64))
     brain = (bits.astype(np.uint32) << 16).view(np.float32)
     finite = np.isfinite(brain)
     own = bits[finite, None].view(bfloat16)
     product = np.empty(own.size)
-    compiled_of(rows.dot_rows)(as_rows(own), np.arange(own.size, dtype=np.int32), np.array([1.0, 0.0]), product)
+    rows.dot_in_turn(as_rows(own), np.arange(own.size, dtype=np.int32), np.array([1.0, 0.0]), product)
     np.testing.assert_array_equal(product, brain[finite].astype(np.float64))
     np.testing.assert_array_equal(widen(own)[:, 0], brain[finite])
 

@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.problem import sums
 from saddlesvm.problem.loss import Loss, methods_of
 from saddlesvm.problem.terms import box_of
-from saddlesvm.rows import csr_checks, layouts
+from saddlesvm.rows import layouts
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.solvers.second_order import array_kernels, kernels
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms
@@ -91,10 +91,8 @@ def test_work_on_rows(layout: str, dtype: Any) -> None:
     }
     X: Rows = as_rows(makers[layout](), 0.5)
     chosen = np.flatnonzero(random.random(30) < 0.6)
-    w, c, bend, out = random.normal(size=8), random.normal(size=chosen.size), random.random(30), np.empty(chosen.size)
+    w, c, bend = random.normal(size=8), random.normal(size=chosen.size), random.random(30)
     for function, *given in (
-        (layouts.norms_of, chosen, out),
-        (layouts.dot_rows, chosen, w, out),
         (kernels.combine, chosen, c, w),
         (kernels.hessian_product, chosen, bend, w, np.zeros(8)),
         (kernels.hessian_diagonal, chosen, bend, np.zeros(8)),
@@ -112,7 +110,7 @@ def test_values_that_overflow_in_few_rows_raise_no_warning() -> None:
         for function, *given in (
             (layouts.norms_of, chosen, np.empty(2)),
             (layouts.dot_rows, chosen, np.full(3, 2.0), np.empty(2)),
-            (layouts.combine_few, chosen, np.full(2, 2.0), np.zeros(3)),
+            (layouts.combine_rows, chosen, np.full(2, 2.0), np.zeros(3)),
         ):
             getattr(function, "twin", function)(X, *given)
             assert not np.isfinite(given[-1]).all()
@@ -129,17 +127,3 @@ def test_moved_shares() -> None:
     ]
     assert answers[0] == tuple(answers[1])
     assert np.array_equal(found[0][: answers[0][0]], found[1][: answers[0][0]])
-
-
-@pytest.mark.parametrize(
-    ("indices", "indptr"),
-    [([0, 2, 1], [0, 2, 3]), ([2, 0, 1], [0, 2, 3]), ([1, 1, 0], [0, 2, 3]), ([0, 3, 1], [0, 2, 3]),
-     ([0, 1, 1, 0], [0, 1, 1, 4]), ([0, 1], [0, 2, 1]), ([0, 1], [0, 1, 3]), ([], [0, 0]),
-     ([-1, 0], [0, 2]), ([0, 1], [1, 2])],
-)  # fmt: skip
-def test_checks_of_indices(indices: list[int], indptr: list[int]) -> None:
-    given = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
-    mine, other = both(csr_checks.all_in_order, *given, 3)
-    assert mine == other
-    mine, other = both(csr_checks.first_repeat, *given, np.full(3, -1, dtype=np.int32))
-    assert mine == other

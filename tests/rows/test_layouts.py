@@ -18,7 +18,6 @@ from saddlesvm.rows.csr_checks import all_in_order, first_repeat
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.compiled import INTERPRETED
-from saddlesvm.runtime.small import compiled_of
 from support import csr, matrix, shuffled
 
 F32, F64 = np.float32, np.float64
@@ -96,9 +95,9 @@ def test_numpy_does_for_few_rows_what_kernels_do(layout: Any, x_type: type) -> N
     plain = np.column_stack([A[3:11].astype(F64), np.full(8, 2.5)])
     members, w = np.array([0, 2, 3, 7], dtype=np.int32), random.normal(size=7)
     z, norms, moved, factors = np.empty(4), np.empty(4), w.copy(), random.normal(size=4)
-    rows.dot_few(X, members, w, z)
-    rows.norms_of_few(X, members, norms)
-    rows.combine_few(X, members, factors, moved)
+    rows.dot_by_blocks(X, members, w, z)
+    rows.norms_of(X, members, norms)
+    rows.combine_rows(X, members, factors, moved)
     assert z == pytest.approx(plain[members] @ w, rel=1e-13, abs=1e-13)
     assert norms == pytest.approx((plain[members] ** 2).sum(axis=1), rel=1e-13)
     assert moved == pytest.approx(w + factors @ plain[members], rel=1e-13, abs=1e-13)
@@ -200,7 +199,7 @@ def test_mapped_files_are_read_in_place_and_by_the_same_kernel(layout: Any, tmp_
         out = np.empty(9)
         rows.dot_rows(each, members, w, out)
         answers.append(out)
-        kinds.append(len(compiled_of(rows.dot_rows).signatures))
+        kinds.append(len(rows.dot_in_turn.signatures))
     assert np.array_equal(answers[0], answers[1])
     assert kinds[0] == kinds[1]
 
@@ -263,7 +262,7 @@ def test_first_repeat_finds_any_change_in_any_order(
             for start, stop in itertools.pairwise(S.indptr):
                 rows_sorted[start:stop].sort()
         expected = plain_first_bad_row(rows_sorted, S.indptr, d)
-        assert first_repeat(S.indices, S.indptr, np.full(d, -1, dtype=index)) == expected
+        assert first_repeat(S.indices, S.indptr, d) == expected
         assert change or expected == -1
 
 
@@ -365,6 +364,6 @@ def test_rows_of_a_third_type_are_refused_in_words() -> None:
     X = Diagonal(np.ones(3), 0.0)
     with pytest.raises(
         TypeError,
-        match="rows of type Diagonal are not known: give Dense or CSR rows, a type of",
+        match="rows of type Diagonal are not known: give Dense or CSR rows, rows of a type of",
     ):
         make_problem(X, np.ones(3), Hinge(), C=1.0)  # type: ignore[arg-type]

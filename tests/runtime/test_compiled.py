@@ -17,11 +17,10 @@ from numba.core.caching import IndexDataCacheFile
 from scipy import sparse
 
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
-from saddlesvm.rows.layouts import as_rows, dot_rows
+from saddlesvm.rows.layouts import as_rows, dot_in_turn
 from saddlesvm.runtime import kernel_files
 from saddlesvm.runtime.compiled import PLAIN
 from saddlesvm.runtime.kernel_files import KernelCache, ProcessNames
-from saddlesvm.runtime.small import compiled_of
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
 
@@ -36,13 +35,13 @@ def optimised(kernel: Any, *arguments: Any) -> str:
 def test_the_terms_of_all_rows_are_vector_instructions(loss: Loss) -> None:
     y, z, alpha, bend = np.ones((4, 10))
     terms = SmoothedTerms(loss, y, np.empty(0), 1.0, np.zeros(10), 0.0, False)
-    text = optimised(compiled_of(respond), terms, z, Answers(alpha, bend, np.zeros(4)))
+    text = optimised(respond.compiled, terms, z, Answers(alpha, bend, np.zeros(4)))
     assert re.search(r"fmul[\w ]* <\d+ x double>", text)
 
 
 def test_operations_on_rows_are_no_calls() -> None:
     X = as_rows(sparse.csr_matrix(np.eye(3)))
-    text = optimised(compiled_of(dot_rows), X, np.arange(3), np.ones(4), np.empty(3))
+    text = optimised(dot_in_turn, X, np.arange(3), np.ones(4), np.empty(3))
     assert not re.search(r"^\s.*\b(call|invoke)\b.*of_csr", text, re.MULTILINE)
 
 
@@ -54,7 +53,7 @@ def cache_file(folder: Path) -> IndexDataCacheFile:
 
 
 def test_kernels_name_their_files_by_the_process() -> None:
-    cache: Any = KernelCache(compiled_of(dot_rows).py_func)
+    cache: Any = KernelCache(dot_in_turn.py_func)
     assert cache._choose_index(())  # what its first look for code does
     name = cache._cache_file._data_name(1)
     assert name.endswith(".nbc") and kernel_files.TOKEN in name
@@ -80,9 +79,9 @@ def test_a_lost_index_never_leads_to_anothers_code(tmp_path: Path, monkeypatch: 
 def test_compiled_kernels_come_from_the_cache(tmp_path: Path) -> None:
     """A second process loads what the first one compiled."""
     words = (
-        "import numpy as np; from saddlesvm.rows.layouts import as_rows, norms_of; "
-        "norms_of = norms_of.compiled; norms_of(as_rows(np.ones((2, 3))), np.arange(2), np.zeros(2)); "
-        "print(sum(norms_of.stats.cache_hits.values()))"
+        "import numpy as np; from saddlesvm.rows.layouts import as_rows, norms_in_turn; "
+        "norms_in_turn(as_rows(np.ones((2, 3))), np.arange(2), np.zeros(2)); "
+        "print(sum(norms_in_turn.stats.cache_hits.values()))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     said = [

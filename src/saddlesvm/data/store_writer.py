@@ -21,7 +21,7 @@ from saddlesvm.data.growing import GrowingArray
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import all_in_order, first_fault
+from saddlesvm.rows.csr_checks import all_in_order, first_repeat
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import (
     FLOATS,
@@ -263,7 +263,7 @@ class StoreWriter:
         X = X.tocsr().astype(self.dtype, copy=False)
         if not all_in_order(X.indices, X.indptr, X.shape[1]):
             # A fault of -2 or less stands for a row with an index out of range.
-            fault = first_fault(X)
+            fault = first_repeat(X.indices, X.indptr, X.shape[1])
             if fault <= -2:
                 row = self.n_rows - 1 - fault
                 last = X.shape[1] - 1

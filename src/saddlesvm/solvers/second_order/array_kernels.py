@@ -9,7 +9,7 @@ from scipy import sparse
 
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.terms import Pointwise, chosen as chosen_terms, weights_of, within_bounds
-from saddlesvm.rows.layouts import combine_few, dot_few
+from saddlesvm.rows.layouts import combine_rows, dot_by_blocks
 from saddlesvm.rows.matrix import CSR, Rows
 from saddlesvm.solvers.base import AT_BOUND, SAME_SLOPES
 
@@ -64,9 +64,9 @@ def respond_to_weights(
     terms: Any, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
 ) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.respond_to_weights`."""
-    dot_few(X, members, w, z)
+    dot_by_blocks(X, members, w, z)
     respond(terms, z, answers)
-    combine_few(X, members, answers.alpha, pulled)
+    combine_rows(X, members, answers.alpha, pulled)
 
 
 @silent
@@ -86,8 +86,8 @@ def slope_along(terms: Any, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[
 def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.second_order.kernels.hessian_product`."""
     z = np.empty(active.size)
-    dot_few(X, active, v, z)
-    combine_few(X, active, bend[active] * z, out)
+    dot_by_blocks(X, active, v, z)
+    combine_rows(X, active, bend[active] * z, out)
 
 
 @silent

@@ -12,6 +12,7 @@ with ``q = 0`` the term is the loss itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from saddlesvm.problem.loss import (
 )
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows.layouts import U, axpy, combine_few, dot, is_small
+from saddlesvm.rows.layouts import U, axpy, combine_rows, dot
 from saddlesvm.rows.matrix import CSR, Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
 STILL_NEAR = 32  # rows that are read again while they are in the cache
+is_small = attrgetter("is_small")  # whether NumPy suffices for products with rows
 
 
 NO_CENTRE = np.empty(0)
@@ -302,7 +304,7 @@ def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray
         axpy(X, i, bend[i] * dot(X, i, v), out)
 
 
-@beside(combine_few, is_small)
+@beside(combine_rows, is_small)
 @kernel
 def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out += sum_k factors[k] x_chosen[k]``."""
