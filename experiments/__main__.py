@@ -19,13 +19,13 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the experiments that are named; 2 if the data or the folders are wrong."""
+    """Run the named experiments; return 2 if the data or the folders are wrong."""
     given = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(
         prog="python -m experiments", description="Run published experiments again."
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all if none is named"
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(HOMES)}; by default all"
     )
     parser.add_argument(
         "--data",

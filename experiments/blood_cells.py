@@ -1,5 +1,4 @@
-"""Blood cells: SDCA against Pegasos on lymphocytes and neutrophils, and how the epochs grow with
-1/(lambda eps) and n.
+"""Blood cells: SDCA against Pegasos on lymphocytes and neutrophils, and how their work grows.
 
 Published: lambda = 1.6, averages of 100 runs, about 26 % test error on raw crops; SDCA about 3
 times faster than Pegasos there, Pegasos faster with 40 principal components.
@@ -43,9 +42,10 @@ from saddlesvm.lab import (
 from saddlesvm.lab.figures import closing_chart, curve_chart
 from saddlesvm.losses import Hinge
 
+# Numbers of the two classes in the file.
 LYMPHOCYTE = 1
 NEUTROPHIL = 3
-LAM = 1.6
+LAM = 1.6  # the published one
 COMPONENTS = 40
 LAMBDAS = (10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 ACCURACIES = (1e-1, 1e-2, 1e-3)
@@ -66,16 +66,16 @@ class BloodCells(Experiment):
         return 2 if self.quick else 100
 
     def steps(self) -> Sequence[Step]:
-        """Raw crops, principal components, lambda, n, cross-validation."""
+        """Return the steps: raw crops, principal components, lambda, n, cross-validation."""
         return (
-            ("raw crops", lambda: self.published(self.raw, "raw crops")),
+            ("raw crops", lambda: self.compare(self.raw, "raw crops")),
             (
                 "principal components",
-                lambda: self.published(self.components, "40 principal components"),
+                lambda: self.compare(self.components, "40 principal components"),
             ),
             ("epochs against 1/(lambda eps)", self.rate_in_lambda),
             ("epochs against n", self.rate_in_rows),
-            ("lambda by cross-validation", self.validated),
+            ("lambda by cross-validation", self.validate),
         )
 
     @cached_property
@@ -109,9 +109,11 @@ class BloodCells(Experiment):
 
     @property
     def _train(self) -> np.ndarray:
+        """Which rows are training rows."""
         return self.arrays["split"] == 0
 
     def _dataset(self, X: np.ndarray, name: str) -> Dataset:
+        """Return features with the labels, split as in the file."""
         labels = np.where(self.arrays["label"] == LYMPHOCYTE, "lymphocyte", "neutrophil")
         train = self._train
         test = (X[~train], labels[~train])
@@ -119,8 +121,8 @@ class BloodCells(Experiment):
             X[train], labels[train], test=test, positive="lymphocyte", name=f"blood cells, {name}"
         )
 
-    def published(self, data: Dataset, name: str) -> None:
-        """The published comparison on one kind of features."""
+    def compare(self, data: Dataset, name: str) -> None:
+        """Repeat the published comparison on one kind of features."""
         entrants = [SDCA(), SDCA(start="sgd"), LAST, Pegasos(batch_size=100)]
         every = 0.5 if data is self.components else 1.0
         plan = Plan(
@@ -133,7 +135,7 @@ class BloodCells(Experiment):
             limits=Limits(tol=1e-4, max_epochs=20.0, max_time=5.0, certify_every=every),
         )
         trace = run_plan(data, plan).trace
-        self._say_published(trace, data, name)
+        self._state_times(trace, data, name)
         tables = times_table(trace), ends_table(trace, data)
         section = self.report.section(f"lambda = {LAM}: {name}", *tables, data=data.name)
         charts: dict[tuple[str, ...], Chart] = {
@@ -156,17 +158,16 @@ class BloodCells(Experiment):
         )
         section.items.append(closing_chart(trace, "epochs", "Primal and dual"))
 
-    def _say_published(self, trace: pd.DataFrame, data: Dataset, name: str) -> None:
+    def _state_times(self, trace: pd.DataFrame, data: Dataset, name: str) -> None:
+        """Add a sentence with the measured times and errors beside the published ones."""
         times = medians(reach_times(trace, 1e-3)).set_index("label")["seconds"]
         ends = trace[(trace["solver"] == "sdca") & (trace["outcome"] != "")]
         error = ends["test_error"].mean()
         sdca = times["sdca"]
         pegasos = times[f"pegasos ({changed_options(LAST)})"]
-        said = (
-            "SDCA about 3 times faster than Pegasos, 26 % test error"
-            if "raw" in name
-            else "Pegasos faster"
-        )
+        said = "Pegasos faster"
+        if "raw" in name:
+            said = "SDCA about 3 times faster than Pegasos, 26 % test error"
         self.say(
             f"{name}, lambda = {LAM}: time to within 1e-3 of the optimum: SDCA "
             f"{seconds_text(sdca)}, "
@@ -177,7 +178,7 @@ class BloodCells(Experiment):
         )
 
     def rate_in_lambda(self) -> None:
-        """Row visits until the gap is eps, against 1/(lambda eps)."""
+        """Show the row visits until the gap is eps, against 1/(lambda eps)."""
         data = self.components
         visits = {
             (lam, eps): self._visits(data, lam, eps)
@@ -187,8 +188,9 @@ class BloodCells(Experiment):
         n = data.X.shape[0]
         series = []
         for style, eps in enumerate(ACCURACIES):
-            x = np.array([1.0 / (lam * eps) for lam, one in visits if one == eps])
-            y = np.array([found for (_, one), found in visits.items() if one == eps])
+            lambdas = [lam for lam, accuracy in visits if accuracy == eps]
+            x = np.array([1.0 / (lam * eps) for lam in lambdas])
+            y = np.array([visits[lam, eps] for lam in lambdas])
             series.append(Series(f"SDCA, eps = {eps:g}", x, y, style=style))
         every = [1.0 / (lam * eps) for lam, eps in visits]
         line = np.geomspace(min(every), max(every), 40)
@@ -223,7 +225,7 @@ class BloodCells(Experiment):
         )
 
     def rate_in_rows(self) -> None:
-        """Row visits until the gap (for Pegasos the primal's distance) is eps, against n."""
+        """Show the row visits to a gap (for Pegasos a distance of the primal) of eps, against n."""
         data = self.components
         lam = 1e-2
         eps = 1e-2
@@ -256,7 +258,7 @@ class BloodCells(Experiment):
         )
 
     def _visits(self, data: Dataset, lam: float, eps: float) -> float:
-        """Median row visits of SDCA until its gap (of the lambda form) is at most eps."""
+        """Return the median row visits of SDCA until its gap, in the lambda form, is eps."""
         problem = data.problem(Hinge(), lam=lam)
         counts = []
         for seed in range(3):
@@ -267,7 +269,7 @@ class BloodCells(Experiment):
         return float(np.median(counts))
 
     def _pegasos_visits(self, data: Dataset, lam: float, eps: float) -> float:
-        """Median iterations of Pegasos until its primal is within eps of the certified optimum."""
+        """Return the median iterations of Pegasos until its primal is within eps of the optimum."""
         problem = data.problem(Hinge(), lam=lam)
         bound = fit(problem, DCD(), Limits(tol=eps * 1e-2, max_time=5.0)).certificate.dual
         counts = np.unique(np.geomspace(10, 200_000, 60).round())
@@ -276,16 +278,16 @@ class BloodCells(Experiment):
         for seed in range(3):
             epochs = list(counts / problem.n)
             points = zip(counts, iterates(problem, solver, epochs, seed), strict=True)
-            inside = (
-                count
-                for count, (_, point) in points
-                if hinge_objective(data, lam, point.w) <= bound + eps
-            )
-            found.append(next(inside, np.inf))
+            first = np.inf
+            for count, (_, point) in points:
+                if hinge_objective(data, lam, point.w) <= bound + eps:
+                    first = count
+                    break
+            found.append(first)
         return float(np.median(found))
 
-    def validated(self) -> None:
-        """lambda by cross-validation cut by photograph and by row, and the test errors."""
+    def validate(self) -> None:
+        """Choose lambda by cross-validation, with folds of photographs and of rows."""
         lambdas = LAMBDAS[: 3 if self.quick else None]
         cuts = self._cuts()
         pieces = [
@@ -328,9 +330,7 @@ class BloodCells(Experiment):
         )
 
     def _cuts(self) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-        """Folds, training and held-out rows of each, that keep copies of a photograph together, and
-        that do not.
-        """
+        """Return folds (training and held-out rows) of photographs, and of single rows."""
         from sklearn.model_selection import GroupKFold, KFold
 
         data = self.raw
@@ -341,7 +341,7 @@ class BloodCells(Experiment):
         }
 
     def _held_out(self, lam: float, train: np.ndarray, test: np.ndarray) -> float:
-        """The error on the rows held out, of a model of the others."""
+        """Return the error on the held-out rows of a model of the other rows."""
         data = self.raw
         part = Dataset(
             "fold",
@@ -356,35 +356,30 @@ class BloodCells(Experiment):
 
 
 def _mean(errors: list[float], pieces: list[Any], cell: tuple[float, str]) -> float:
-    """The mean over the folds of a cell."""
-    return float(
-        np.mean([error for error, piece in zip(errors, pieces, strict=True) if piece[:2] == cell])
-    )
+    """Return the mean over the folds of a cell."""
+    pairs = zip(errors, pieces, strict=True)
+    return float(np.mean([error for error, piece in pairs if piece[:2] == cell]))
 
 
 def _model(data: Dataset, lam: float) -> tuple[np.ndarray, float]:
-    """Weights and intercept of the optimum, to a relative gap of 1e-3 or 10 seconds."""
+    """Return weights and intercept near the optimum: to a gap of 1e-3, or after 10 seconds."""
     result = fit(data.problem(Hinge(), lam=lam), Auto(), Limits(tol=1e-3, max_time=10.0))
     return result.coef, result.intercept
 
 
 def times_table(trace: pd.DataFrame) -> Table:
-    """Median seconds and epochs to two levels of suboptimality."""
-    tables = {level: medians(reach_times(trace, level)).set_index("label") for level in LEVELS}
+    """Return a table of the median seconds and epochs to two levels of suboptimality."""
+    tables = [medians(reach_times(trace, level)).set_index("label") for level in LEVELS]
+    columns = ["solver"]
+    for level in LEVELS:
+        columns += [f"time to {level:g}", "epochs"]
     rows = []
-    for label in tables[LEVELS[0]].index:
-        reached = [table.loc[label] for table in tables.values()]
-        rows.append(
-            [
-                label,
-                *(
-                    cell
-                    for one in reached
-                    for cell in (seconds_text(one["seconds"]), count_text(one["epochs"]))
-                ),
-            ]
-        )
-    columns = ["solver", *(word for level in LEVELS for word in (f"time to {level:g}", "epochs"))]
+    for label in tables[0].index:
+        row = [label]
+        for table in tables:
+            reached = table.loc[label]
+            row += [seconds_text(reached["seconds"]), count_text(reached["epochs"])]
+        rows.append(row)
     return Table(
         columns,
         rows,
@@ -393,14 +388,10 @@ def times_table(trace: pd.DataFrame) -> Table:
 
 
 def ends_table(trace: pd.DataFrame, data: Dataset) -> Table:
-    """The ends of the runs, means over the repeats."""
-    ends = (
-        trace.groupby(["solver", "options", "repeat"], sort=False)
-        .last()
-        .groupby(["solver", "options"], sort=False)
-    )
+    """Return a table of the ends of the runs, means over the repeats."""
+    ends = trace.groupby(["solver", "options", "repeat"], sort=False).last()
     rows = []
-    for (solver, options), runs in ends:
+    for (solver, options), runs in ends.groupby(["solver", "options"], sort=False):
         mean = runs[["primal", "relative_gap", "epoch", "train_error", "test_error"]].mean()
         name = f"{solver} ({options})" if options else str(solver)
         numbers = [f"{mean['primal']:.6f}", f"{mean['relative_gap']:.1e}", f"{mean['epoch']:.1f}"]

@@ -1,5 +1,4 @@
-"""Make ``blood-cells.npz`` of the public photographs: a grey square around each cell's stained
-nucleus.
+"""Make ``blood-cells.npz`` of the public photographs: grey squares around the stained nuclei.
 
 The photographs are the set *blood-cells* (P. Mooney, made of BCCD, MIT licence): 12,444 pictures of
 320 x 240 pixels, turned and shifted copies of some 350 photographs, in
@@ -8,9 +7,9 @@ The photographs are the set *blood-cells* (P. Mooney, made of BCCD, MIT licence)
 repository of the report that the experiment repeats
 (github.com/BoucheDimitri/SOADML_DBouche_CVerluise).
 
-The nucleus is the largest dark spot: green is blurred, its darkest 2 % kept, without the black
-frame that turning left, and without specks. The square of 120 x 120 pixels around it is moved
-inside the picture, and shrunk to 32 x 32.
+The nucleus is the largest dark spot: the darkest 2 % of the blurred green, without specks and
+without the black frame that rotations leave. The square of 120 x 120 pixels around it is moved
+inside the picture, and reduced to 32 x 32.
 
 python -m experiments.blood_photographs FOLDER [blood-cells.npz]
 """
@@ -33,32 +32,33 @@ from saddlesvm.lab import run_in_threads
 CLASSES = ("eosinophil", "lymphocyte", "monocyte", "neutrophil")
 SPLITS = ("TRAIN", "TEST")
 NAME = re.compile(r"_(\d+)_(\d+)\.jpe?g", re.IGNORECASE)
-# pixels of the square that is cut out, and of the image that is made of it
+# Pixels of the square that is cut out, and of its image.
 SQUARE = 120
 SIDE = 32
 STEP = 2  # the nucleus is searched in every second row and column
 FRAME = 60  # brightness below which a pixel may be of the frame
 MARGIN = 3  # pixels by which the frame is widened
-# standard deviation of the blur; percentage of the picture that counts as dark
-BLUR = 2.0
-DARKEST = 2.0
-SMALLER = 0.25  # dark spots of this share of the largest one belong to the nucleus too
+BLUR = 2.0  # standard deviation, in pixels
+DARKEST = 2.0  # percentage of the picture that counts as dark
+SMALLER = 0.25  # dark spots of this share of the largest one belong to the nucleus, too
 ENDING = "blood-cells.npz"
 
 
 def nucleus(photograph: np.ndarray) -> tuple[float, float]:
-    """Row and column of the middle of the stained nucleus; the picture's middle where there is
-    none.
+    """Return row and column of the middle of the nucleus; the picture's middle if there is none.
 
     Parameters
     ----------
     photograph : ndarray of shape (height, width, 3), uint8
     """
     small = photograph[::STEP, ::STEP].astype(np.float32)
+    # The frame counts as bright.
     frame = ndimage.binary_dilation(small.max(axis=2) < FRAME, iterations=MARGIN)
     green = np.where(frame, np.float32(255), ndimage.gaussian_filter(small[:, :, 1], BLUR))
     inside = green[~frame]
-    dark = green <= (np.percentile(inside, DARKEST) if inside.size else 0.0)
+    darkest = np.percentile(inside, DARKEST) if inside.size else 0.0
+    dark = green <= darkest
+    # Opening removes specks.
     spots, count = ndimage.label(ndimage.binary_opening(dark, np.ones((3, 3))))
     if count == 0:
         return photograph.shape[0] // 2, photograph.shape[1] // 2
@@ -69,18 +69,19 @@ def nucleus(photograph: np.ndarray) -> tuple[float, float]:
 
 
 def crop(photograph: np.ndarray) -> np.ndarray:
-    """The grey square around the nucleus, shape (SIDE, SIDE), uint8."""
-    corner = [
-        int(np.clip(middle - SQUARE / 2, 0, length - SQUARE))
-        for middle, length in zip(nucleus(photograph), photograph.shape[:2], strict=True)
-    ]
-    top, left = corner
+    """Return the grey square around the nucleus, shape (SIDE, SIDE), uint8."""
+    height, width = photograph.shape[:2]
+    row, column = nucleus(photograph)
+    top = int(np.clip(row - SQUARE / 2, 0, height - SQUARE))
+    left = int(np.clip(column - SQUARE / 2, 0, width - SQUARE))
     square = Image.fromarray(photograph[top : top + SQUARE, left : left + SQUARE]).convert("L")
     return np.asarray(square.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
-def photographs(folder: str | os.PathLike[str]) -> list[tuple[int, int, int, int, Path]]:
-    """Split, label, source and copy of every photograph, and its path, in this order.
+def list_photographs(
+    folder: str | os.PathLike[str],
+) -> list[tuple[int, int, int, int, Path]]:
+    """Return split, label, source, copy and path of every photograph, in this order.
 
     Raises
     ------
@@ -91,12 +92,11 @@ def photographs(folder: str | os.PathLike[str]) -> list[tuple[int, int, int, int
     for split, part in enumerate(SPLITS):
         for label, name in enumerate(CLASSES):
             cell = Path(folder) / part / name.upper()
-            matches = [(NAME.fullmatch(path.name), path) for path in cell.glob("*")]
-            named = [
-                (split, label, int(match[1]), int(match[2]), path)
-                for match, path in matches
-                if match
-            ]
+            named = []
+            for path in cell.glob("*"):
+                match = NAME.fullmatch(path.name)
+                if match:
+                    named.append((split, label, int(match[1]), int(match[2]), path))
             if not named:
                 wanted = f"{part}/{name.upper()}/_<source>_<copy>.jpeg"
                 advice = f"name the folder that holds {' and '.join(SPLITS)}"
@@ -105,8 +105,8 @@ def photographs(folder: str | os.PathLike[str]) -> list[tuple[int, int, int, int
     return sorted(found)
 
 
-def opened(path: Path) -> np.ndarray:
-    """The crop of a photograph in a file."""
+def read_crop(path: Path) -> np.ndarray:
+    """Read a photograph, and return its crop."""
     try:
         with Image.open(path) as picture:
             pixels = np.asarray(picture.convert("RGB"))
@@ -120,7 +120,9 @@ def opened(path: Path) -> np.ndarray:
     return crop(pixels)
 
 
-def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+def make_file(
+    folder: str | os.PathLike[str], path: str | os.PathLike[str]
+) -> dict[str, np.ndarray]:
     """Write the arrays of ``blood-cells.npz``, and return them.
 
     Parameters
@@ -141,15 +143,15 @@ def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[s
     DataError
         Photographs are missing or cannot be read, or the file cannot be written.
     """
-    found = photographs(folder)
-    split, label = (np.array([row[place] for row in found], dtype=np.uint8) for place in (0, 1))
-    sources = sorted({row[:3] for row in found})
+    rows = list_photographs(folder)
+    # Copies of a photograph share split, label and source.
+    sources = sorted({row[:3] for row in rows})
     number = {source: place for place, source in enumerate(sources)}
     arrays = {
-        "images": np.stack(run_in_threads(opened, [row[4] for row in found])),
-        "label": label,
-        "split": split,
-        "source": np.array([number[row[:3]] for row in found], dtype=np.int16),
+        "images": np.stack(run_in_threads(read_crop, [row[4] for row in rows])),
+        "label": np.array([row[1] for row in rows], dtype=np.uint8),
+        "split": np.array([row[0] for row in rows], dtype=np.uint8),
+        "source": np.array([number[row[:3]] for row in rows], dtype=np.int16),
         "label_names": np.array(CLASSES),
     }
     with atomic_write(path) as file:
@@ -158,7 +160,7 @@ def make(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[s
 
 
 def main(words: list[str] | None = None) -> int:
-    """Make the file; 2 where something is wrong with what was given."""
+    """Make the file of the photographs in a folder; return 2 if the folder or the file is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.blood_photographs", description=main.__doc__
     )
@@ -172,7 +174,7 @@ def main(words: list[str] | None = None) -> int:
     )
     options = parser.parse_args(words)
     try:
-        arrays = make(options.folder, options.path)
+        arrays = make_file(options.folder, options.path)
     except DataError as error:
         print(f"blood_photographs: {error}", file=sys.stderr)
         return 2

@@ -1,6 +1,4 @@
-"""The data of the experiments: from a given folder, from the cache folder, or from OpenML by
-scikit-learn's loader.
-"""
+"""The data of the experiments: from a given folder, the cache folder, or OpenML."""
 
 from __future__ import annotations
 
@@ -12,9 +10,9 @@ import numpy as np
 
 from saddlesvm.data import DataError, read
 
-OPENML = {"fashion-mnist": "Fashion-MNIST", "mnist": "mnist_784"}
+OPENML = {"fashion-mnist": "Fashion-MNIST", "mnist": "mnist_784"}  # our names, and OpenML's
 PARTS = {"train": "train-images-idx3-ubyte.gz", "test": "t10k-images-idx3-ubyte.gz"}
-TRAINING_IMAGES = 60_000
+TRAINING_IMAGES = 60_000  # of both sets; the test images follow in OpenML's files
 BLOOD_CELLS = "blood-cells.npz"
 PHOTOGRAPHS = (
     "the set paultimothymooney/blood-cells on Kaggle, or BloodCells/images of "
@@ -23,7 +21,7 @@ PHOTOGRAPHS = (
 
 
 def cache_folder() -> Path:
-    """The folder used by default: ``$SADDLESVM_CACHE``, or saddlesvm in the user's cache."""
+    """Return the default folder: ``$SADDLESVM_CACHE``, or saddlesvm in the user's cache."""
     named = os.environ.get("SADDLESVM_CACHE")
     if named:
         return Path(named)
@@ -31,9 +29,7 @@ def cache_folder() -> Path:
 
 
 def find_file(name: str, folder: str | os.PathLike[str] | None) -> Path | None:
-    """A data file in the folder, or in the cache folder when none is named; None if it is not
-    there.
-    """
+    """Return the path of a data file, by default in the cache folder; None if it is missing."""
     path = (cache_folder() if folder is None else Path(folder)) / name
     return path if path.is_file() else None
 
@@ -41,7 +37,7 @@ def find_file(name: str, folder: str | os.PathLike[str] | None) -> Path | None:
 def images(
     name: str, part: str, folder: str | os.PathLike[str] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in [0, 1] (float32) and labels of a set of 28 x 28 images.
+    """Return rows in [0, 1] (float32) and labels of a set of 28 x 28 images.
 
     Parameters
     ----------
@@ -64,14 +60,13 @@ def images(
     if folder is not None:
         raise DataError(f"{os.fspath(folder)}: has no {name}/{PARTS[part]}")
     X, y = fetch_images(name)
-    chosen = slice(None, TRAINING_IMAGES) if part == "train" else slice(TRAINING_IMAGES, None)
-    return np.ascontiguousarray(X[chosen], dtype=np.float32) / np.float32(255), y[chosen].astype(
-        np.int64
-    )
+    rows = slice(TRAINING_IMAGES) if part == "train" else slice(TRAINING_IMAGES, None)
+    pixels = np.ascontiguousarray(X[rows], dtype=np.float32) / np.float32(255)
+    return pixels, y[rows].astype(np.int64)
 
 
 def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
-    """The arrays of ``blood-cells.npz``: images, label, label_names, split, source.
+    """Return the arrays of ``blood-cells.npz``: images, label, label_names, split, source.
 
     Raises
     ------
@@ -99,7 +94,7 @@ def blood_cells(folder: str | os.PathLike[str] | None) -> dict[str, np.ndarray]:
 
 
 def fetch_images(name: str) -> tuple[Any, Any]:
-    """Rows and labels of a set of images from OpenML."""
+    """Return rows and labels of a set of images from OpenML."""
     from urllib.error import URLError
 
     from sklearn.datasets import fetch_openml

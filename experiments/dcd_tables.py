@@ -1,15 +1,12 @@
-"""Dual coordinate descent on four data sets: accuracy and time beside scikit-learn's LinearSVC, C
-in {1, 10, 100}.
+"""Dual coordinate descent on four data sets: accuracy and time beside scikit-learn's LinearSVC.
 
 Published: tables of accuracy and seconds for DCD without shrinking, with shrinking, and
-scikit-learn's LinearSVC; L2 loss, tolerance 1e-4. The published accuracies of banknote (453 rows),
-heart (99) and toy (660) are those of a third of the rows held out; the seed is not known, so the
-same rows cannot be.
+scikit-learn's LinearSVC; L2 loss, C in {1, 10, 100}, tolerance 1e-4.
 
-The papers' lines are the algorithm's own last iterate (``keep="last"``), rows permuted singly. A
-plain fit of this package returns the best model that a certificate found instead. The data are
-split as published: a third of the rows is held out. The published seed is not known, so each
-published accuracy is ranked among those of many splits.
+The papers' lines are the last iterate of the algorithm (``keep="last"``), with rows permuted one by
+one. A plain fit of this package returns the best model that a certificate found. The data are split
+as published: a third of the rows is held out (banknote 453, heart 99, toy 660). The published seed
+is not known, so each published accuracy is ranked among the accuracies of many splits.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from experiments.datasets import images
-from experiments.experiment import Experiment, Step, fit_timed, percent
+from experiments.experiment import Experiment, Step, percent, time_fit
 from saddlesvm import DCD, Certificate, LinearSVC, Outcome, certify
 from saddlesvm.data import read
 from saddlesvm.lab import (
@@ -57,14 +54,14 @@ from saddlesvm.losses import SquaredHinge
 TOLERANCE = 1e-4
 THEIRS = "scikit-learn"
 FITTED_WITH_CERTIFICATE = "DCD, gap 1e-4"
-HELD_OUT = 0.33
-ONE = 1
-SEVEN = 7
-FIRST_IMAGES = 50_000
+HELD_OUT = 0.33  # share of the rows, as published
+ONE_AND_SEVEN = (1, 7)
+FIRST_IMAGES = 50_000  # of MNIST, from which the published digits are taken
 SCALED = "heart, scaled"
-# quantiles between which 95 % of the splits lie
+# Quantiles between which 95 % of the splits lie.
 LOW = 0.025
 HIGH = 0.975
+# For each row of PUBLISHED_ROWS, the values at C = 1, 10, 100: in percent, and in seconds.
 PUBLISHED_ACCURACY = {
     "banknote": ((98.90, 98.90, 98.68), (98.90, 98.90, 98.90), (98.90, 98.90, 98.90)),
     "heart": ((80.81, 80.81, 82.83), (80.81, 80.81, 80.81), (80.81, 82.83, 74.75)),
@@ -77,33 +74,36 @@ PUBLISHED_SECONDS = {
     "mnist 1-7": ((45.9, 80.9, 81.5), (65.7, 109.8, 107.6), (0.1399, 0.1133, 0.1095)),
     "toy": ((4.1, 23.7, 25.1), (5.3, 22.9, 23.9), (0.0078, 0.0196, 0.0315)),
 }
-PUBLISHED_LINE = (
-    10.0,
-    92.73,
-)  # C, and the accuracy beside the picture of the toy's line: 612 of 660
+# C, and the accuracy beside the picture of the toy's line: 612 of 660.
+PUBLISHED_LINE = (10.0, 92.73)
 PUBLISHED_ROWS = ("DCD", "DCD, shrinking", "scikit-learn")
+# The name of our line, and of the published line.
 BESIDE = {
     "DCD": PUBLISHED_ROWS[0],
     "DCD, shrinking": PUBLISHED_ROWS[1],
     THEIRS: PUBLISHED_ROWS[2],
-}  # ours: theirs
+}
+DIGITS = "mnist 1-7"  # the one set that does not come with the package
+STRENGTHS = (1.0, 10.0, 100.0)
+MOST_PASSES = 1000  # passes over the active rows
+MANY_SPLITS = 100  # splits of each set; a tenth of them for the digits
+REFINE = 300  # epochs of dual ascent that tighten the bound on scikit-learn's models
+PATIENCE = 1.0  # seconds that the timed fits of a cell may take; one is always done
+CALL = 2e-3  # seconds: the fixed cost of a call that the comparison allows
+SETS = (*PUBLISHED_ACCURACY, SCALED)
 Accuracies = dict[tuple[str, float], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A line of the tables: its name, and a function that makes its estimator for a C and a number
-    of passes.
-    """
+    """A line of the tables: its name, and a function that makes its estimator for C and passes."""
 
     name: str
     make: Callable[[float, int], Any]
 
 
-def papers(shrinking: bool, stopping: str) -> Callable[[float, int], Any]:
-    """The algorithm with a rule of the literature, and scikit-learn's limit: on passes over the
-    active rows.
-    """
+def with_rule(shrinking: bool, stopping: str) -> Callable[[float, int], Any]:
+    """Return a maker of the algorithm with a stopping rule of the papers, or a limit on passes."""
 
     def make(C: float, passes: int) -> LinearSVC:
         solver = DCD(
@@ -120,80 +120,80 @@ def papers(shrinking: bool, stopping: str) -> Callable[[float, int], Any]:
     return make
 
 
-def to_a_gap(C: float, passes: int) -> LinearSVC:
-    """Our descent, stopped on the certified gap or by the same limit."""
+def make_descent(C: float, passes: int) -> LinearSVC:
+    """Return our descent, which ends at the certified gap or at the same limit."""
     return LinearSVC(
         C=C, loss="squared_hinge", solver=DCD(max_passes=passes), tol=TOLERANCE, random_state=0
     )
 
 
-def theirs(C: float, passes: int) -> Any:
-    """scikit-learn's estimator as published."""
-    from sklearn.svm import LinearSVC as Theirs
+def make_sklearn(C: float, passes: int) -> Any:
+    """Return scikit-learn's estimator as published."""
+    from sklearn import svm
 
-    return Theirs(
+    return svm.LinearSVC(
         C=C, loss="squared_hinge", dual=True, tol=TOLERANCE, max_iter=passes, random_state=0
     )
 
 
-def default(C: float, passes: int) -> LinearSVC:
-    """Our estimator as it is, with the solver it chooses itself."""
+def make_default(C: float, passes: int) -> LinearSVC:
+    """Return our estimator with its default solver."""
     return LinearSVC(C=C, loss="squared_hinge", tol=TOLERANCE, max_time=10.0, random_state=0)
 
 
 ENTRANTS = (
-    Entrant("DCD", papers(False, "projected_gradient")),
-    Entrant("DCD, shrinking", papers(True, "projected_gradient")),
-    Entrant("DCD, change of w", papers(False, "weight_change")),
-    Entrant("DCD, shrinking, change of w", papers(True, "weight_change")),
-    Entrant("DCD, both rules", papers(False, "both")),
-    Entrant("DCD, shrinking, both rules", papers(True, "both")),
-    Entrant(FITTED_WITH_CERTIFICATE, to_a_gap),
-    Entrant("default, gap 1e-4", default),
-    Entrant(THEIRS, theirs),
+    Entrant("DCD", with_rule(False, "projected_gradient")),
+    Entrant("DCD, shrinking", with_rule(True, "projected_gradient")),
+    Entrant("DCD, change of w", with_rule(False, "weight_change")),
+    Entrant("DCD, shrinking, change of w", with_rule(True, "weight_change")),
+    Entrant("DCD, both rules", with_rule(False, "both")),
+    Entrant("DCD, shrinking, both rules", with_rule(True, "both")),
+    Entrant(FITTED_WITH_CERTIFICATE, make_descent),
+    Entrant("default, gap 1e-4", make_default),
+    Entrant(THEIRS, make_sklearn),
 )
 
 
 def passes_of(model: Any) -> float:
-    """The largest number of passes of a fitted estimator."""
+    """Return the largest number of passes of a fitted estimator."""
     return float(np.max(model.n_iter_))
 
 
-def ended(model: Any) -> str:
-    """ ", cut" where a limit on passes ended the fit, and no rule; else nothing."""
+def is_cut(model: Any) -> bool:
+    """Return True if a limit on passes ended the fit, not a rule."""
     outcome = getattr(model, "outcome_", None)
     if outcome is None:
-        return ", cut" if passes_of(model) >= model.max_iter else ""
-    return ", cut" if outcome is Outcome.EPOCH_LIMIT else ""
+        return bool(passes_of(model) >= model.max_iter)
+    return outcome is Outcome.EPOCH_LIMIT
 
 
 def split_rows(X: np.ndarray, y: np.ndarray, name: str, seed: int) -> Dataset:
-    """Rows with a third held out, as scikit-learn's splitter draws them for this seed."""
-    train, test, own, others = train_test_split(X, y, test_size=HELD_OUT, random_state=seed)
+    """Split off a third of the rows, as scikit-learn's splitter draws them for this seed."""
+    train, test, train_y, test_y = train_test_split(X, y, test_size=HELD_OUT, random_state=seed)
     if name == SCALED:
         scaler = StandardScaler().fit(train)
         train = scaler.transform(train)
         test = scaler.transform(test)
-    return make_dataset(train, own, test=(test, others), name=name)
+    return make_dataset(train, train_y, test=(test, test_y), name=name)
 
 
-def held_out(name: str, seed: int = 0) -> Dataset:
-    """A bundled set, scaled if its name says so, with a third of its rows held out."""
+def split_bundled(name: str, seed: int = 0) -> Dataset:
+    """Return a bundled set, scaled if its name says so, with a third of its rows held out."""
     table = read(name.partition(",")[0])
     assert table.y is not None
     return split_rows(table.X, table.y, name, seed)
 
 
 def digits(part: str, folder: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Ones and sevens; of the training part those among the first 50,000 images."""
+    """Return ones and sevens; for training, of the first 50,000 images."""
     X, y = images("mnist", part, folder)
     last = FIRST_IMAGES if part == "train" else len(y)
-    chosen = np.flatnonzero(np.isin(y[:last], (ONE, SEVEN)))
+    chosen = np.flatnonzero(np.isin(y[:last], ONE_AND_SEVEN))
     return X[chosen], y[chosen]
 
 
 def published_counts() -> str:
-    """The numbers of rows that the published percentages imply."""
+    """Return what the published percentages say about the numbers of rows."""
     return (
         "The published accuracies tell how many rows were held out: 98.90 and 98.68 are 448 and "
         "447 of 453, 80.81 is "
@@ -208,25 +208,25 @@ def published_counts() -> str:
     )
 
 
-def entrants() -> list[Entrant]:
-    """The entrants that have a published line of their own."""
+def published_entrants() -> list[Entrant]:
+    """Return the entrants with a published line."""
     return [entrant for entrant in ENTRANTS if entrant.name in BESIDE]
 
 
 def accuracies(
     split: Callable[[int], Dataset], strengths: Sequence[float], seeds: int, passes: int
 ) -> Accuracies:
-    """Accuracy on the held-out rows by entrant and C, shape (seeds,) each.
+    """Return the accuracies on the held-out rows by entrant and C, shape (seeds,) each.
 
     Parameters
     ----------
     split : callable
-        Returns the data split with the seed that it is given.
+        Splits the data with a seed.
     strengths : sequence of float
         Values of C.
     seeds : int
     passes : int
-        Most passes over the active rows.
+        Passes over the active rows at most.
     """
 
     def scores(entrant: Entrant, seed: int) -> list[float]:
@@ -241,19 +241,16 @@ def accuracies(
     made: Accuracies = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for entrant in entrants():
-            one = partial(scores, entrant)
-            # LIBLINEAR draws from one generator for the whole process: side by side its runs would
-            # disturb each other.
-            table = (
-                [one(seed) for seed in range(seeds)]
-                if entrant.name == THEIRS
-                else run_in_threads(one, range(seeds))
-            )
-            made |= {
-                (entrant.name, C): column
-                for C, column in zip(strengths, np.array(table).T, strict=True)
-            }
+        for entrant in published_entrants():
+            scores_of_seed = partial(scores, entrant)
+            # LIBLINEAR draws from one generator for the whole process, so its runs would disturb
+            # each other in threads.
+            if entrant.name == THEIRS:
+                table = [scores_of_seed(seed) for seed in range(seeds)]
+            else:
+                table = run_in_threads(scores_of_seed, range(seeds))
+            for C, column in zip(strengths, np.array(table).T, strict=True):
+                made[entrant.name, C] = column
     return made
 
 
@@ -264,9 +261,9 @@ class Place:
     Attributes
     ----------
     published : float
-        In percent.
+        The published accuracy, in percent.
     values : ndarray of shape (splits,)
-        Shares.
+        The accuracies of the splits, as shares.
     """
 
     published: float
@@ -274,13 +271,14 @@ class Place:
 
     @property
     def inside(self) -> bool:
-        """True if it lies within 95 % of the splits, rounding to two digits allowed."""
+        """Whether it lies within 95 % of the splits."""
+        # The published values are rounded to two digits.
         low, high = np.quantile(100.0 * self.values, (LOW, HIGH))
         return bool(low - 5e-3 <= self.published <= high + 5e-3)
 
     @property
     def cells(self) -> list[str]:
-        """Median, 95 % of the splits, and the share of them below it, as text."""
+        """Median, range of 95 % of the splits, and the share of splits below it, as text."""
         low, middle, high = np.quantile(100.0 * self.values, (LOW, 0.5, HIGH))
         below = float((np.round(100.0 * self.values, 2) < self.published).mean())
         return [f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{100 * below:.0f} %"]
@@ -289,14 +287,14 @@ class Place:
 def places(
     found: dict[str, Accuracies], strengths: Sequence[float]
 ) -> Iterator[tuple[str, str, float, Place]]:
-    """Data, entrant, C and place of every published accuracy."""
+    """Yield data, entrant, C and place of every published accuracy."""
     for name, cells in found.items():
         for (who, C), values in cells.items():
             yield name, who, C, Place(published_value(name, who, strengths.index(C)), values)
 
 
 def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Table:
-    """Published value, median and 95 % of the splits, and the published value's rank among them."""
+    """Return a table of the published values, and of their places among the splits."""
     rows = [
         [name, who, f"{C:g}", f"{place.published:.2f}", *place.cells]
         for name, who, C, place in places(found, strengths)
@@ -317,8 +315,7 @@ def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Tab
 
 
 def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
-    """The toy's line at the C of its published picture: weights, accuracy, and the published one
-    among the splits.
+    """Return a table of the toy's line at the C of its published picture, and a sentence.
 
     Parameters
     ----------
@@ -367,12 +364,12 @@ def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
 
 
 def published_value(name: str, who: str, place: int) -> float:
-    """The published accuracy in percent beside one of our lines."""
+    """Return the published accuracy, in percent, that stands beside a line of ours."""
     return PUBLISHED_ACCURACY[name][PUBLISHED_ROWS.index(BESIDE[who])][place]
 
 
 def split_chart(name: str, cells: Accuracies, strengths: Sequence[float]) -> Chart:
-    """Sorted accuracies of the splits, the published value as a level."""
+    """Return the sorted accuracies of the splits, with the published value as a level."""
     series = []
     for style, who in enumerate(BESIDE):
         values = np.sort(cells[who, strengths[0]])
@@ -390,7 +387,7 @@ def split_chart(name: str, cells: Accuracies, strengths: Sequence[float]) -> Cha
 
 
 def split_verdict(found: dict[str, Accuracies], strengths: Sequence[float]) -> str:
-    """The number of published values within 95 % of the splits, and the others."""
+    """Return a sentence: how many published values lie within 95 % of the splits."""
     every = list(places(found, strengths))
     outside = Counter(name for name, _, _, place in every if not place.inside)
     words = (
@@ -399,16 +396,6 @@ def split_verdict(found: dict[str, Accuracies], strengths: Sequence[float]) -> s
     )
     where = ", ".join(f"{number} of {name}" for name, number in outside.items())
     return f"{words}; outside: {where}." if outside else f"{words}."
-
-
-DIGITS = "mnist 1-7"  # the one set that does not come with the package
-STRENGTHS = (1.0, 10.0, 100.0)
-MOST_PASSES = 1000  # passes over the active rows
-MANY_SPLITS = 100  # splits of each set; a tenth of them for the digits
-REFINE = 300  # epochs of dual ascent that tighten the bound on scikit-learn's models
-PATIENCE = 1.0  # seconds that the timed fits of a cell may take; one is always done
-CALL = 2e-3  # seconds: the fixed cost of a call that the comparison allows
-SETS = (*PUBLISHED_ACCURACY, SCALED)
 
 
 @dataclass(frozen=True)
@@ -433,16 +420,18 @@ class DCDTables(Experiment):
         self.proofs: dict[tuple[str, str, float], Certificate] = {}
 
     def steps(self) -> Sequence[Step]:
-        """A step for each data set, then the tables and pictures."""
-        names = [name for name in SETS if name != DIGITS or not self.options.bundled]
-        fits = [(name, lambda name=name: self.measure(name)) for name in names]
-        shown = (
+        """Return a step for each data set, then the tables and pictures."""
+        steps: list[Step] = []
+        for name in SETS:
+            if name != DIGITS or not self.options.bundled:
+                steps.append((name, partial(self.measure, name)))
+        return [
+            *steps,
             ("tables", self.tables),
             ("splits", self.splits),
             ("curves", self.curves),
             ("pictures", self.pictures),
-        )
-        return (*fits, *shown)
+        ]
 
     @property
     def timings(self) -> int:
@@ -450,9 +439,9 @@ class DCDTables(Experiment):
         return 1 if self.quick or self.options.bundled else 7
 
     def dataset(self, name: str) -> Dataset:
-        """One of the four sets, split as published."""
+        """Return a data set, split as published."""
         if name != DIGITS:
-            return held_out(name)
+            return split_bundled(name)
         train, test = (digits(part, self.options.data) for part in ("train", "test"))
         step = 12 if self.quick else 1
         X = train[0][::step]
@@ -460,10 +449,9 @@ class DCDTables(Experiment):
         return make_dataset(X, y, test=test, name=name, image_shape=(28, 28))
 
     def measure(self, name: str) -> None:
-        """Fit every entrant for every C in turn, so that a disturbance of the machine affects all
-        of them.
-        """
-        data = self.sets[name] = self.dataset(name)
+        """Fit every entrant for every C in turn, so that a disturbance affects all of them."""
+        data = self.dataset(name)
+        self.sets[name] = data
         self.report.data += data.describe()
         for C in STRENGTHS:
             found: dict[str, list[tuple[float, Any]]] = {entrant.name: [] for entrant in ENTRANTS}
@@ -471,21 +459,21 @@ class DCDTables(Experiment):
                 for entrant in ENTRANTS:
                     if sum(took for took, _ in found[entrant.name]) > PATIENCE:
                         continue
-                    passes = 1 if turn == 0 else 50 if self.quick else MOST_PASSES
-                    model, took = fit_timed(entrant.make(C, passes), data.X, data.y)
-                    if turn:  # the first one loads compiled code
+                    # The first fit, of a single pass, only loads compiled code.
+                    passes = 50 if self.quick else MOST_PASSES
+                    if turn == 0:
+                        passes = 1
+                    model, took = time_fit(entrant.make(C, passes), data.X, data.y)
+                    if turn > 0:
                         found[entrant.name].append((took, model))
             for who, fits in found.items():
                 model = fits[-1][1]
                 accuracy = float((model.predict(data.test_X) == data.test_y).mean())
-                self.cells[name, who, C] = Cell(
-                    float(np.median([took for took, _ in fits])), accuracy, model
-                )
+                seconds = float(np.median([took for took, _ in fits]))
+                self.cells[name, who, C] = Cell(seconds, accuracy, model)
 
     def tables(self) -> None:
-        """Accuracy and seconds, published and measured, and whether any cell is slower than
-        scikit-learn's.
-        """
+        """Show accuracy and seconds, published and measured, and compare with scikit-learn."""
         section = self.report.section("Tables")
         section.items += [
             self._each_fit(
@@ -511,30 +499,31 @@ class DCDTables(Experiment):
     def _each_fit(
         self, cell: Callable[..., str], caption: str, published: dict[str, Any] | None = None
     ) -> Table:
-        """A line for each set and entrant, below the published ones; `cell` takes the set, the
-        entrant and C.
-        """
+        """Return a table of `cell` at each set, entrant and C, below the published lines."""
         rows = []
         for name in self.sets:
             for who, numbers in zip(PUBLISHED_ROWS, (published or {}).get(name, ()), strict=False):
                 rows.append([name, f"{who} (published)", *(f"{number:g}" for number in numbers)])
-            rows += [
-                [name, one.name, *(cell(name, one.name, C) for C in STRENGTHS)] for one in ENTRANTS
-            ]
+            for entrant in ENTRANTS:
+                cells = [cell(name, entrant.name, C) for C in STRENGTHS]
+                rows.append([name, entrant.name, *cells])
         return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
 
     def _passes(self) -> Table:
-        """Passes of every model: ours are visits of as many rows as there are, scikit-learn's of
-        its active rows.
-        """
+        """Return a table of the passes of every model."""
         ours = [cell.model for (_, who, _), cell in self.cells.items() if who != THEIRS]
-        cut = sum(ended(model) != "" for model in ours)
+        cut = sum(is_cut(model) for model in ours)
         self.say(
             f"{cut} of our {len(ours)} runs were cut by the limit on passes, and met no "
             f"stopping rule."
         )
+
+        def write_passes(*key: Any) -> str:
+            model = self.cells[key].model
+            return f"{passes_of(model):,.0f}" + (", cut" if is_cut(model) else "")
+
         return self._each_fit(
-            lambda *key: f"{passes_of(self.cells[key].model):,.0f}{ended(self.cells[key].model)}",
+            write_passes,
             "Passes: ours are visits of as many rows as there are; scikit-learn's are over the "
             "rows still active. Cut: "
             f"by the limit of {MOST_PASSES:,} passes over the active rows, before any rule was "
@@ -542,7 +531,7 @@ class DCDTables(Experiment):
         )
 
     def proof(self, name: str, who: str, C: float) -> Certificate:
-        """The certificate of a cell's model."""
+        """Return the certificate of a cell's model."""
         key = (name, who, C)
         if key not in self.proofs:
             data = self.sets[name]
@@ -560,7 +549,7 @@ class DCDTables(Experiment):
         return self.proofs[key]
 
     def _compare_times(self) -> Table:
-        """The times of our cells beside scikit-learn's in the same run."""
+        """Compare the times of our cells with scikit-learn's in the same run."""
         rows = []
         ours = [entrant.name for entrant in ENTRANTS[:-1]]
         for who in ours:
@@ -568,22 +557,21 @@ class DCDTables(Experiment):
                 (name, C): self.cells[name, who, C].seconds for name in self.sets for C in STRENGTHS
             }
             theirs = {(name, C): self.cells[name, "scikit-learn", C].seconds for name, C in cells}
-            slower = {
-                key: took - theirs[key] for key, took in cells.items() if took > theirs[key] + CALL
-            }
+            slower = {}
+            for key, took in cells.items():
+                if took > theirs[key] + CALL:
+                    slower[key] = took - theirs[key]
             middle = float(np.median([took / theirs[key] for key, took in cells.items()]))
-            worst = max(slower, key=lambda key: slower[key]) if slower else None
-            words = (
-                "none"
-                if worst is None
-                else f"{worst[0]}, C = {worst[1]:g}: {1e3 * slower[worst]:.1f} ms"
-            )
-            rows.append([who, f"{len(slower)} of {len(cells)}", words, f"{middle:.2g}"])
-            words = (
+            worst = "none"
+            if slower:
+                key = max(slower, key=lambda key: slower[key])
+                worst = f"{key[0]}, C = {key[1]:g}: {1e3 * slower[key]:.1f} ms"
+            rows.append([who, f"{len(slower)} of {len(cells)}", worst, f"{middle:.2g}"])
+            self.say(
                 f"{who}: {len(slower)} of {len(cells)} cells are slower than scikit-learn's by "
-                "more than 2 ms."
+                "more than 2 ms.",
+                timed=True,
             )
-            self.say(words, timed=True)
         columns = ["solver", "cells slower by more than 2 ms", "the worst", "median ratio of times"]
         caption = (
             "Times beside scikit-learn's in the same run. Without shrinking a pass visits all "
@@ -593,14 +581,12 @@ class DCDTables(Experiment):
         return Table(columns, rows, caption)
 
     def _compare_accuracies(self) -> None:
-        """Count the rows on which our models and scikit-learn's differ, and by more than their gaps
-        allow.
-
-        The objective of the C form is strongly convex with modulus 1, so ``||w - w*||^2 <= 2 gap``,
-        and two models differ on a row x by at most ``||x|| (sqrt(2 gap) + sqrt(2 gap'))``, the
-        intercept's constant feature included.
-        """
-        differing = beyond = 0
+        """Count the rows on which our models and scikit-learn's differ, also beyond their gaps."""
+        # The objective of the C form is strongly convex with modulus 1, so ||w - w*||^2 <= 2 gap,
+        # and two models differ on a row x by at most ||x|| (sqrt(2 gap) + sqrt(2 gap')), the
+        # intercept's constant feature included.
+        differing = 0
+        beyond = 0
         for (name, who, C), cell in self.cells.items():
             data = self.sets[name]
             other = self.cells[name, "scikit-learn", C].model
@@ -608,17 +594,11 @@ class DCDTables(Experiment):
             others = other.decision_function(data.test_X)
             gaps = [max(self.proof(name, one, C).gap, 0.0) for one in (who, "scikit-learn")]
             lengths = np.sqrt(np.square(data.test_X.astype(np.float64)).sum(axis=1) + 1.0)
-            apart = (scores > 0.0) != (others > 0.0)
-            differing += int(apart.sum())
-            beyond += int(
-                (
-                    apart
-                    & (
-                        np.abs(scores - others)
-                        > 1.001 * lengths * np.sqrt(2.0 * np.array(gaps)).sum()
-                    )
-                ).sum()
-            )
+            disagree = (scores > 0.0) != (others > 0.0)
+            differing += int(disagree.sum())
+            # A thousandth more, for rounding.
+            allowed = 1.001 * lengths * np.sqrt(2.0 * np.array(gaps)).sum()
+            beyond += int((disagree & (np.abs(scores - others) > allowed)).sum())
         self.say(
             f"Over all cells our models and scikit-learn's disagree on {differing} test rows; "
             f"on {beyond} of them by "
@@ -626,16 +606,19 @@ class DCDTables(Experiment):
         )
 
     def splits(self) -> None:
-        """The published accuracies among those of many splits."""
+        """Show the published accuracies among the accuracies of many splits."""
         few = 2 if self.quick else MANY_SPLITS
         found = {}
-        for name in (one for one in PUBLISHED_ACCURACY if one in self.sets):
-            digital = name == DIGITS
-            made = self._split_digits() if digital else held_out
-            seeds = max(2, few // 10) if digital else few
-            found[name] = accuracies(
-                partial(made, name), STRENGTHS, seeds, 20 if self.quick else MOST_PASSES
-            )
+        passes = 20 if self.quick else MOST_PASSES
+        for name in PUBLISHED_ACCURACY:
+            if name not in self.sets:
+                continue
+            split: Callable[[str, int], Dataset] = split_bundled
+            seeds = few
+            if name == DIGITS:
+                split = self._split_digits()
+                seeds = max(2, few // 10)
+            found[name] = accuracies(partial(split, name), STRENGTHS, seeds, passes)
         section = self.report.section(
             "The published accuracies among many splits", split_table(found, STRENGTHS)
         )
@@ -643,26 +626,27 @@ class DCDTables(Experiment):
         self.say(split_verdict(found, STRENGTHS))
         models = {
             entrant.name: self.cells["toy", entrant.name, PUBLISHED_LINE[0]].model
-            for entrant in entrants()
+            for entrant in published_entrants()
         }
         line, sentence = line_table(found["toy"], models)
         self.report.section("The toy's line", line)
         self.say(sentence)
 
     def _split_digits(self) -> Callable[[str, int], Dataset]:
-        """Ones and sevens of the training images with a third held out, as published."""
+        """Return a function that splits the training images of ones and sevens, as published."""
         X, y = digits("train", self.options.data)
         step = 12 if self.quick else 1
         return partial(split_rows, X[::step], y[::step])
 
     def curves(self) -> None:
-        """Change of w, suboptimality and active rows along the passes."""
+        """Show change of w, suboptimality and active rows along the passes."""
         section = self.report.section("Curves")
         for name, data in self.sets.items():
             for C in STRENGTHS if name in ("banknote", "toy") else STRENGTHS[:1]:
                 section.items += self._curves_of(data, name, C)
 
     def _curves_of(self, data: Dataset, name: str, C: float) -> list[Chart]:
+        """Return the charts of one set and one C."""
         problem = data.problem(SquaredHinge(), C, "regularized")
         rows = []
         limits = Limits(
@@ -681,13 +665,13 @@ class DCDTables(Experiment):
             "active": "active rows",
         }
         charts = [
-            curve_chart(trace, one, "epochs", f"{name}, C = {C:g}: {word}")
-            for one, word in words.items()
+            curve_chart(trace, quantity, "epochs", f"{name}, C = {C:g}: {word}")
+            for quantity, word in words.items()
         ]
         return [chart for chart in charts if chart.series]
 
     def pictures(self) -> None:
-        """The toy's plane and its shrinking; decision functions; the misclassified digits."""
+        """Show the toy's plane and its shrinking, decision functions, and misclassified digits."""
         toy = self.sets["toy"]
         model = self.cells["toy", FITTED_WITH_CERTIFICATE, 1.0].model
         plane = plane_chart(
@@ -720,9 +704,10 @@ class DCDTables(Experiment):
             scores = self.cells[name, FITTED_WITH_CERTIFICATE, 1.0].model.decision_function(data.X)
             section.items.append(margins_chart(scores, data.y, data.classes, f"{name}, C = 1"))
         if DIGITS in self.sets:
-            self._digits()
+            self._show_digits()
 
-    def _digits(self) -> None:
+    def _show_digits(self) -> None:
+        """Show the confusion matrix and the misclassified digits."""
         data = self.sets[DIGITS]
         assert data.test_y is not None
         model = self.cells[DIGITS, FITTED_WITH_CERTIFICATE, STRENGTHS[-1]].model

@@ -1,4 +1,4 @@
-"""Run experiments: each fills a report with the published figures beside the measured ones."""
+"""Run experiments; each fills a report with the published figures beside the measured figures."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Options:
     data : path or None
         Folder with the data files.
     quick : bool
-        A part of the data and few repeats.
+        Run a part of the data, with few repeats.
     command : str
         The command that repeats the report.
     bundled : bool
-        Only the data that come with the package.
+        Use only the data that come with the package.
     """
 
     data: str | os.PathLike[str] | None = None
@@ -65,12 +65,12 @@ class Experiment(ABC):
 
     @property
     def quick(self) -> bool:
-        """True if only a part of the experiment is run."""
+        """Whether only a part of the experiment is run."""
         return self.options.quick
 
     @abstractmethod
     def steps(self) -> Sequence[Step]:
-        """Words and work of each step, in order."""
+        """Return words and work of each step, in order."""
 
     def say(self, sentence: str, timed: bool = False) -> None:
         """Add a sentence to the findings; `timed` says that it depends on the clock."""
@@ -79,9 +79,10 @@ class Experiment(ABC):
             self.report.timed.add(sentence)
 
 
-def fit_timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
-    """Fit without warnings (runs cut by a limit are expected); return model and seconds."""
+def time_fit(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
+    """Fit a model, and return it with the seconds of the fit."""
     with warnings.catch_warnings():
+        # Runs that a limit ends are expected here.
         warnings.simplefilter("ignore")
         began = time.perf_counter()
         model.fit(X, y)
@@ -89,15 +90,16 @@ def fit_timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with two digits after the point."""
+    """Return a share as a percentage with two digits after the point."""
     return f"{100.0 * share:.2f}"
 
 
 def make_experiment(name: str, options: Options) -> Experiment:
-    """The experiment of that name."""
-    module, kind = HOMES[name]
-    made: Experiment = getattr(importlib.import_module(f"experiments.{module}"), kind)(options)
-    return made
+    """Return the experiment of a name."""
+    module, class_name = HOMES[name]
+    kind = getattr(importlib.import_module(f"experiments.{module}"), class_name)
+    experiment: Experiment = kind(options)
+    return experiment
 
 
 def run_experiments(
@@ -116,7 +118,7 @@ def run_experiments(
         Keys of :data:`experiments.HOMES`.
     options : Options
     reports : path, optional
-        Folder for the HTML reports, ``NAME.html`` each. Nothing is written if it is left out.
+        Folder for the HTML reports ``NAME.html``; none are written without it.
     figures : path, optional
         Folder for every figure as PNG.
     progress : bool, default=False
@@ -125,7 +127,7 @@ def run_experiments(
     Returns
     -------
     dict of str to Report
-        Ctrl-C ends the work after the present step; the report of the finished steps is written,
+        Ctrl-C ends the work after the current step. The report of the finished steps is written,
         and says so.
 
     Raises
@@ -134,30 +136,28 @@ def run_experiments(
         Data are missing, or a file cannot be written.
     """
     chosen = [make_experiment(name, options) for name in names]
+    n_steps = sum(len(experiment.steps()) for experiment in chosen)
     done: dict[str, Report] = {}
-    with (
-        catch_interrupts() as stop,
-        LabProgress(sum(len(one.steps()) for one in chosen), progress) as bar,
-    ):
-        for one in chosen:
-            for words, work in one.steps():
+    with catch_interrupts() as stop, LabProgress(n_steps, progress) as bar:
+        for experiment in chosen:
+            report = experiment.report
+            for words, work in experiment.steps():
                 if stop.is_set():
-                    one.report.verdict.insert(
-                        0, f"Interrupted before {words}; the report has the finished part."
-                    )
+                    sentence = f"Interrupted before {words}; the report has the finished part."
+                    report.verdict.insert(0, sentence)
                     break
-                bar.begin(f"{one.name}: {words}")
+                bar.begin(f"{experiment.name}: {words}")
                 began = time.perf_counter()
                 began_on_cores = time.process_time()
                 work()
-                one.report.seconds += time.perf_counter() - began
-                one.report.processor_seconds += time.process_time() - began_on_cores
+                report.seconds += time.perf_counter() - began
+                report.processor_seconds += time.process_time() - began_on_cores
                 bar.done()
-            done[one.name] = one.report
+            done[experiment.name] = report
             if reports is not None:
-                one.report.write(Path(reports) / f"{one.name}.html")
+                report.write(Path(reports) / f"{experiment.name}.html")
             if figures is not None:
-                one.report.save_figures(Path(figures) / one.name, ("png",))
+                report.save_figures(Path(figures) / experiment.name, ("png",))
             if stop.is_set():
                 break
     return done

@@ -2,19 +2,19 @@
 
 A page is written by hand around blocks that this script fills from the experiment's report:
 
-    <!-- found -->                      the sentences at the top, but those by the clock
-    <!-- found (by the clock) -->       those by the clock
+    <!-- found -->                      the sentences at the top that do not depend on the clock
+    <!-- found (by the clock) -->       the sentences that depend on the clock
     <!-- table 2 of Tables -->          the second table of the section "Tables", with its caption
     <!-- machine -->                    processor, cores and versions
-    <!-- took -->                       what the run took
-    <!-- end -->                        closes each of them
+    <!-- took -->                       the time of the run
+    <!-- end -->                        the end of each block
 
-What depends on the clock or on the load of the machine is marked, as in ``<!-- table 2 of Tables
-(by the clock) -->``: ``--keep-clock`` leaves such blocks and the machine as they are where they
-hold something, and ``--check`` compares only the others.
+Blocks that depend on the clock or on the load of the machine are marked, as in
+``<!-- table 2 of Tables (by the clock) -->``. ``--keep-clock`` leaves such blocks and the machine
+unchanged if they have contents, and ``--check`` compares only the other blocks.
 
-A page refers to pictures as ``NAME/FIGURE.png``, by the names that ``Report.save_figures`` gives
-them; those, and no others, are drawn into the folder NAME beside the page.
+A page refers to pictures as ``NAME/FIGURE.png``, with the names of ``Report.save_figures``; only
+these are drawn into the folder NAME beside the page.
 
 python -m experiments.pages --data DIR [NAME ...]
 """
@@ -37,19 +37,17 @@ NAMED = r"found|machine|took|table \d+ of [^>]+?"
 BLOCK = re.compile(rf"<!-- ({NAMED})( \(by the clock\))? -->\n(.*?)<!-- end -->", re.DOTALL)
 TIMES = re.compile(r"<!-- times -->\n(.*?)<!-- end -->", re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
-# What another processor's rounding may change in a repeated run: relative and absolute; in
-# percentages; in numbers that are written with an exponent, where those below are rounding
-# themselves.
-NEARLY = 0.2
-CLOSE = 0.15
-POINTS = 1.0
-TIMES_AS_MUCH = 10.0
-NOTHING = 1e-8
+# How far another processor's rounding may change a number of a repeated run (guessed).
+NEARLY = 0.2  # relative to the number
+CLOSE = 0.15  # absolute
+POINTS = 1.0  # of a percentage
+TIMES_AS_MUCH = 10.0  # factor of a number that is written with an exponent
+NOTHING = 1e-8  # smaller numbers with an exponent are rounding themselves
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
 
 
-def markdown(table: Table) -> str:
-    """A table as Markdown, its caption before it."""
+def write_markdown(table: Table) -> str:
+    """Return a table as Markdown, after its caption."""
     lines = [f"{table.caption}\n"] if table.caption else []
     lines.append(f"| {' | '.join(table.columns)} |")
     lines.append("|---" * len(table.columns) + "|")
@@ -57,88 +55,84 @@ def markdown(table: Table) -> str:
     return "\n".join(lines)
 
 
-def block(name: str, report: Report, clock: bool = False) -> str:
-    """What belongs into a block of this name; `clock` asks for the findings by the clock."""
+def write_block(name: str, report: Report, clock: bool = False) -> str:
+    """Return the contents of a block; `clock` asks for the findings that depend on the clock."""
     if name == "found":
-        return "\n".join(
-            f"- {sentence}" for sentence in report.verdict if (sentence in report.timed) == clock
-        )
+        sentences = [text for text in report.verdict if (text in report.timed) == clock]
+        return "\n".join(f"- {text}" for text in sentences)
     if name == "machine":
         known = dict(machine_rows())
         return "; ".join(f"{word}: {known[word]}" for word in ON_PAGES)
     if name == "took":
-        return "; ".join(f"{word}: {told}" for word, told in report.time_rows)
+        return "; ".join(f"{word}: {value}" for word, value in report.time_rows)
     number, _, title = name.removeprefix("table ").partition(" of ")
     sections = [section for section in report.sections if section.title == title]
     tables = [item for section in sections for item in section.items if isinstance(item, Table)]
     if not 0 < int(number) <= len(tables):
         raise SystemExit(f"{report.title}: there is no table {number} in a section {title!r}")
-    return markdown(tables[int(number) - 1])
+    return write_markdown(tables[int(number) - 1])
 
 
 def alike(old: str, new: str, percentages: bool = False) -> bool:
-    """Return True if two blocks say the same: the same words, and numbers that only rounding can
-    have changed.
-    """
+    """Return True if two blocks have the same words, and numbers that only rounding changed."""
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return False
     pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
-    return all(
-        near(one.replace(",", ""), other.replace(",", ""), percentages) for one, other in pairs
-    )
+    return all(are_near(first, second, percentages) for first, second in pairs)
 
 
-def near(one: str, other: str, percentages: bool) -> bool:
+def are_near(first: str, second: str, percentages: bool) -> bool:
     """Return True if two numbers differ by no more than rounding can change."""
-    a = float(one)
-    b = float(other)
+    a = float(first.replace(",", ""))
+    b = float(second.replace(",", ""))
     low, high = sorted((abs(a), abs(b)))
-    if "e" in one + other:
+    if "e" in first + second:
         return high <= NOTHING or high <= TIMES_AS_MUCH * low
-    return abs(a - b) <= (POINTS if percentages else max(CLOSE, NEARLY * high))
+    allowed = POINTS if percentages else max(CLOSE, NEARLY * high)
+    return abs(a - b) <= allowed
 
 
 def stale_blocks(page: Path, report: Report) -> list[str]:
-    """The names of the tables of a page that are not what the report says; those by the clock are
-    not looked at.
-    """
-    return [
-        name for name, text in settled(page) if not alike(text, block(name, report), "%" in text)
-    ]
+    """Return the names of the tables of a page that differ from the report, without the clock's."""
+    stale = []
+    for name, text in tables_without_clock(page):
+        if not alike(text, write_block(name, report), "%" in text):
+            stale.append(name)
+    return stale
 
 
-def settled(page: Path) -> list[tuple[str, str]]:
-    """Names and texts of the tables of a page that do not depend on the clock."""
-    found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [
-        (name, text.strip())
-        for name, clock, text in found
-        if name.startswith("table") and not clock
-    ]
+def tables_without_clock(page: Path) -> list[tuple[str, str]]:
+    """Return names and texts of the tables of a page that do not depend on the clock."""
+    tables = []
+    for name, clock, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if name.startswith("table") and not clock:
+            tables.append((name, text.strip()))
+    return tables
 
 
 def stale_rows(page: Path, report: Report) -> list[str]:
-    """The rows of a report of a part of the data that the page's tables, but those by the clock, do
-    not have.
-    """
+    """Return the rows of a report of a part of the data that the page's tables do not have."""
     stale = []
-    for name, text in settled(page):
-        shown = text.splitlines()
-        rows = block(name, report).splitlines()[4:]
-        stale += [row for row in rows if not any(alike(old, row, "%" in text) for old in shown)]
+    for name, text in tables_without_clock(page):
+        lines = text.splitlines()
+        # Caption, blank line, names of the columns and their rule come first.
+        rows = write_block(name, report).splitlines()[4:]
+        stale += [row for row in rows if not any(alike(old, row, "%" in text) for old in lines)]
     return stale
 
 
 def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
-    """Write the page with its blocks filled and its pictures drawn."""
+    """Fill the blocks of a page, draw its pictures, and remove other pictures of its folder."""
 
-    def filled(found: re.Match[str]) -> str:
-        if keep_clock and found[3].strip() and (found[2] or found[1] == "machine"):
+    def fill_block(found: re.Match[str]) -> str:
+        name, clock, contents = found.groups()
+        depends_on_machine = bool(clock) or name == "machine"
+        if keep_clock and contents.strip() and depends_on_machine:
             return found[0]
-        inside = block(found[1], report, bool(found[2]))
-        return f"<!-- {found[1]}{found[2] or ''} -->\n{inside}\n<!-- end -->"
+        contents = write_block(name, report, bool(clock))
+        return f"<!-- {name}{clock or ''} -->\n{contents}\n<!-- end -->"
 
-    text = BLOCK.sub(filled, page.read_text(encoding="utf-8"))
+    text = BLOCK.sub(fill_block, page.read_text(encoding="utf-8"))
     pictures = re.findall(rf"\({page.stem}/([^)]+\.png)\)", text)
     folder = page.with_suffix("")
     with tempfile.TemporaryDirectory() as drawn:
@@ -157,18 +151,18 @@ def fill(page: Path, report: Report, keep_clock: bool = False) -> None:
 
 
 def times(pages: Path) -> str:
-    """A table of what each experiment took, from the pages."""
+    """Return a table of the time of each experiment, from the pages."""
     lines = ["| command | seconds on the clock | processor seconds |", "|---|---|---|"]
-    sums = [0, 0]
+    total = 0
+    total_on_cores = 0
     for name in HOMES:
-        found = re.search(
-            r"seconds on the clock: (\d+); processor seconds: (\d+)",
-            (pages / f"{name}.md").read_text(),
-        )
+        page = (pages / f"{name}.md").read_text()
+        found = re.search(r"seconds on the clock: (\d+); processor seconds: (\d+)", page)
         if found:
             lines.append(f"| `python -m experiments {name}` | {found[1]} | {found[2]} |")
-            sums = [so_far + int(took) for so_far, took in zip(sums, found.groups(), strict=True)]
-    return "\n".join([*lines, f"| all | {sums[0]} | {sums[1]} |"])
+            total += int(found[1])
+            total_on_cores += int(found[2])
+    return "\n".join([*lines, f"| all | {total} | {total_on_cores} |"])
 
 
 def fill_times(pages: Path) -> None:
@@ -185,7 +179,7 @@ def main() -> int:
     """Run the experiments and fill their pages, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(HOMES)}; all when left out"
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(HOMES)}; by default all"
     )
     parser.add_argument("--data", metavar="DIR", help="folder with the data files")
     parser.add_argument(
@@ -201,7 +195,7 @@ def main() -> int:
         "--pages", type=Path, default=PAGES, metavar="DIR", help="where the pages are"
     )
     parser.add_argument(
-        "--reports", type=Path, metavar="DIR", help="write the HTML reports there too"
+        "--reports", type=Path, metavar="DIR", help="write the HTML reports there, too"
     )
     options = parser.parse_args()
     stale: list[str] = []

@@ -1,5 +1,4 @@
-"""Pegasos' excess error beside its bounds over a thousand runs, and its error for several data
-sizes.
+"""Pegasos: excess error and bounds over a thousand runs, and the error for several data sizes.
 
 Published: the test error of the last iterate after T iterations does not depend on how many rows
 there are; the bounds hold; a hundred iterations are enough, by test error. The population here is
@@ -10,6 +9,7 @@ excess error is the distance of the population's objective from its optimum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,11 +37,11 @@ FEATURES = 20
 DISTANCE = 2.5  # standard deviations between each class mean and the border
 NOISE = 0.1
 LAMBDAS = (0.1, 0.01, 0.001)
-DELTA = 0.05
-MISS = 0.5
+DELTA = 0.05  # probability that a bound fails
+MISS = 0.5  # and, for a random iterate, that the bound fails over the draw of the iterate
 OUTPUTS = ("average", "last", "random")
 WORDS = {"last": "last iterate", "average": "average iterate", "random": "random iterate"}
-HUNDRED = 100
+HUNDRED = 100  # iterations that were claimed to be enough
 WANTED = 0.01  # excess error that counts as enough
 NEAR = 0.005  # test error above the least possible one that counts as enough
 JUDGED_AT_ONCE = 100  # models per pass over the rows
@@ -50,8 +50,7 @@ COLUMNS = 5  # of the table of sizes, each for a number of iterations
 
 
 def gaussian(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two Gaussian classes on both sides of a border, 10 % of the labels turned around, every row
-    of norm one.
+    """Draw two Gaussian classes beside a border, with 10 % wrong labels and rows of norm one.
 
     Parameters
     ----------
@@ -71,10 +70,8 @@ def gaussian(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
-def stated(lam: float) -> dict[str, tuple[str, Callable[[float], float]]]:
-    """The bounds for rows of norm one: the name of each, the output that it bounds, and its value
-    at T.
-    """
+def bounds_at(lam: float) -> dict[str, tuple[str, Callable[[float], float]]]:
+    """Return the bounds for rows of norm one: name, the output that is bounded, and value at T."""
     return {
         "theorem 1, in expectation": (
             "average",
@@ -106,21 +103,19 @@ class PegasosBound(Experiment):
     def __init__(self, options: Any) -> None:
         super().__init__(options)
         self.runs = 40 if self.quick else 1000
-        self.marks = np.unique(
-            np.geomspace(10, 1_000 if self.quick else 30_000, 8 if self.quick else 14).round()
-        )
-        self.marks = np.unique(np.append(self.marks, HUNDRED)).astype(int)
-        self.population = make_dataset(
-            *gaussian(1_000 if self.quick else 10_000, 1), name="the population"
-        )
+        # The numbers of iterations at which the errors are measured.
+        last = 1_000 if self.quick else 30_000
+        marks = np.geomspace(10, last, 8 if self.quick else 14).round()
+        self.marks = np.unique(np.append(marks, HUNDRED)).astype(int)
+        rows = 1_000 if self.quick else 10_000
+        self.population = make_dataset(*gaussian(rows, 1), name="the population")
         self.test = gaussian(TEST_ROWS, 3)
         self.sizes = (200, 1_000) if self.quick else (200, 1_000, 10_000, 100_000)
         self.size_runs = 4 if self.quick else 40
         self.excess: dict[tuple[float, str], np.ndarray] = {}
         self.errors: dict[int, np.ndarray] = {}
-        self.hundred: dict[
-            tuple[float, str], np.ndarray
-        ] = {}  # test errors after a hundred iterations
+        # Test errors after a hundred iterations.
+        self.hundred: dict[tuple[float, str], np.ndarray] = {}
         self.report.data = [
             (
                 "population",
@@ -137,62 +132,64 @@ class PegasosBound(Experiment):
         ]
 
     def steps(self) -> Sequence[Step]:
-        """A step for each lambda and each size, then the findings."""
-        strengths = [(f"lambda = {lam:g}", lambda lam=lam: self.measure(lam)) for lam in LAMBDAS]
-        sizes = [(f"{n:,} rows", lambda n=n: self.measure_size(n)) for n in self.sizes]
-        shown = (("excess error", self.rates), ("coverage", self.coverage), ("enough", self.enough))
-        return (*strengths, *sizes, *shown, ("sizes", self.generalisation))
+        """Return a step for each lambda and each size, then the findings."""
+        steps: list[Step] = []
+        for lam in LAMBDAS:
+            steps.append((f"lambda = {lam:g}", partial(self.measure, lam)))
+        for n in self.sizes:
+            steps.append((f"{n:,} rows", partial(self.measure_size, n)))
+        return [
+            *steps,
+            ("excess error", self.rates),
+            ("coverage", self.coverage),
+            ("enough", self.enough),
+            ("sizes", self.generalisation),
+        ]
 
     def measure(self, lam: float) -> None:
-        """Excess errors of all runs at all marks, for each output; shape (marks, runs)."""
+        """Measure the excess errors of all runs at all marks, for each output."""
         problem = self.population.problem(Hinge(), lam=lam)
         optimum = fit(problem, DCD(), Limits(tol=1e-9)).certificate.dual
         for output in OUTPUTS:
             weights = self._weights(problem, output, self.runs, self.marks)
-            found = [
-                risk_of(self.population, lam, models) - optimum
-                for models in weights.transpose(1, 0, 2)
-            ]
-            self.excess[lam, output] = np.array(found)
-            self.hundred[lam, output] = self.test_errors(
-                weights[:, np.searchsorted(self.marks, HUNDRED)]
-            )
+            by_mark = weights.transpose(1, 0, 2)
+            excess = [risk_of(self.population, lam, models) - optimum for models in by_mark]
+            self.excess[lam, output] = np.array(excess)
+            place = np.searchsorted(self.marks, HUNDRED)
+            self.hundred[lam, output] = self.test_errors(by_mark[place])
 
     def test_errors(self, models: np.ndarray) -> np.ndarray:
-        """Errors on new data of models of shape (k, d); shape (k,)."""
+        """Return the errors on new data of models of shape (k, d); shape (k,)."""
         X, y = self.test
-        some = [
-            models[start : start + JUDGED_AT_ONCE]
-            for start in range(0, len(models), JUDGED_AT_ONCE)
-        ]
-        return np.concatenate(
-            [((X @ part.T > 0.0) != (y > 0.0)[:, None]).mean(axis=0) for part in some]
-        )
+        errors = []
+        for start in range(0, len(models), JUDGED_AT_ONCE):
+            block = models[start : start + JUDGED_AT_ONCE]
+            is_wrong = (X @ block.T > 0.0) != (y > 0.0)[:, None]
+            errors.append(is_wrong.mean(axis=0))
+        return np.concatenate(errors)
 
     @property
     def least(self) -> float:
-        """The test error of the best classifier there is."""
+        """The test error of the best possible classifier."""
         return float(((self.test[0][:, 0] > 0.0) != (self.test[1] > 0.0)).mean())
 
     @staticmethod
     def _weights(problem: Problem, output: str, runs: int, marks: np.ndarray) -> np.ndarray:
-        """Weights of each run at each mark, shape (runs, marks, d)."""
+        """Return the weights of each run at each mark, shape (runs, marks, d)."""
         solver = Pegasos(sampling="replacement", output=output)
         epochs = list(marks / problem.n)
 
-        def one(seed: int) -> np.ndarray:
-            return np.array(
-                [
-                    point.w[:-1]
-                    for _, point in iterates(problem, solver, epochs, seed)
-                    if point.w is not None
-                ]
-            )
+        def run(seed: int) -> np.ndarray:
+            weights = []
+            for _, point in iterates(problem, solver, epochs, seed):
+                assert point.w is not None
+                weights.append(point.w[:-1])
+            return np.array(weights)
 
-        return np.array(run_in_threads(one, range(runs)))
+        return np.array(run_in_threads(run, range(runs)))
 
     def measure_size(self, n: int) -> None:
-        """Errors on new data of the last iterate, trained on n rows; shape (marks, runs)."""
+        """Measure the errors on new data of the last iterate, trained on n rows."""
         problem = make_dataset(*gaussian(n, 2), name="").problem(Hinge(), lam=LAMBDAS[1])
         weights = self._weights(problem, "last", self.size_runs, self.marks)
         self.errors[n] = np.array(
@@ -200,7 +197,7 @@ class PegasosBound(Experiment):
         )
 
     def rates(self) -> None:
-        """Excess error against iterations, log-log, with fitted slopes."""
+        """Show the excess error against iterations, log-log, with fitted slopes."""
         section = self.report.section("Excess error against iterations")
         for lam in LAMBDAS:
             section.items.append(self._chart(lam))
@@ -224,13 +221,16 @@ class PegasosBound(Experiment):
         section.items.append(Table([*columns, "slope of the second half"], rows, caption))
 
     def _late(self, lam: float) -> np.ndarray:
-        """The later half of the marks, in the logarithm, from 1 / lambda on where that leaves three
-        of them.
-        """
-        late = np.flatnonzero(self.marks >= max(np.sqrt(self.marks[0] * self.marks[-1]), 1.0 / lam))
-        return late if late.size >= 3 else np.arange(self.marks.size - 3, self.marks.size)
+        """Return the later half of the marks, in the logarithm; at least the last three."""
+        # The rates hold from about 1 / lambda iterations on.
+        middle = np.sqrt(self.marks[0] * self.marks[-1])
+        late = np.flatnonzero(self.marks >= max(middle, 1.0 / lam))
+        if late.size >= 3:
+            return late
+        return np.arange(self.marks.size - 3, self.marks.size)
 
     def _chart(self, lam: float) -> Chart:
+        """Return the excess error of each output against the bounds."""
         series = []
         for style, output in enumerate(OUTPUTS):
             found = self.excess[lam, output]
@@ -238,7 +238,7 @@ class PegasosBound(Experiment):
             series.append(
                 Series(WORDS[output], self.marks, found.mean(axis=1), low, high, style=style)
             )
-        for style, (name, (_, bound)) in enumerate(list(stated(lam).items())[:4], start=3):
+        for style, (name, (_, bound)) in enumerate(list(bounds_at(lam).items())[:4], start=3):
             values = np.array([bound(T) for T in self.marks])
             series.append(Series(name, self.marks, values, style=style, dash="dash"))
         words = (
@@ -252,21 +252,27 @@ class PegasosBound(Experiment):
         )
 
     def coverage(self) -> None:
-        """The number of runs that exceed each bound, and the distance of the others from it."""
+        """Show how many runs exceed each bound, and how far below it the others are."""
         section = self.report.section("Coverage of the bounds")
         rows = []
         broken = []
         for lam in LAMBDAS:
-            for name, (output, bound) in stated(lam).items():
+            for name, (output, bound) in bounds_at(lam).items():
                 found = self.excess[lam, output]
                 limit = np.array([bound(T) for T in self.marks])[:, None]
-                mean_only = "expectation" in name
-                above = (found.mean(axis=1, keepdims=True) if mean_only else found) > limit
-                worst = int(above.sum(axis=1).max())
-                allowed = 0.0 if mean_only else (DELTA + MISS if output == "random" else DELTA)
+                # A bound in expectation is about the mean, the others about each run.
+                allowed = DELTA
+                judged = found
+                of = f"{self.runs:,}"
+                if "expectation" in name:
+                    allowed = 0.0
+                    judged = found.mean(axis=1, keepdims=True)
+                    of = "1 mean"
+                elif output == "random":
+                    allowed = DELTA + MISS
+                worst = int((judged > limit).sum(axis=1).max())
                 if worst > allowed * self.runs:
                     broken.append(f"{name} at lambda = {lam:g}")
-                of = "1 mean" if mean_only else f"{self.runs:,}"
                 near = float((np.quantile(found, 0.95, axis=1) / limit[:, 0]).max())
                 rows.append(
                     {
@@ -282,11 +288,9 @@ class PegasosBound(Experiment):
                 rows, "Every bound over all runs, at the number of iterations where it does worst."
             )
         )
-        verdict = (
-            f"exceeded more often than it allows: {'; '.join(broken)}"
-            if broken
-            else "kept by every bound"
-        )
+        verdict = "kept by every bound"
+        if broken:
+            verdict = f"exceeded more often than it allows: {'; '.join(broken)}"
         self.say(f"Over {self.runs:,} runs the stated probability is {verdict}.")
         ratios = [
             bounds.average_iterate_bound(1.0, lam, T, DELTA)
@@ -300,9 +304,7 @@ class PegasosBound(Experiment):
         )
 
     def enough(self) -> None:
-        """The verdict on a hundred iterations: by test error, as it was claimed, and by the
-        objective.
-        """
+        """Judge a hundred iterations by test error, as it was claimed, and by the objective."""
         section = self.report.section("Are a hundred iterations enough?", self._by_test_error())
         rows = []
         fine = []
@@ -311,9 +313,9 @@ class PegasosBound(Experiment):
             found = self.excess[lam, "average"]
             mean = float(found[place].mean())
             reached = np.flatnonzero(found.mean(axis=1) <= WANTED)
-            first = (
-                f"{self.marks[reached[0]]:,}" if reached.size else f"more than {self.marks[-1]:,}"
-            )
+            first = f"more than {self.marks[-1]:,}"
+            if reached.size:
+                first = f"{self.marks[reached[0]]:,}"
             proven = [
                 f"{bounds.iterations_for(WANTED, bound, 1.0, lam, DELTA):,}"
                 for bound in (bounds.freedman_average_bound, bounds.average_iterate_bound)
@@ -339,14 +341,18 @@ class PegasosBound(Experiment):
         section.items.append(
             Table(columns, rows, f"Excess error of the average iterate; enough is {WANTED:g}.")
         )
-        where = f"for lambda = {' and '.join(fine)} only" if fine else "for none of these lambdas"
-        where = "for each of these lambdas" if len(fine) == len(LAMBDAS) else where
+        where = f"for lambda = {' and '.join(fine)} only"
+        if not fine:
+            where = "for none of these lambdas"
+        elif len(fine) == len(LAMBDAS):
+            where = "for each of these lambdas"
         self.say(
             f"By the objective, a hundred bring the mean excess of the average iterate to "
             f"{WANTED:g} {where}."
         )
 
     def _by_test_error(self) -> Table:
+        """Return a table of the test errors after a hundred iterations."""
         rows = []
         near = []
         for lam in LAMBDAS:
@@ -362,7 +368,9 @@ class PegasosBound(Experiment):
                 near.append(
                     f"{lam:g} ({percent(medians['last'])} and {percent(medians['average'])} %)"
                 )
-        where = f"for lambda = {' and '.join(near)}" if near else "for none of these lambdas"
+        where = "for none of these lambdas"
+        if near:
+            where = f"for lambda = {' and '.join(near)}"
         self.say(
             "After a hundred iterations the median test errors of the last and of the average "
             "iterate are within half "
@@ -378,7 +386,7 @@ class PegasosBound(Experiment):
         return Table(columns, rows, f"Test error (%) after {HUNDRED} iterations.")
 
     def generalisation(self) -> None:
-        """Error on new data against iterations, one line a size."""
+        """Show the error on new data against iterations, with a line for each size."""
         data = (
             f"two Gaussian classes, {self.sizes[0]:,} to {self.sizes[-1]:,} training rows of "
             "norm one"
@@ -403,22 +411,23 @@ class PegasosBound(Experiment):
 
 
 def risk_of(data: Dataset, lam: float, models: np.ndarray) -> np.ndarray:
-    """The hinge objective on all rows of models of shape (k, d), in the lambda form; shape (k,)."""
-    found = []
+    """Return the hinge objective, in the lambda form, of models of shape (k, d); shape (k,)."""
+    risks = []
     for start in range(0, len(models), JUDGED_AT_ONCE):
-        some = models[start : start + JUDGED_AT_ONCE]
-        losses = np.maximum(0.0, 1.0 - data.y[:, None] * (data.X @ some.T)).mean(axis=0)
-        found.append(losses + 0.5 * lam * np.einsum("kd,kd->k", some, some))
-    return np.concatenate(found)
+        block = models[start : start + JUDGED_AT_ONCE]
+        losses = np.maximum(0.0, 1.0 - data.y[:, None] * (data.X @ block.T)).mean(axis=0)
+        risks.append(losses + 0.5 * lam * np.einsum("kd,kd->k", block, block))
+    return np.concatenate(risks)
 
 
 def least_error() -> float:
-    """The error of the best possible classifier on these data, whatever the norms of the rows."""
+    """Return the expected error of the best possible classifier on these data."""
+    # It has the border's side as its label, and errs on the noise and on rows beyond the border.
     return float(NOISE + (1.0 - 2.0 * NOISE) * norm.sf(DISTANCE))
 
 
 def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, lam: float) -> Chart:
-    """One line a size: the median over the runs, quartiles as a band.
+    """Return the error against iterations, with a line for each size: median and quartiles.
 
     Parameters
     ----------
@@ -442,7 +451,7 @@ def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, la
 
 
 def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
-    """Medians at a few numbers of iterations, in percent."""
+    """Return a table of the medians at a few numbers of iterations, in percent."""
     places = np.unique(np.linspace(0, marks.size - 1, COLUMNS).round().astype(int))
     rows = [
         [f"{n:,}", *(percent(float(np.median(found[place]))) for place in places)]
@@ -453,9 +462,7 @@ def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """The least-squares slope of log y against log x, and its standard error; NaN for fewer than
-    two points.
-    """
+    """Return the slope of log y against log x, and its standard error; NaN without two points."""
     keep = (np.asarray(x) > 0.0) & (np.asarray(y) > 0.0)
     u = np.log(np.asarray(x, dtype=float)[keep])
     v = np.log(np.asarray(y, dtype=float)[keep])

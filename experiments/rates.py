@@ -1,14 +1,13 @@
-"""The growth of every solver's work with 1/lambda, 1/eps, n and the batch size, beside the stated
-rates.
+"""How the work of each solver grows with 1/lambda, 1/eps, n and the batch size.
 
 Work is counted in row visits until the model's objective, in the lambda form, is within eps of the
-optimum and stays there. Rows have norm one.
+optimum and stays there. Rows have norm one. The rates that the papers state stand beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +34,8 @@ from saddlesvm.losses import Hinge
 SOLVERS = (
     "pegasos,pegasos:batch_size=16,sdca:sampling=replacement,sdca:start=sgd,dcd,newton:warm_up=0"
 )
-STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver's name
+# Slopes of the stated rates in 1/lambda, 1/eps and n, by the solver's name.
+STATED = {
     "pegasos": ("1", "1", "0"),
     "sdca": ("0 to 1", "0 to 1", "1 to 0"),
     "dcd": ("not stated", "0 in the end", "not stated"),
@@ -44,12 +44,12 @@ STATED = {  # slopes of the stated rates in 1/lambda, 1/eps and n, by the solver
 LAMBDAS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 ACCURACIES = tuple(10.0 ** -np.arange(1.0, 6.5, 0.5))
 BATCHES = (1, 4, 16, 64, 256)
-# values of lambda and eps while other quantities vary
+# The values of lambda and eps while other quantities vary.
 LAM = 1e-3
 EPS = 1e-3
-SPACING = 1.15  # quotient of successive numbers of row visits at which the objective is evaluated
+SPACING = 1.15  # ratio of successive numbers of row visits with an evaluation
 LASTING = 2.0  # length of a run, as a multiple of the visits to the finest accuracy
-MOST_VISITS = 3_000_000
+MOST_VISITS = 3_000_000  # row visits of a run at most
 Works = dict[tuple[float, int, str], np.ndarray]
 
 
@@ -65,7 +65,8 @@ class Rates(Experiment):
         self.n = self.sizes[-1] if self.quick else 10_000
         self.lambdas = LAMBDAS[:3] if self.quick else LAMBDAS
         self.lam = self.lambdas[-1] if self.quick else LAM
-        self.repeats, self.most = (2, 100_000) if self.quick else (5, MOST_VISITS)
+        self.repeats = 2 if self.quick else 5
+        self.most = 100_000 if self.quick else MOST_VISITS
         self.contenders = parse_contenders(SOLVERS)
         self.works: Works = {}
         self.optimum = cache(self._optimum)
@@ -80,24 +81,29 @@ class Rates(Experiment):
         ]
 
     def steps(self) -> Sequence[Step]:
-        """A step for each setting, then the findings."""
-        settings = dict.fromkeys(
-            [*((lam, self.n) for lam in self.lambdas), *((self.lam, n) for n in self.sizes)]
-        )
-        work = [
-            (f"lambda = {lam:g}, n = {n:,}", lambda lam=lam, n=n: self.measure(lam, n))
-            for lam, n in settings
+        """Return a step for each setting, then the findings."""
+        settings = [(lam, self.n) for lam in self.lambdas]
+        settings += [(self.lam, n) for n in self.sizes if (self.lam, n) not in settings]
+        steps: list[Step] = []
+        for lam, n in settings:
+            steps.append((f"lambda = {lam:g}, n = {n:,}", partial(self.measure, lam, n)))
+        return [
+            *steps,
+            ("lambda", self.against_lambda),
+            ("eps", self.against_eps),
+            ("n", self.against_n),
+            ("batch size", self.against_batch),
+            ("crossing", self.crossing),
         ]
-        shown = (("lambda", self.against_lambda), ("eps", self.against_eps), ("n", self.against_n))
-        return (*work, *shown, ("batch size", self.against_batch), ("crossing", self.crossing))
 
     def _optimum(self, lam: float, n: int) -> float:
+        """Return the least objective, to a relative gap of 1e-9."""
         problem = self.sets[n].problem(Hinge(), lam=lam)
         return float(fit(problem, DCD(), Limits(tol=1e-9, max_epochs=20_000.0)).certificate.primal)
 
     def measure(self, lam: float, n: int) -> None:
-        """The median work of each solver for each accuracy."""
-        self.optimum(lam, n)
+        """Measure the median work of each solver for each accuracy."""
+        self.optimum(lam, n)  # before the threads, which would all compute it
         runs = [
             (contender.solver, seed)
             for contender in self.contenders
@@ -105,19 +111,14 @@ class Rates(Experiment):
         ]
         found = np.array(run_in_threads(lambda run: self._work(run[0], lam, n, run[1]), runs))
         medians = np.median(found.reshape(len(self.contenders), self.repeats, -1), axis=1)
-        self.works |= {
-            (lam, n, one.label): median
-            for one, median in zip(self.contenders, medians, strict=True)
-        }
+        for contender, median in zip(self.contenders, medians, strict=True):
+            self.works[lam, n, contender.label] = median
 
     def _work(self, solver: Any, lam: float, n: int, seed: int) -> np.ndarray:
-        """Row visits after which the objective stays within each accuracy; infinite where it never
-        does.
-
-        A dual solver's objective may pass through a small value by chance early in its first epoch,
-        and rise again. A run goes on until it has stayed within the finest accuracy for as many
-        visits as it took to get there.
-        """
+        """Return the row visits after which the objective stays within each accuracy."""
+        # A dual solver's objective may pass through a small value by chance early in its first
+        # epoch, and rise again. A run goes on until it has stayed within the finest accuracy for as
+        # many visits as it took to get there.
         data: Dataset = self.sets[n]
         problem = data.problem(Hinge(), lam=lam)
         optimum = self.optimum(lam, n)
@@ -132,30 +133,27 @@ class Rates(Experiment):
                 break
         return since
 
-    def _at(self, lam: float, n: int, contender: Contender, eps: float) -> float:
-        return float(
-            self.works[lam, n, contender.label][int(np.argmin(np.abs(np.array(ACCURACIES) - eps)))]
-        )
+    def _work_at(self, lam: float, n: int, contender: Contender, eps: float) -> float:
+        """Return the work of a solver to one accuracy."""
+        place = int(np.argmin(np.abs(np.array(ACCURACIES) - eps)))
+        return float(self.works[lam, n, contender.label][place])
 
-    def _lines(
+    def _add_section(
         self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]
     ) -> None:
-        """A section with a line a solver, and a table of slopes beside those stated."""
+        """Add a section with a line for each solver, and the fitted and the stated slopes."""
         series = []
         rows = []
         for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True)):
             shown = np.isfinite(y)
             series.append(Series(contender.label, x[shown], y[shown], style=style))
             slope, error = slope_of(x[shown], y[shown])
-            fitted = (
-                f"{slope:.2f} +- {error:.2f}"
-                if np.isfinite(slope) and shown.sum() > 2
-                else "too few points"
-            )
-            ends = [
-                f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}"
-                for value in (y[0], y[-1])
-            ]
+            fitted = "too few points"
+            if np.isfinite(slope) and shown.sum() > 2:
+                fitted = f"{slope:.2f} +- {error:.2f}"
+            ends = []
+            for value in (y[0], y[-1]):
+                ends.append(f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}")
             rows.append([contender.label, *ends, fitted, STATED[contender.name][which]])
         ends = [f"visits at {axis} = {value:,.0f}" for value in (x[0], x[-1])]
         table = Table(["solver", *ends, "fitted slope", "stated slope"], rows, "Slopes in log-log.")
@@ -171,35 +169,35 @@ class Rates(Experiment):
         self.report.section(title, chart, table)
 
     def against_lambda(self) -> None:
-        """Work against 1/lambda."""
+        """Show the work against 1/lambda."""
         x = 1.0 / np.array(self.lambdas)
         found = [
-            np.array([self._at(lam, self.n, one, EPS) for lam in self.lambdas])
-            for one in self.contenders
+            np.array([self._work_at(lam, self.n, contender, EPS) for lam in self.lambdas])
+            for contender in self.contenders
         ]
-        self._lines(
+        self._add_section(
             f"Work against 1/lambda, n = {self.n:,}, eps = {EPS:g}", "1/lambda", x, 0, found
         )
 
     def against_eps(self) -> None:
-        """Work against 1/eps."""
+        """Show the work against 1/eps."""
         x = 1.0 / np.array(ACCURACIES)
-        found = [self.works[self.lam, self.n, one.label] for one in self.contenders]
-        self._lines(
+        found = [self.works[self.lam, self.n, contender.label] for contender in self.contenders]
+        self._add_section(
             f"Work against 1/eps, n = {self.n:,}, lambda = {self.lam:g}", "1/eps", x, 1, found
         )
 
     def against_n(self) -> None:
-        """Work against the number of rows."""
+        """Show the work against the number of rows."""
         found = [
-            np.array([self._at(self.lam, n, one, EPS) for n in self.sizes])
-            for one in self.contenders
+            np.array([self._work_at(self.lam, n, contender, EPS) for n in self.sizes])
+            for contender in self.contenders
         ]
         title = f"Work against n, lambda = {self.lam:g}, eps = {EPS:g}"
-        self._lines(title, "n", np.array(self.sizes, dtype=float), 2, found)
+        self._add_section(title, "n", np.array(self.sizes, dtype=float), 2, found)
 
     def against_batch(self) -> None:
-        """Iterations and row visits of Pegasos against the batch size."""
+        """Show iterations and row visits of Pegasos against the batch size."""
         place = int(np.argmin(np.abs(np.array(ACCURACIES) - EPS)))
         visits = []
         for size in BATCHES:
@@ -239,7 +237,7 @@ class Rates(Experiment):
         )
 
     def crossing(self) -> None:
-        """The accuracy at which SDCA overtakes Pegasos, against 1 / (lambda n)."""
+        """Show the accuracy at which SDCA overtakes Pegasos, against 1 / (lambda n)."""
         pegasos = self.contenders[0]
         sdca = self.contenders[2]
         rows = []
@@ -272,31 +270,32 @@ class Rates(Experiment):
 
 
 def crossing_of(first: np.ndarray, second: np.ndarray) -> float | str:
-    """The accuracy from which on the second needs less work than the first, between two of
-    :data:`ACCURACIES`.
+    """Return the accuracy from which on the second solver needs less work than the first.
 
     Parameters
     ----------
     first, second : ndarray of shape (len(ACCURACIES),)
-        Work for each accuracy, infinite where it was not reached.
+        Work for each of :data:`ACCURACIES`, infinite if it was not reached.
 
     Returns
     -------
     float or str
-        Interpolated in log-log; words where one of them is always ahead, or where the end is not
-        known.
+        Interpolated in log-log between two accuracies; words if one solver is always ahead, or the
+        end is not known.
     """
     ahead = second < first
     if ahead.all():
         return "all that were tried"
     if not ahead[-1]:
         return "none that was tried"
+    # The curves cross after the last accuracy at which the first is ahead.
     last = int(np.flatnonzero(~ahead)[-1])
     before = np.log(first[last : last + 2])
     after = np.log(second[last : last + 2])
     low = np.log(ACCURACIES[last])
     high = np.log(ACCURACIES[last + 1])
     apart = after - before
+    # An infinite work has no place on the line between the two points: take the middle.
     if not np.isfinite(apart).all():
         return float(np.exp(0.5 * (low + high)))
     return float(np.exp(low + (high - low) * apart[0] / (apart[0] - apart[1])))

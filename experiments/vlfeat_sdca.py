@@ -70,7 +70,7 @@ class VLFeatSDCA(Experiment):
         return 2 if self.quick else 20
 
     def steps(self) -> Sequence[Step]:
-        """Losses, weights, lambda and C, bias."""
+        """Return the steps: losses, weights, lambda and C, bias."""
         return (
             ("five losses", self.losses),
             ("weights", self.weights),
@@ -79,11 +79,11 @@ class VLFeatSDCA(Experiment):
         )
 
     def problem(self, loss: Loss, multiplier: float = 1.0) -> Problem:
-        """The problem in VLFeat's form."""
+        """Return the problem in VLFeat's form."""
         return self.data.problem(loss, lam=LAM, intercept="regularized", scaling=multiplier)
 
     def losses(self) -> None:
-        """Objective, dual and gap of each loss along the epochs."""
+        """Show objective, dual and gap of each loss along the epochs."""
         section = self.report.section("Objective, dual and gap")
         table = []
         found = []
@@ -108,11 +108,15 @@ class VLFeatSDCA(Experiment):
             section.items.append(closing_chart(trace, "epochs", f"{name}: objective and dual"))
             found += rows_of_loss
         whole = tidy_trace(found)
-        charts = [
-            curve_chart(whole, one, against, f"{one} of the five losses against {against}")
-            for one, against in (("gap", "epochs"), ("gap", "seconds"), ("suboptimality", "epochs"))
-        ]
-        charts = [replace(chart, series=_restyled(chart.series)) for chart in charts]
+        charts = []
+        for quantity, against in (
+            ("gap", "epochs"),
+            ("gap", "seconds"),
+            ("suboptimality", "epochs"),
+        ):
+            title = f"{quantity} of the five losses against {against}"
+            chart = curve_chart(whole, quantity, against, title)
+            charts.append(replace(chart, series=restyle(chart.series)))
         columns = [
             "loss",
             "objective",
@@ -137,6 +141,7 @@ class VLFeatSDCA(Experiment):
         )
 
     def _row(self, name: str, result: FitResult) -> list[str]:
+        """Return the table's row of a loss."""
         proof = result.certificate
         error, _ = self.data.errors(result.coef, result.intercept)
         numbers = [
@@ -148,7 +153,7 @@ class VLFeatSDCA(Experiment):
         return [name, *numbers, *_weights(result), percent(error)]
 
     def weights(self) -> None:
-        """The weights along the epochs, and the final decision line."""
+        """Show the weights along the epochs, and the final decision line."""
         section = self.report.section("Weights")
         epochs = list(np.unique(np.round(np.geomspace(1, 100, 40))))
         for name, loss in LOSSES.items():
@@ -171,16 +176,15 @@ class VLFeatSDCA(Experiment):
         )
 
     def strengths(self) -> None:
-        """lambda against C = 1 / (lambda n): one model, two scales of the objective."""
+        """Compare lambda with C = 1 / (lambda n): one model, two scales of the objective."""
         lines = []
         largest = 0.0
         for name, loss in LOSSES.items():
             by_lam = self.problem(loss)
             by_C = self.data.problem(loss, C=by_lam.C, intercept="regularized")
-            first, second = (
-                fit(problem, SDCA(), Limits(tol=1e-8, max_epochs=300.0))
-                for problem in (by_lam, by_C)
-            )
+            limits = Limits(tol=1e-8, max_epochs=300.0)
+            first = fit(by_lam, SDCA(), limits)
+            second = fit(by_C, SDCA(), limits)
             difference = float(np.abs(first.coef - second.coef).max())
             largest = max(largest, difference)
             ratio = second.certificate.primal / first.certificate.primal
@@ -205,16 +209,18 @@ class VLFeatSDCA(Experiment):
         )
 
     def bias(self) -> None:
-        """The bias multiplier: from a penalised bias towards a free one."""
+        """Show the bias for larger and larger multipliers, and the bias that is free of penalty."""
         limits = Limits(tol=0.0, max_epochs=30.0 if self.quick else 3000.0)
         free = fit(
             self.data.problem(Hinge(), lam=LAM, intercept="free"),
             SDCA(),
             Limits(tol=1e-6, max_epochs=5000.0),
         )
-        results = {
-            f"{one:g}": fit(self.problem(Hinge(), one), SDCA(), limits) for one in MULTIPLIERS
-        } | {"free": free}
+        results = {}
+        for multiplier in MULTIPLIERS:
+            problem = self.problem(Hinge(), multiplier)
+            results[f"{multiplier:g}"] = fit(problem, SDCA(), limits)
+        results["free"] = free
         lines = []
         for name, result in results.items():
             proof = result.certificate
@@ -236,15 +242,16 @@ class VLFeatSDCA(Experiment):
 
 
 def _weights(result: FitResult) -> list[str]:
-    """Weights and bias as text."""
+    """Return weights and bias as text."""
     return [f"{value:.5f}" for value in (*result.coef, result.intercept)]
 
 
-def _restyled(series: Sequence[Series]) -> tuple[Series, ...]:
-    """One colour a loss, solid lines, the loss alone as name."""
+def restyle(series: Sequence[Series]) -> tuple[Series, ...]:
+    """Return solid lines with the colour and the name of their loss."""
     names = list(LOSSES)
-    found = []
-    for one in series:
-        name = one.name.split("(")[1].split(")")[0]
-        found.append(replace(one, name=name, style=names.index(name), dash="solid"))
-    return tuple(found)
+    lines = []
+    for line in series:
+        # The name is that of the solver with the loss in brackets.
+        name = line.name.split("(")[1].split(")")[0]
+        lines.append(replace(line, name=name, style=names.index(name), dash="solid"))
+    return tuple(lines)

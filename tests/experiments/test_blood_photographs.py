@@ -71,14 +71,14 @@ def test_the_file_is_what_the_experiment_reads(folder, tmp_path, capsys):
 
 def test_what_is_wrong_with_the_photographs_is_said(folder, tmp_path, capsys):
     with pytest.raises(DataError, match=r"has no photographs TRAIN/EOSINOPHIL/_<source>_<copy>\.jpeg; name the folder"):
-        maker.make(folder / "TRAIN", tmp_path / "x.npz")
+        maker.make_file(folder / "TRAIN", tmp_path / "x.npz")
     broken = folder / "TEST" / "MONOCYTE" / "_0_4.jpeg"
     broken.write_bytes(b"not a picture")
     assert maker.main([str(folder), str(tmp_path / "x.npz")]) == 2
     assert f"{broken}: is not a readable photograph" in capsys.readouterr().err
     Image.fromarray(np.zeros((100, 320, 3), dtype=np.uint8)).save(broken)
     with pytest.raises(DataError, match="is 320 x 100 pixels; at least 120 x 120 are needed"):
-        maker.make(folder, tmp_path / "x.npz")
+        maker.make_file(folder, tmp_path / "x.npz")
     assert not (tmp_path / "x.npz").exists()
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
 from experiments import pegasos_fashion as fashion
-from experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, ended, held_out, line_table
+from experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, is_cut, line_table, split_bundled
 from experiments.experiment import Options
 from experiments.pegasos_bound import LAMBDAS, PegasosBound, gaussian
 from experiments.pegasos_fashion import RunAccuracies, pair, strength_table, wavering_table
@@ -31,22 +31,22 @@ def fitted(name, data, C=1.0, passes=1000):
 
 def test_descent_on_heart_is_the_algorithms_own_word():
     """1,000 passes over columns that are not scaled: the last iterate, to the last bit, and its accuracy."""
-    data = held_out("heart")
+    data = split_bundled("heart")
     model = fitted("DCD", data)
     problem = data.problem(SquaredHinge(), 1.0, "regularized")
     solver = DCD(shrinking=False, stopping="projected_gradient", threshold=1e-4, run_length=1)
     ((_, point),) = iterates(problem, solver, [1000.0], seed_of(0))
     np.testing.assert_array_equal(model.coef_[0], point.w[:-1])
     assert round(100 * (model.predict(data.test_X) == data.test_y).mean(), 2) == 77.78
-    assert ended(model) == ", cut"
+    assert is_cut(model)
 
 
 def test_both_rules_are_met_where_a_run_ends_by_both():
-    data = held_out("toy")
+    data = split_bundled("toy")
     passes = {}
     for name in ("DCD", "DCD, change of w", "DCD, both rules"):
         model = fitted(name, data)
-        assert ended(model) == ""
+        assert not is_cut(model)
         passes[name] = float(np.max(model.n_iter_))
     assert passes["DCD, both rules"] >= max(passes["DCD"], passes["DCD, change of w"])
     assert "DCD, shrinking, both rules" in MAKERS
@@ -55,7 +55,7 @@ def test_both_rules_are_met_where_a_run_ends_by_both():
 def test_the_toys_line_is_judged_among_the_splits():
     C, published = PUBLISHED_LINE
     assert (C, round(100 * 612 / 660, 2)) == (10.0, published)
-    data = held_out("toy")
+    data = split_bundled("toy")
     models = {name: fitted(name, data, C) for name in ("DCD", "scikit-learn")}
     cells = {(name, C): np.linspace(0.90, 0.93, 100) for name in models} | {("scikit-learn", C): np.full(100, 0.9)}
     table, sentence = line_table(cells, models)
@@ -104,7 +104,7 @@ def test_the_published_run_is_its_programs_last_iterate(images, monkeypatch):
     """lambda = 1 on pixels to 255 with a constant 1: the same scores as ours on [0, 1], on every pair."""
     experiment = fashion.PegasosFashion(Options(quick=True))
     monkeypatch.setattr(fashion.PegasosFashion, "train", images)
-    model, _ = experiment.fitted(fashion.PUBLISHED_RUN, 2000)
+    model, _ = experiment.fit_pairs(fashion.PUBLISHED_RUN, 2000)
     X, y = images
     for place, (first, second) in enumerate([(0, 1), (0, 2)]):
         rows, labels = pair(X, y, first, second)
