@@ -209,9 +209,6 @@ class Estimator(BaseEstimator):
     seconds_certifying_: float
     seconds_compiling_: float
     trace_: Trace
-    coef_: Any
-    intercept_: Any
-    dual_coef_: Any
     multi_class: Any
     class_weight: Any
     probability: Any

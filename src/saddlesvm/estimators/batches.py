@@ -8,7 +8,7 @@ from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import check_labels, check_weights, find_codes
 from saddlesvm.estimators.base import Labels, seed_of
 from saddlesvm.estimators.class_weights import weigh_classes
-from saddlesvm.estimators.fitted import FEATURES, Fitted
+from saddlesvm.estimators.fitted import Fitted, give_features
 from saddlesvm.estimators.stream import PegasosStream, check_stream
 from saddlesvm.multiclass.sub_problems import one_vs_rest
 from saddlesvm.problem.problem import resolve_C
@@ -33,7 +33,7 @@ def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: A
     before = None if labels is None else labels.classes
     known = check_stream(classes, before, is_first, template.class_weight)
     if former is not None and not is_first:
-        vars(template).update({name: vars(former.template)[name] for name in FEATURES if name in vars(former.template)})
+        give_features(template, former.template)
 
     design = check_design(X, template, reset=is_first)
     codes = find_codes(check_labels(y, design.shape[0]), known)

@@ -94,6 +94,8 @@ class Fitted:
         On a cluster, one entry a round.
     stream : PegasosStream or None
         The running state of ``partial_fit``.
+    notes : dict or None
+        Of the file that the model was loaded from.
     """
 
     template: Any
@@ -121,6 +123,7 @@ class Fitted:
     columns: tuple[Any, Any] = (None, None)
     rounds: list[dict[str, Any]] | None = None
     stream: PegasosStream | None = None
+    notes: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | LEFT_OUT
@@ -183,6 +186,7 @@ class Fitted:
             "calibration_": self.calibration,
             "C_": self.chosen_C,
             "rounds_": self.rounds,
+            "notes_": self.notes,
         }
         return found | {name: value for name, value in optional.items() if value is not None}
 
@@ -233,9 +237,14 @@ def brought_weights(weights: Any) -> Any:
 
 def copy_options(model: Any, **params: Any) -> Any:
     """Return an estimator that is not fitted: parameters and features of another, some changed."""
-    made = clone(model).set_params(**params)
-    vars(made).update({name: vars(model)[name] for name in FEATURES if name in vars(model)})
-    return made
+    return give_features(clone(model).set_params(**params), model)
+
+
+def give_features(template: Any, known: Any) -> Any:
+    """Return a template that knows the features of another estimator, or those in a dict."""
+    features = known if isinstance(known, dict) else vars(known)
+    vars(template).update({name: features[name] for name in FEATURES if name in features})
+    return template
 
 
 def make_model(fitted: Fitted, **params: Any) -> Any:

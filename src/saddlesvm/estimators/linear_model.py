@@ -191,11 +191,7 @@ class LinearModel(Estimator):
             start = former_fit(fitted_value(self))
         complete = calibrate if self.probability else None
         fitted = fit_rows(self._options(), X, y, sample_weight, start=start, reported=self, complete=complete)
-        self._hold(fitted)
-        if not isinstance(X, np.ndarray) and is_on_device(X):
-            self.coef_ = sent(self.coef_, X)
-            self.intercept_ = sent(self.intercept_, X)
-        return self
+        return self._hold(fitted, device=X if not isinstance(X, np.ndarray) and is_on_device(X) else None)
 
     @property
     def n_features_selected_(self) -> int:
@@ -204,21 +200,19 @@ class LinearModel(Estimator):
         return int(dense_weights(self.coef_).any(axis=0).sum())
 
     def sparsify(self) -> Self:
-        """Make a CSR matrix of ``coef_``, which saves memory where most weights are 0; a fit makes an array again."""
+        """Make a CSR matrix of ``coef_``, which saves memory if most weights are 0; a fit makes an array again."""
         check_is_fitted(self)
-        self.coef_ = sparse.csr_array(dense_weights(self.coef_))
-        self._replace_weights(self.coef_)
-        return self
+        coef = sparse.csr_array(dense_weights(self.coef_))
+        return self._show_weights(coef, coef)
 
     def densify(self) -> Self:
         """Make an array of ``coef_`` again, after :meth:`sparsify`."""
         check_is_fitted(self)
-        if sparse.issparse(self.coef_):
-            dense = self.coef_.toarray()
-            one_target = not hasattr(self, "classes_") and len(dense) == 1
-            self.coef_ = dense[0] if one_target else dense
-            self._replace_weights(dense)
-        return self
+        if not sparse.issparse(self.coef_):
+            return self
+        dense = dense_weights(self.coef_)
+        one_target = not hasattr(self, "classes_") and len(dense) == 1
+        return self._show_weights(dense[0] if one_target else dense, dense)
 
     @available_if(lambda estimator: installed())
     def set_callbacks(self, *callbacks: Any) -> Self:
@@ -528,19 +522,27 @@ class LinearModel(Estimator):
         vars(made).update(kept)
         return made
 
-    def _hold(self, fitted: Fitted) -> Self:
-        """Hold a fit, and show it in the public attributes, in place of an earlier one."""
+    def _hold(self, fitted: Fitted, device: Any = None) -> Self:
+        """Hold a fit, and show it in the public attributes, in place of an earlier one.
+
+        If an array of a `device` is given, the weights are sent there.
+        """
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)
         self._fitted = fitted
-        vars(self).update(fitted.attributes())
+        shown = fitted.attributes()
+        vars(self).update(shown)
+        self.coef_: np.ndarray = shown["coef_"] if device is None else sent(shown["coef_"], device)
+        self.intercept_: np.ndarray = shown["intercept_"] if device is None else sent(shown["intercept_"], device)
         return self
 
-    def _replace_weights(self, coef: Any) -> None:
-        """Hold the same weights in another form, so that no other copy takes memory."""
+    def _show_weights(self, coef: Any, held: Any) -> Self:
+        """Show the same weights in another form, and hold no other copy of them."""
+        self.coef_ = coef
         if self._fitted is not None:
-            self._fitted = replace(self._fitted, coef=coef)
+            self._fitted = replace(self._fitted, coef=held)
+        return self
 
     def _prove(self) -> Fitted:
         """Return the fit with its proof, which is made once."""

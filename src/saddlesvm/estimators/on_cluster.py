@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
 from saddlesvm.estimators.base import Labels, Training, seed_of
 from saddlesvm.estimators.class_weights import class_factors
-from saddlesvm.estimators.fitted import Fitted, copy_options, fitted_value, make_model
+from saddlesvm.estimators.fitted import Fitted, copy_options, fitted_value, give_features, make_model
 from saddlesvm.estimators.solve import gather
 from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
@@ -139,7 +139,7 @@ def begin_fits(template: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0
     features: dict[str, Any] = {"n_features_in_": partitions.n_features}
     if names is not None:
         features["feature_names_in_"] = np.array(names, dtype=object)
-    vars(template).update(features)
+    give_features(template, features)
     columns: tuple[Any, Any] = (None, None)
     if isinstance(X, (list, tuple)) and not is_task(X[0]):
         columns = (y, sample_weight if isinstance(sample_weight, str) else None)
@@ -362,8 +362,8 @@ def over_blocks(method: Method) -> Method:
             )
         # Workers get the weights, and nothing that grows with rows, rounds or features' names.
         fitted = fitted_value(model)
-        bare = copy_options(fitted.template, callbacks=None)
-        vars(bare).pop("feature_names_in_", None)
+        bare = clone(fitted.template).set_params(callbacks=None)
+        give_features(bare, {"n_features_in_": model.n_features_in_})
         light = make_model(replace(fitted, template=bare, trace=None, duals=None, rounds=None, choice=None, data=None))
         like = method(light, np.zeros((1, model.n_features_in_)))[:0]
         return lazily(X, functools.partial(method, light), like, fitted.columns)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from saddlesvm.data.label_checks import encode_classes
 from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.calibration import calibrate
-from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit
+from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit, give_features
 from saddlesvm.estimators.solve import fit_part, rows_for_parts
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import FitRows
@@ -60,8 +60,8 @@ class PartFits:
         self.y = y
         self.weights = weights
         self.chosen = chosen
-        self.options: Any = clone(template).set_params(warm_start=True, C=1.0, probability=False)
-        self.options.n_features_in_ = X.shape[1]
+        options = clone(template).set_params(warm_start=True, C=1.0, probability=False)
+        self.options: Any = give_features(options, {"n_features_in_": X.shape[1]})
         known = y if chosen is None else y[chosen]
         self.labels = Labels(encode_classes(known)[0])
         count = self.labels.classes.size

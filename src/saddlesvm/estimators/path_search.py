@@ -19,11 +19,10 @@ from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.base import epochs_between_calls
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
 from saddlesvm.estimators.fitted import (
-    FEATURES,
     Fitted,
-    copy_options,
     dual_row,
     former_fit,
+    give_features,
     make_model,
     posed_C,
 )
@@ -212,9 +211,12 @@ class PathSearch:
         if self.template.probability:  # the curves are for a model that was chosen
             shown["probability"] = False
         options = clone(self.template).set_params(**shown)
-        fits_by = copy_options(options, warm_start=True, n_jobs=threads)
-        fits_by.callbacks = [Stopper(self.template.callbacks or (), stop)]
-        fits_by.max_time = None if left is None else max(left, 1e-3)
+        working = clone(options).set_params(
+            warm_start=True,
+            n_jobs=threads,
+            callbacks=[Stopper(self.template.callbacks or (), stop)],
+            max_time=None if left is None else max(left, 1e-3),
+        )
 
         # Begin at a fit that the checkpoint holds, or between the neighbours.
         stored = None if self.file is None else self.file.at(C)
@@ -224,11 +226,8 @@ class PathSearch:
         elif low is not None:
             start = _between(C, posed_C(options, self.n), low, high)
         X, y, weights = self.data
-        fitted = fit_copy(fits_by, X, y, weights, start=start)
-
-        features = {name: vars(fits_by)[name] for name in FEATURES if name in vars(fits_by)}
-        vars(options).update(features)
-        fitted = replace(fitted, template=options)
+        fitted = fit_copy(working, X, y, weights, start=start)
+        fitted = replace(fitted, template=give_features(options, working))
         if fitted.duals is None:  # no dual point was found that is better than zero
             fitted = replace(fitted, duals=np.zeros((len(fitted.coef), self.n)))
         if fitted.outcome is Outcome.INTERRUPTED:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
@@ -87,7 +88,7 @@ def coef_bounds(fitted: Fitted) -> Bounds:
     """Return bounds on the weights of the exact optimum, each of the shape of ``coef_``."""
     assert fitted.proof is not None
     low, high = fitted.proof.weight_bounds()
-    if fitted.single_target:
+    if fitted.single_target and not sparse.issparse(fitted.coef):
         return low[0, :-1], high[0, :-1]
     return low[:, :-1], high[:, :-1]
 

@@ -24,7 +24,7 @@ from saddlesvm.data.model_file import is_model
 from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
-from saddlesvm.estimators.fitted import FEATURES, Fitted, fitted_value, make_model
+from saddlesvm.estimators.fitted import FEATURES, Fitted, fitted_value, give_features, make_model
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.fit.outcome import Outcome, Trace
@@ -305,10 +305,11 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
     trace = Trace(meta["trace"])
     if entry.linear:
         rest = {name: value for name, value in found.items() if name not in KNOWN_OF_LINEAR}
-        model = make_model(_fitted_of(model, found, certificates, outcome, trace))
+        fitted = _fitted_of(model, found, certificates, outcome, trace)
+        model = make_model(dataclasses.replace(fitted, notes=meta["notes"]))
         found = rest
     else:
-        found |= {"certificates_": certificates, "trace_": trace}
+        found |= {"certificates_": certificates, "trace_": trace, "notes_": meta["notes"]}
         if certificates:
             found["certificate_"] = Certificate.total(certificates)
         if outcome is not None:
@@ -317,7 +318,6 @@ def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, 
             found["kernel_"] = Kernel(**meta["kernel"])
     for name, value in found.items():
         setattr(model, name, value)
-    model.notes_ = meta["notes"]
     return model
 
 
@@ -329,9 +329,7 @@ def _fitted_of(
     trace: Trace,
 ) -> Fitted:
     """Return the fit of a linear model from the attributes that its file holds."""
-    for name in FEATURES:
-        if name in found:
-            setattr(template, name, found[name])
+    give_features(template, found)
     coef = found["coef_"]
     classes = found.get("classes_")
     labels = None if classes is None else Labels(classes, found.get("indicator_", ""))
@@ -441,15 +439,20 @@ def _from_liblinear(path: str | os.PathLike[str]) -> Any:
     else:
         template = LinearSVC(**options | {"multi_class": stored.multi_class})
     coef = np.atleast_2d(stored.coef)
-    template.n_features_in_ = coef.shape[1]
+    give_features(template, {"n_features_in_": coef.shape[1]})
     labels = None if stored.classes is None else Labels(stored.classes)
     intercept = np.atleast_1d(stored.intercept)
     if labels is None:
         intercept = np.ravel(intercept)[:1]
-    fitted = Fitted(template=template, coef=coef, intercept=intercept, labels=labels, single_target=labels is None)
-    model = make_model(fitted)
-    model.notes_ = {"written by": f"LIBLINEAR ({stored.solver_type})"}
-    return model
+    fitted = Fitted(
+        template=template,
+        coef=coef,
+        intercept=intercept,
+        labels=labels,
+        single_target=labels is None,
+        notes={"written by": f"LIBLINEAR ({stored.solver_type})"},
+    )
+    return make_model(fitted)
 
 
 def _plain(name: str, option: Any) -> Any:
