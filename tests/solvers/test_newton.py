@@ -19,24 +19,19 @@ from saddlesvm.problem.losses import (
     Hinge,
     Logistic,
     Loss,
-    SmoothHinge,
     Squared,
     SquaredHinge,
 )
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
-from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.first_point import ranks, sample_of, sample_shares
-from saddlesvm.solvers.second_order.newton import Newton, NewtonState
+from saddlesvm.solvers.newton import BlockNewton as Newton
 from support import (
     ALL_LOSSES,
     CLASSIFIERS,
     csr,
     distance_bound,
-    features,
     labels,
     matrix,
     named,
@@ -72,64 +67,6 @@ def tall_problem(loss: Loss, n: int = 30_000, d: int = 8, C: float = 10.0, **opt
     X = random.normal(size=(n, d)) * 10.0 ** np.linspace(-1.0, 1.0, d)
     scores = X @ np.cos(np.arange(d)) + 3.0 * random.normal(size=n)
     return make_problem(as_rows(X), np.sign(scores) if is_classification(loss) else scores, loss, C=C, **options)
-
-
-def test_a_sample_is_the_problem_over_fewer_rows() -> None:
-    problem = tall_problem(SquaredHinge(), n=60_000, d=80, C=1e-4, members=np.arange(1, 60_000, 2))
-    shares, rank = sample_shares(problem), ranks(60_000, 0)
-    assert 0.03 < shares[0] < shares[-1] <= 0.25 and np.diff(np.log(shares)) == pytest.approx(np.log(3.0))
-    before = problem.members[:0]
-    for share in shares:
-        sample = sample_of(problem, rank, share)
-        assert sample.members.size == pytest.approx(30_000 * share, rel=0.2)
-        assert np.isin(sample.members, problem.members).all() and (np.diff(sample.members) > 0).all()
-        assert np.isin(before, sample.members).all()
-        assert sample.C * sample.members.size == pytest.approx(problem.C * problem.members.size)
-        before = sample.members
-    assert (ranks(60_000, 0) == rank).all() and (ranks(60_000, 1) != rank).any()
-
-
-def test_a_sample_is_not_fitted_too_closely() -> None:
-    problem = tall_problem(Logistic(), C=1e3)
-    rank, share = ranks(30_000, 0), sample_shares(problem)[0]
-    assert sample_of(problem, rank, share).C == problem.C
-    between = sample_of(tall_problem(Logistic(), C=0.1), rank, share)
-    assert 0.1 < between.C < 0.1 * 30_000 / between.members.size
-
-
-def test_too_few_rows_or_too_little_work_have_no_sample() -> None:
-    assert not sample_shares(tall_problem(Logistic(), n=500))
-    assert not sample_shares(small_problem(Logistic(), n=400, d=90))
-
-
-@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
-@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge(0.5), Logistic(), Squared()])
-def test_a_sample_leaves_few_steps_to_all_rows(loss: Loss, intercept: Any) -> None:
-    random = np.random.default_rng(0)
-    X = random.normal(size=(30_000, 8)) * 10.0 ** np.linspace(-1.0, 1.0, 8)
-    scores = 2.0 + X @ np.cos(np.arange(8)) + 3.0 * random.normal(size=30_000)
-    y = np.sign(scores) if is_classification(loss) else scores
-    problem = make_problem(as_rows(X, float(intercept != "none")), y, loss, C=10.0, intercept=intercept)
-    result = certified(problem, Newton())
-    assert sum(row["remark"].startswith("Newton step") for row in result.trace) > 0
-    assert "Newton step 5" not in result.trace[-1]["remark"]
-    agree(result, certified(problem, Newton(warm_up=0)))
-
-
-def test_more_rows_than_features_need_no_proximal_term_until_few_rows_bend() -> None:
-    problem = small_problem(SquaredHinge(), n=300, d=6, C=1.0)
-    assert Newton(warm_up=0).init(problem, 0).q == 0.0
-    assert Newton(warm_up=0).init(small_problem(SquaredHinge(), n=40, d=90), 0).q > 0.0
-    X = matrix(300, 30)
-    y = np.where(X @ np.cos(np.arange(30)) > 0.0, 1.0, -1.0)
-    separable = make_problem(as_rows(X), y, SquaredHinge(), C=1e5)
-    solver = Newton(warm_up=0)
-    state = solver.init(separable, 0)
-    assert state.q == 0.0 and state.estimate == 1.0  # the dual point that came with the start, zero, is kept
-    while state.q == 0.0:
-        state = solver.step(separable, state, Budget(1))
-    assert state.active < 30 and state.steps < 20
-    certified(separable, Newton(warm_up=0))
 
 
 @every_loss
@@ -203,23 +140,6 @@ def test_little_memory_is_kept_to_and_still_certifies() -> None:
     result = fit(problem, Newton(memory=3e4), TIGHT)
     assert result.outcome is Outcome.CERTIFIED
     agree(result, certified(problem, Newton()))
-    equations = NewtonEquations(problem, 3e4)
-    assert equations.most_features < 101 and 42 * equations.most_rows**2 <= 3e4
-
-
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.1)], ids=named)
-@pytest.mark.parametrize("intercept", ["none", "regularized"])
-def test_the_two_terms_make_the_gap(loss: Loss, intercept: str) -> None:
-    problem = small_problem(loss, C=3.0, intercept=intercept)
-    solver = Newton()
-    state = solver.init(problem, 0)
-    for _ in range(5):
-        state = solver.step(problem, state, Budget(1))
-        bias = state.w[-1] * problem.scale
-        gap = plain_primal(problem, state.w[:-1], bias) - plain_dual(problem, state.alpha)
-        assert state.residual + state.left == pytest.approx(gap, rel=1e-6, abs=1e-9)
-        assert state.gradient == pytest.approx(state.w - dual_weights(problem, state.alpha))
-        assert state.z == pytest.approx(features(problem) @ state.w)
 
 
 @every_loss
@@ -241,9 +161,6 @@ def test_a_given_start_is_gone_on_from() -> None:
     problem = small_problem(Hinge(), C=10.0)
     first = certified(problem, Newton())
     start = Point(alpha=first.alpha)
-    state = Newton().init(problem, 0, start)
-    assert state.rows_touched == 0
-    assert state.estimate <= 1e-7
     again = fit(problem, Newton(), TIGHT, start=start)
     assert again.epochs < 0.5 * first.epochs
     with pytest.raises(ValueError, match="starting dual point"):
@@ -253,7 +170,6 @@ def test_a_given_start_is_gone_on_from() -> None:
 def test_a_useless_start_is_dropped_where_there_is_no_proximal_term() -> None:
     problem = small_problem(Logistic(), C=10.0)
     far = Point(np.full(6, 1e5), np.zeros(60))
-    assert not Newton().init(problem, 0, far).w.any()
     assert fit(problem, Newton(), TIGHT, start=far).outcome is Outcome.CERTIFIED
 
 
@@ -270,22 +186,11 @@ def test_a_fit_is_repeatable_and_survives_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_the_remark_says_what_a_step_did() -> None:
-    problem = small_problem(Hinge())
-    state = Newton().step(problem, Newton().init(problem, 0), Budget(1))
-    assert isinstance(state, NewtonState)
-    assert state.remark.startswith("Newton step 1: ") and "rows bend, solved by" in state.remark
+    remark = certified(small_problem(Hinge(), C=100.0), Newton()).trace[-1]["remark"]
+    assert remark.startswith("Newton step ")
+    assert "rows bend, solved by" in remark
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"warm_up": -1}, "warm_up"), ({"proximity": -1.0}, "proximity"), ({"memory": 0.0}, "memory")],
-)
-def test_bad_options_are_named(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        Newton(**options)
-
-
-def test_a_piecewise_linear_loss_needs_a_proximal_term() -> None:
-    with pytest.raises(ValueError, match="proximity must be positive for the piecewise linear loss hinge"):
-        Newton(proximity=0.0).init(small_problem(Hinge()), 0)
-    assert Newton(proximity=0.0).init(small_problem(SquaredHinge()), 0).q == 0.0
+def test_bad_options_are_named() -> None:
+    with pytest.raises(ValueError, match="memory must be positive"):
+        Newton(memory=0.0)

@@ -22,12 +22,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from saddlesvm.rows.class_rows import sparse_add, sparse_scores
 from saddlesvm.rows.matrix import CSR, IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
 from saddlesvm.rows.small_types import widen
+from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
 
 FLOAT64 = np.dtype(np.float64)
+# Features a stored value of a row up to which the BLAS sums outer products faster; derived: 6e10
+# operations a second instead of 1e9, for d^2 of them instead of k^2 / 2.
+DENSE_ENOUGH = 6.0
 
 
 class Memory:
@@ -49,42 +54,63 @@ class Memory:
         Precision of the blocks.
     """
 
+    has_rows = True  # single rows can be had, for matrices of them
+
     def __init__(self, X: Rows, members: np.ndarray) -> None:
         self.X = X
         self.members = members
         self.n = members.size
         self.d = X.n_features
         self.constant = X.bias
-        self.kind = X.dtype
-        self.values_per_row = X.n_values / max(1, X.n_rows)
-        self.piece = max(LEAST_ROWS, IN_CACHE // max(1, self.d))
-        # SciPy's products with sparse rows read them once; they gain nothing from blocks.
-        self.block = max(1, self.n) if X.sparse else self.piece
         self.whole = self.n == X.n_rows
         self.matrix: Any = None
-        self.squares: Any = None
+        self.turned: Any = None
+        self.widened = np.empty(0)
+        self.kind = X.dtype
+        self.values_per_row = float(self.d)
+        self.piece = max(LEAST_ROWS, IN_CACHE // max(1, self.d))
+        self.block = self.piece
+        if X.sparse:
+            # Column indices take as long to read as values: blocks are in double precision from the start.
+            self.kind = FLOAT64
+            self.matrix = X.matrix if self.whole else X.taken(members).matrix
+            self.values_per_row = self.matrix.nnz / max(1, self.n)
+            self.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, self.values_per_row)))
+            if self.matrix.dtype == FLOAT64 or self.n <= self.block:
+                self.matrix = self.matrix.astype(FLOAT64, copy=False)
+                # SciPy's products read rows once: nothing is gained by blocks where no block is widened.
+                self.block = max(1, self.n)
 
     def read(self, rows: Any, kind: Any = None) -> Any:
         """Some rows in a precision, or the place's: a slice, or an array of numbers."""
-        chosen = rows if self.whole else self.members[rows]
-        if isinstance(self.X, Dense):
-            wanted = self.kind if kind is None else np.dtype(kind)
-            values = self.X.values[chosen]
-            return values if values.dtype == wanted else widen(values, wanted)
-        if self.block < self.n:
-            # Strips of the rows are widened one by one, so that no copy of all of them is made.
-            return self.X.matrix[chosen].astype(self.kind, copy=False)
         if self.matrix is None:
-            self.matrix = self.X.matrix.astype(self.kind, copy=False)
-        every = self.whole and isinstance(rows, slice) and rows.stop - rows.start == self.n
-        return self.matrix if every else self.matrix[chosen]
+            assert isinstance(self.X, Dense)
+            wanted = self.kind if kind is None else np.dtype(kind)
+            values = self.X.values[rows if self.whole else self.members[rows]]
+            return values if values.dtype == wanted else widen(values, wanted)
+        if not isinstance(rows, slice):
+            return self.matrix[rows].astype(self.kind, copy=False)
+        if self.matrix.dtype == self.kind and rows.stop - rows.start == self.n:
+            return self.matrix
+        # Values are widened into an array that the next block uses again: new memory takes longer.
+        begin, end = self.matrix.indptr[[rows.start, rows.stop]]
+        if self.widened.size < end - begin:
+            self.widened = np.empty(end - begin)
+        data = self.widened[: end - begin]
+        data[:] = self.matrix.data[begin:end]
+        indptr = self.matrix.indptr[rows.start : rows.stop + 1] - begin
+        shape = (rows.stop - rows.start, self.d)
+        return sparse.csr_array((data, self.matrix.indices[begin:end], indptr), shape=shape)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Return True if blocks are sparse."""
+        return self.matrix is not None
 
     def widen(self) -> bool:
         """Read float64 blocks from now on; return whether that is new."""
         is_new = self.kind != FLOAT64
         self.kind = FLOAT64
-        self.matrix = None
-        self.squares = None
         return is_new
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
@@ -117,13 +143,25 @@ class Memory:
             sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes, False)
             return of_classes
         found = np.empty((self.d + 1, *A.shape[1:]))
-        found[:-1] = block.T @ A.astype(self.kind, copy=False)
+        found[:-1] = self.turn(block) @ A.astype(self.kind, copy=False)
         found[-1] = self.constant * A.sum(axis=0)
         return found
 
+    def turn(self, block: Any) -> Any:
+        """The transpose of a block; SciPy checks a new one for longer than a short product takes."""
+        if block is not self.matrix:
+            return block.T
+        if self.turned is None:
+            self.turned = block.T
+        return self.turned
+
     def gram(self, rows: np.ndarray, bends: np.ndarray, kind: Any) -> np.ndarray:
-        """``sum_i bend_i x_i x_i'`` over some rows, its products in a precision."""
+        """``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
         found = np.zeros((self.d + 1, self.d + 1))
+        if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
+            chosen = rows if self.whole else self.members[rows]
+            add_outer_products(self.X, chosen, bends, found.T)
+            return found
         roots = np.sqrt(bends).astype(kind)
         # As many rows as features at least: the sum of the pieces' matrices then takes less time than their products.
         size = max(self.piece, self.d)
@@ -137,9 +175,27 @@ class Memory:
         found[-1, -1] = self.constant**2 * bends.sum()
         return found
 
+    def multiply(self, rows: np.ndarray, bends: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """``sum_i bend_i x_i (x_i . D)`` over some sparse rows: the product of :meth:`gram` with a vector."""
+        found = np.zeros(self.d + 1)
+        add_products(self.X, rows if self.whole else self.members[rows], bends, D, found)
+        return found
+
+    def inner_products(self) -> np.ndarray:
+        """``x_i . x_l`` of all pairs of rows in double precision, without the intercept's feature."""
+        if self.matrix is None or self.X.is_small:
+            block = self.read(slice(0, self.n))
+            products = block @ block.T
+            return self.bring(products if self.matrix is None else products.toarray())
+        found = np.empty((self.n, self.n))
+        by_column = self.matrix.tocsc()
+        X = self.kernel_rows(self.matrix)._replace(bias=0.0)
+        multiply_by_columns(X, np.arange(self.n), by_column.data, by_column.indices, by_column.indptr, found)
+        return found
+
     def weigh(self, block: Any, roots: np.ndarray, kind: Any) -> tuple[Any, Any]:
         """Rows that were gathered times a number for each, in place, and these numbers, in a precision."""
-        block = block.toarray() if self.X.sparse else block
+        block = block.toarray() if self.matrix is not None else block
         block = block.astype(kind, copy=False)
         block *= roots[:, None]
         return block, roots
@@ -165,8 +221,54 @@ class Memory:
 
     def take(self, rows: np.ndarray) -> Memory:
         """A copy of some rows; their blocks keep the precision of this place."""
+        if self.matrix is not None:
+            # A copy anyway: in double precision it is read in one piece.
+            some = self.matrix[rows].astype(FLOAT64, copy=False)
+            return Memory(as_rows(some, self.constant), np.arange(rows.size))
         taken = Memory(self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size))
         taken.kind = self.kind
         taken.piece = self.piece
         taken.block = self.block
         return taken
+
+
+class Elsewhere(Memory):
+    """Rows of which passes yield scores and sums, and nothing else: Newton's equations are solved by products.
+
+    Parameters
+    ----------
+    passes : Passes
+        With ``margins(w)``, ``pull(alpha)`` and ``among(members)``; see :mod:`saddlesvm.rows.passes`.
+    """
+
+    has_rows = False
+
+    def __init__(self, passes: Any) -> None:
+        self.passes = passes
+        self.members = passes.members
+        self.n = self.members.size
+        self.d = passes.shape[1]
+        self.constant = passes.X.bias
+        self.kind = FLOAT64
+        self.matrix = None
+        self.values_per_row = float(self.d)
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """All rows are one block."""
+        yield slice(0, self.n), None
+
+    def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
+        """``x_i . W`` of the rows, the intercept included."""
+        found: np.ndarray = self.passes.margins(W)
+        return found
+
+    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i x_i`` over the rows."""
+        spread = np.zeros(self.passes.shape[0])
+        spread[self.members] = A
+        found: np.ndarray = self.passes.pull(spread)
+        return found
+
+    def diagonal(self, bends: np.ndarray) -> np.ndarray:
+        """The mean of the diagonal in each place: single values cannot be had."""
+        return np.full(self.d + 1, float(bends @ self.passes.norms()) / (self.d + 1))

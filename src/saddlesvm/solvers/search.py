@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 LEFT = 0.1  # share of the first slope that may be left; guessed: exact searches save no step
+WIDEN = 10.0  # factor by which the place moves on at once, at most
 MOST = 30  # places to look at: each halves the slope at least now and then
 SHORTER = (0.02, 0.7)  # factor of a step that went too far, at least and at most; guessed
 PLACES = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))  # on a line whose end is 1; guessed
@@ -24,20 +25,32 @@ MARGIN = 0.1  # share of the interval to its ends that is left out, so that the 
 
 
 def find_least(slope_at: Callable[[float], float], first: float, last: float) -> float:
-    """The place between 0 and 1 where a convex function is least, nearly.
+    """The place where a convex function is least, nearly: between 0 and 1, or beyond.
 
     Parameters
     ----------
     slope_at : callable
         The slope at a place.
     first, last : float
-        The slopes at 0, negative, and at 1, positive.
+        The slopes at 0, negative, and at 1.
     """
     low = 0.0
-    high = 1.0
     at_low = first
-    at_high = last
     place = 1.0
+    slope = last
+    for _ in range(MOST):
+        if slope >= 0.0:
+            break
+        # Still downhill: on to the zero of the secant, or ten times as far where that is further.
+        ahead = (low * slope - place * at_low) / (slope - at_low) if slope > at_low else np.inf
+        low = place
+        at_low = slope
+        place = min(ahead, WIDEN * place)
+        slope = slope_at(place)
+        if abs(slope) <= LEFT * abs(first):
+            return place
+    high = place
+    at_high = slope
     for _ in range(MOST):
         # The zero of the secant, not too close to either end.
         place = (low * at_high - high * at_low) / (at_high - at_low)

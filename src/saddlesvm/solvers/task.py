@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from saddlesvm.solvers.machines import Binary, Softmax, Sums
 
 ZEROS = 2**18  # scores at zero that are evaluated at once
 FREE = 1e-8  # R of a free intercept in equations: positive, so that a step is finite where no row bends; guessed
+NOTHING = 1e-10  # squared norm of weights, relative to what their terms could add up to, that counts as zero
 RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
 
 
@@ -37,6 +38,13 @@ class Task:
     confirm : callable, optional
         Called with a point whose gap seems to be small enough: the multipliers, and a bound that counts, where a free
         intercept asks for sums of the multipliers that they have nearly.
+    linear : ndarray of shape (d + 1,), or (1,) if it is zero
+        Of a term ``linear . W`` of the objective: minus the pull of rows that are left out, and C times the sum that an
+        intercept asks of the multipliers.
+    norms : ndarray of shape (n,)
+        ``||x_i||^2``, which say how large a proximity is.
+    most_side : int
+        Features, or rows, of a factor at most.
     """
 
     place: Memory
@@ -47,13 +55,30 @@ class Task:
     keeps_scores: bool = True
     held: float = FREE
     confirm: Callable[[Found], tuple[np.ndarray, float]] | None = None
+    linear: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    norms: np.ndarray = field(default_factory=lambda: np.empty(0))
+    most_side: int = 5000
 
     def take(self, every: int) -> Task:
         """The task of every so manieth run of 16 rows, whose losses weigh as much as those of all."""
         rows = np.flatnonzero(np.arange(self.place.n) // RUN % every == 0)
         C = self.C * self.place.n / rows.size
         few = self.place.take(rows)
-        return Task(few, self.machine.take(rows), self.ridge, C, self.keeps_factor, self.keeps_scores)
+        norms = self.norms[rows] if self.norms.size else self.norms
+        return replace(self, place=few, machine=self.machine.take(rows), C=C, confirm=None, norms=norms)
+
+    def is_nothing(self, point: Found) -> bool:
+        """Return True if a one-class machine's weights are as good as zero: its relative gap does not fall then."""
+        if not self.is_one_class:
+            return False
+        features = self.C * point.pulled[:-1]
+        size = float(self.linear[-1])
+        return float(features @ features) <= NOTHING * size * size
+
+    @property
+    def is_one_class(self) -> bool:
+        """Return True if a free intercept asks for a sum of the multipliers other than zero."""
+        return self.ridge[-1] == 0.0 and bool(self.linear[-1] != 0.0)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -167,7 +192,7 @@ def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Fou
         pulled = known.pulled + pull_of_change(place, A - known.A)
     totals = Sums(*sums.tolist())
     # The second term of the gap, which is zero for smooth losses: their multipliers are the slopes at the scores.
-    left = task.C * (totals.paid + totals.conjugates + float(np.vdot(A, Z))) if machine.kinked else 0.0
+    left = task.C * (totals.paid + totals.conjugates + float(np.vdot(A, Z))) if machine.kinked or q > 0.0 else 0.0
     is_fresh = known is None and place.kind == FLOAT64
     return add_up(task, W, Z, A, totals, left, pulled, is_fresh)
 
@@ -186,7 +211,8 @@ def add_up(
     machine = task.machine
     ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
     half = 0.5 * float(np.vdot(W, ridge * W))
-    V = task.C * pulled
+    half += float(np.sum(task.linear * W))
+    V = task.C * pulled - task.linear
     reached = 0.5 * float(np.vdot(V, ridge * V))
     gradient = ridge * W - V
     # A free intercept has no part in the norm: multipliers have to sum to zero instead. About what that will cost:

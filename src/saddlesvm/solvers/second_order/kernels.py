@@ -33,9 +33,10 @@ from saddlesvm.problem.loss import (
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.layouts import U, axpy, combine_rows, dot
-from saddlesvm.rows.matrix import CSR, Rows, body_for
+from saddlesvm.rows.matrix import Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number
+from saddlesvm.rows.sparse_products import add_outer_products, multiply_by_columns
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside
 from saddlesvm.solvers.base import AT_BOUND, SAME_SLOPES
@@ -369,40 +370,5 @@ def moved_shares(
     return count, few
 
 
-@beside(array_kernels.add_outer_sparse, is_small)
-@kernel
-def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
-    """``upper += the upper triangle of sum_k factors[k] x_chosen[k] x_chosen[k]'``, the indices in any order."""
-    last = upper.shape[0] - 1
-    for k in range(chosen.size):
-        start, stop = U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])
-        for p in range(start, stop):
-            j, c = U(X.indices[p]), factors[k] * np.float64(X.data[p])
-            row = upper[j]
-            for r in range(p, stop):
-                other = U(X.indices[r])
-                if other >= j:
-                    row[other] += c * np.float64(X.data[r])
-                else:
-                    upper[other, j] += c * np.float64(X.data[r])
-            row[last] += c * X.bias
-        upper[last, last] += factors[k] * X.bias * X.bias
-
-
-@kernel
-def gram_sparse(
-    X: CSR,
-    chosen: np.ndarray,
-    data: np.ndarray,
-    places: np.ndarray,
-    indptr: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """``out[k, l] = x_chosen[k] . x_l`` with the rows l given by columns: `places` and `data` of each feature."""
-    for k in range(chosen.size):
-        row = out[k]
-        row[:] = X.bias * X.bias
-        for p in range(U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])):
-            j, c = U(X.indices[p]), np.float64(X.data[p])
-            for r in range(U(indptr[j]), U(indptr[j + U(1)])):
-                row[U(places[r])] += c * np.float64(data[r])
+add_outer_sparse = beside(array_kernels.add_outer_sparse, is_small)(add_outer_products)
+gram_sparse = multiply_by_columns

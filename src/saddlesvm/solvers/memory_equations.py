@@ -1,0 +1,312 @@
+"""Newton's equations of rows in memory, one score a row, solved in the cheapest of three ways.
+
+    features   the matrix over features, of all rows that bend or a share of them, factored
+    rows       fewer rows bend than there are features: a factor over these rows (Woodbury)
+    products   conjugate gradients with the diagonal as preconditioner, which need no matrix
+
+A factor of all rows that bend serves on while few of them change: it then is the preconditioner of
+conjugate gradients with the present matrix, which take an iteration for each row that has changed,
+or fewer. Conjugate gradients with the diagonal are tried first where they may be much cheaper than
+a factor.
+
+Source: Nocedal and Wright (2006), "Numerical optimization", algorithm 5.3; Keerthi and DeCoste
+(2005), "A modified finite Newton method for fast solution of large scale linear SVMs".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.lapack import dpotrs
+
+from saddlesvm.rows.places import FLOAT64, Memory
+from saddlesvm.solvers.equations import (
+    AT_EASE,
+    FEW_FEATURES,
+    MOST_PRODUCTS,
+    PER_FEATURE,
+    RAISED,
+    Equations,
+    cholesky,
+    conjugate_gradients,
+)
+from saddlesvm.solvers.task import Found, Task
+
+MOST_SIDE = 5000  # features or rows of a factor: 200 MB; as before, when 1 GB was the limit of all
+# Operations a second, of which the ratios choose the way: of the BLAS, of loops over sparse values
+# and over dense ones; seconds of a call. Measured on one core, but for the last.
+BLAS_SPEED = 3e10
+LOOP_SPEED = 1e9
+DENSE_SPEED = 3e9
+CALLS = 1e-5
+FORCING = 0.1  # relative residual at which products stop: the search is exact, and a step is dear
+FIRST_SHARE = 0.5  # of a factor's time, for products that may make it unnecessary
+LEAST_PRODUCTS = 10  # that this share has to allow; else they are not tried
+PATIENCE = 15  # iterations with an earlier factor before a new one is made
+CHANGED = 3.0  # factor by which a row's bend changes that makes it another row for an old factor
+MOST_CHANGED = 0.1  # share of the rows that may have changed
+SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditioned
+
+
+class FeatureFactor:
+    """Cholesky of the matrix over features.
+
+    Parameters
+    ----------
+    place : Memory
+    rows : ndarray of shape (m,)
+    bends : ndarray of shape (m,)
+        C times the second derivatives of these rows.
+    ridge : ndarray of shape (d + 1,)
+    is_coarse : bool
+        Whether single precision will do.
+    """
+
+    def __init__(self, place: Memory, rows: np.ndarray, bends: np.ndarray, ridge: np.ndarray, is_coarse: bool) -> None:
+        matrix = place.gram(rows, bends, np.float32 if is_coarse else np.float64)
+        # Products round in proportion to both features' sizes.
+        raised = RAISED[is_coarse] * ridge.size * matrix.diagonal()
+        matrix.flat[:: ridge.size + 1] += ridge + raised
+        self.factor = cholesky(matrix)
+
+    def solve(self, target: np.ndarray) -> np.ndarray:
+        """The matrix' inverse times a vector."""
+        solved: np.ndarray = dpotrs(self.factor, target, lower=1)[0]
+        return solved
+
+
+class RowFactor:
+    """The inverse of the matrix by way of the rows that bend (the identity of Woodbury).
+
+    With ``B = C diag(bend)``, the rows X without the intercept's feature c, and D = (u, b):
+
+        u = v - X's,    s = s0 + b t,    (X X' + B^-1) s0 = X v,    (X X' + B^-1) t = c 1,
+        b = (v_last - c sum s0) / (ridge + c sum t).
+
+    Parameters
+    ----------
+    few : Memory
+        The rows that bend.
+    bends : ndarray of shape (m,)
+        C times their second derivatives.
+    ridge : float
+        Of the intercept.
+    """
+
+    def __init__(self, few: Memory, bends: np.ndarray, ridge: float) -> None:
+        matrix = few.inner_products()
+        matrix.flat[:: few.n + 1] += 1.0 / bends
+        self.few = few
+        self.ridge = ridge
+        self.factor = cholesky(matrix)
+        self.of_constant = self.over_rows(np.full(few.n, few.constant))
+
+    def over_rows(self, target: np.ndarray) -> np.ndarray:
+        """The inverse of the factored matrix times a vector over the rows."""
+        solved: np.ndarray = dpotrs(self.factor, target, lower=1)[0]
+        return solved
+
+    def solve(self, target: np.ndarray) -> np.ndarray:
+        """The matrix' inverse times a vector over the features."""
+        few = self.few
+        without = target.copy()
+        without[-1] = 0.0
+        of_target = self.over_rows(score_all(few, without))
+        last = target[-1] - few.constant * of_target.sum()
+        last /= self.ridge + few.constant * self.of_constant.sum()
+        answers = of_target + last * self.of_constant
+        found = target - pull_all(few, answers)
+        found[-1] = last
+        return found
+
+
+class MemoryEquations(Equations):
+    """Newton's equations of a task with one score a row, at one point after the other.
+
+    Parameters
+    ----------
+    task : Task
+
+    Attributes
+    ----------
+    bent : int
+        Number of rows that bend.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        # That of a free intercept is zero, and has to be positive where no row bends.
+        self.ridge = np.maximum(task.ridge, task.held)
+        self.secants: list[tuple[np.ndarray, np.ndarray]] = []
+        self.prepared: FeatureFactor | RowFactor | None = None
+        self.factored = np.empty(0)  # the bends of all rows that the factor was made for
+        self.bends = np.empty(0)
+        self.rows = np.empty(0, dtype=np.int64)
+        self.bent = 0
+        self.gathered: Memory | None = None
+        self.is_stiff = False  # products alone did not solve the last equations
+        self.way = ""
+        self.is_share = False  # the factor is that of a share of the rows, and solves the equations alone
+
+    def renew(self, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
+        """Take the curvature at a point.
+
+        Parameters
+        ----------
+        point : Found
+        centre, q
+            Of the proximal term.
+        fineness : float
+            1 at first; larger for a curvature of more rows, in double precision.
+        """
+        task = self.task
+        place = task.place
+        self.secants = []
+        self.gathered = None
+        bends = task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
+        bent = np.flatnonzero(bends > 0.0)
+        self.bent = bent.size
+        self.bends = bends
+        self.rows = bent
+        self.is_share = False
+        if place.has_rows and place.d < min(FEW_FEATURES, task.most_side):
+            # Every so manieth row that bends, with the weight of all.
+            enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1.0, place.values_per_row))
+            every = max(1, int(bent.size / enough))
+            if every > 1:
+                self.rows = bent[every // 2 :: every]
+                weighed = self.bends[self.rows] * (bent.size / self.rows.size)
+                is_coarse = fineness == 1.0 and q == 0.0
+                self.prepared = FeatureFactor(place, self.rows, weighed, self.ridge, is_coarse)
+                self.factored = np.empty(0)
+                self.is_share = True
+                self.way = "features, a share of the rows"
+
+    @property
+    def serves(self) -> bool:
+        """Return True if the factor may serve for more than one step, corrected by the secants."""
+        return self.is_share or self.way == "features"
+
+    def inverse(self, target: np.ndarray) -> np.ndarray:
+        """Solve the equations at their point, as far as a step needs."""
+        if self.is_share:
+            assert self.prepared is not None
+            return self.prepared.solve(target)
+        if not self.rows.size:
+            # Only the regulariser bends.
+            return target / self.ridge
+        way, seconds = self.cheapest_way()
+        self.way = way
+        is_dear = seconds > PATIENCE * self.product_seconds()
+        if is_dear and self.prepared is not None and self.changed() <= MOST_CHANGED * self.rows.size:
+            # The factor of an earlier point, with nearly the same rows.
+            D, is_solved = conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, FORCING)
+            if is_solved:
+                return D
+        tries = MOST_PRODUCTS
+        if way != "products":
+            tries = min(MOST_PRODUCTS, int(FIRST_SHARE * seconds / self.product_seconds()))
+        if way == "products" or (tries >= LEAST_PRODUCTS and not self.is_stiff):
+            # Products alone, while they may be so much cheaper than the factor.
+            diagonal = self.ridge + 1e-12 + self.task.place.diagonal(self.bends)
+            D, is_solved = conjugate_gradients(
+                self.multiply, lambda residual: residual / diagonal, target, tries, FORCING
+            )
+            self.is_stiff = not is_solved
+            if is_solved or way == "products":
+                self.way = "products"
+                return D
+        self.prepared = None  # its memory is needed for the next one
+        own = self.bends[self.rows]
+        if way == "features":
+            self.prepared = FeatureFactor(self.task.place, self.rows, own, self.ridge, False)
+        else:
+            self.prepared = RowFactor(self.gather(), own, float(self.ridge[-1]))
+        self.factored = self.bends
+        return self.prepared.solve(target)
+
+    def changed(self) -> int:
+        """Number of rows whose bend is not about that in the factor."""
+        if not self.factored.size:
+            return int(self.rows.size)
+        higher = self.bends > CHANGED * self.factored
+        lower = self.factored > CHANGED * self.bends
+        return int(np.count_nonzero(higher | lower))
+
+    def cheapest_way(self) -> tuple[str, float]:
+        """The way that is likely to take the fewest seconds, and these."""
+        place = self.task.place
+        if not place.has_rows:
+            return "products", np.inf
+        ways = seconds_of_factors(place.d, self.rows.size, place.values_per_row, place.is_sparse, self.task.most_side)
+        if not ways:
+            return "products", np.inf
+        best = min(ways, key=ways.__getitem__)
+        return best, ways[best]
+
+    def product_seconds(self) -> float:
+        """Rough seconds of a product with the matrix."""
+        place = self.task.place
+        return seconds_of_product(self.rows.size, place.values_per_row, place.is_sparse)
+
+    def gather(self) -> Memory:
+        """The rows that bend, in double precision, copied once a point."""
+        if self.gathered is None:
+            place = self.task.place
+            self.gathered = place if self.rows.size == place.n and place.kind == FLOAT64 else place.take(self.rows)
+            self.gathered.widen()
+        return self.gathered
+
+    def multiply(self, D: np.ndarray) -> np.ndarray:
+        """Multiply by the matrix, in a pass over the rows that bend."""
+        place = self.task.place
+        bends = self.bends[self.rows]
+        if not place.has_rows:
+            return self.ridge * D + pull_all(place, self.bends * score_all(place, D))
+        if place.is_sparse:
+            return self.ridge * D + place.multiply(self.rows, bends, D)
+        few = self.gather()
+        curved = self.ridge * D
+        for part, block in few.blocks():
+            curved += few.pull(block, bends[part] * few.scores(block, D))
+        return curved
+
+
+def seconds_of_factors(
+    features: int, rows: int, values_per_row: float, is_sparse: bool, most: int = MOST_SIDE
+) -> dict[str, float]:
+    """Rough seconds of a factor over features, and of one over the rows that bend, where these are small enough."""
+    side = features + 1.0
+    count = float(rows)
+    outer = side * side / BLAS_SPEED
+    inner = 2.0 * values_per_row / BLAS_SPEED
+    if is_sparse:
+        outer = min(outer, 0.5 * values_per_row**2 / LOOP_SPEED)
+        inner = 0.1 * values_per_row / LOOP_SPEED  # about a tenth of two rows' places coincide
+    found = {}
+    if side <= most:
+        found["features"] = count * outer + side**3 / (3.0 * BLAS_SPEED)
+    if count <= min(most, SPANNING * side):
+        found["rows"] = count * count * inner + count**3 / (3.0 * BLAS_SPEED)
+    return found
+
+
+def seconds_of_product(rows: int, values_per_row: float, is_sparse: bool) -> float:
+    """Rough seconds of a product with the matrix: two readings of the rows that bend."""
+    speed = LOOP_SPEED if is_sparse else DENSE_SPEED
+    return 2.0 * rows * values_per_row / speed + CALLS
+
+
+def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
+    """``x_i . W`` of all rows of a place."""
+    Z = np.empty((place.n, *W.shape[1:]))
+    for rows, block in place.blocks():
+        Z[rows] = place.scores(block, W)
+    return Z
+
+
+def pull_all(place: Memory, A: np.ndarray) -> np.ndarray:
+    """``sum_i a_i x_i`` over all rows of a place."""
+    pulled = np.zeros((place.d + 1, *A.shape[1:]))
+    for rows, block in place.blocks():
+        pulled += place.pull(block, A[rows])
+    return pulled
