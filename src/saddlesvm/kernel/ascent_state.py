@@ -86,7 +86,8 @@ class KernelState(State):
     @property
     def rule(self) -> str:
         """Why a fit ends that has nothing to find."""
-        return "the optimum is w = 0: nu is too small, or the rows lie around the origin of the kernel's space"
+        nothing = "the optimum is w = 0: nu is too small, or the rows lie around the origin of the"
+        return f"{nothing} kernel's space"
 
     @property
     def kernel_evaluations(self) -> int:

@@ -12,7 +12,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
-from saddlesvm.data.label_checks import check_labels, check_targets, check_weights, encode_classes, find_codes
+from saddlesvm.data.label_checks import (
+    check_labels,
+    check_targets,
+    check_weights,
+    encode_classes,
+    find_codes,
+)
 from saddlesvm.estimators.class_weights import class_factors, weigh_classes
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.definiteness import evidence_against, symmetric
@@ -142,7 +148,9 @@ def certify_kernel(
     return Certificate.total(found)
 
 
-def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> list[Certificate]:
+def kernel_certificates(
+    model: Any, X: Any, y: Any = None, *, sample_weight: Any = None
+) -> list[Certificate]:
     """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
     name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
     if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
@@ -165,15 +173,24 @@ def kernel_certificates(model: Any, X: Any, y: Any = None, *, sample_weight: Any
         codes = find_codes(check_labels(y, n), model.classes_)
         weights = _class_weights(model, name, codes, weights)
     found = []
-    for sub, beta, intercept in zip(_subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True):
+    for sub, beta, intercept in zip(
+        _subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True
+    ):
         problem, chosen = make_kernel_problem(
             X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
         )
         rest = np.delete(beta, chosen)
         if rest.any():
-            raise ValueError("the model has support vectors in rows of other classes: give the X and y of the fit")
+            raise ValueError(
+                "the model has support vectors in rows of other classes: give the X and y of the "
+                "fit"
+            )
         posed = machine.posed(problem)
-        found.append(evaluate_kernel(posed, _kernel_point(posed, machine, beta[chosen], intercept)).certificate)
+        found.append(
+            evaluate_kernel(
+                posed, _kernel_point(posed, machine, beta[chosen], intercept)
+            ).certificate
+        )
     return _bounded_if_definite(found, kernel, X, np.asarray(model.support_))
 
 
@@ -183,11 +200,15 @@ def _rows_of_kernel(model: Any, X: Any) -> Any:
         return check_design(X).plain
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[0] != X.shape[1]:
-        raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
+        raise ValueError(
+            f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}"
+        )
     return symmetric(X)
 
 
-def _bounded_if_definite(found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray) -> list[Certificate]:
+def _bounded_if_definite(
+    found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray
+) -> list[Certificate]:
     """The certificates; without a dual bound, and with a warning, if the kernel is not positive
     semi-definite.
     """
@@ -195,7 +216,8 @@ def _bounded_if_definite(found: list[Certificate], kernel: Kernel, X: Any, suppo
     if not evidence:
         return found
     warnings.warn(
-        f"no dual bound: the kernel is not positive semi-definite: {evidence}. {Outcome.STATIONARY.advice}",
+        f"no dual bound: the kernel is not positive semi-definite: {evidence}. "
+        f"{Outcome.STATIONARY.advice}",
         NotCertifiedWarning,
         stacklevel=4,
     )
@@ -207,7 +229,9 @@ def _expansion_certificates(
 ) -> list[Certificate]:
     """The certificates of a model over any points in the problems that an SVC or SVR poses."""
     if not isinstance(model, (SVC, SVR)):
-        raise TypeError(f"with points, an SVC or SVR of saddlesvm poses the problem; got {type(model).__name__}")
+        raise TypeError(
+            f"with points, an SVC or SVR of saddlesvm poses the problem; got {type(model).__name__}"
+        )
     if model.kernel == "precomputed":
         raise ValueError("expansion points need a kernel of rows; got kernel='precomputed'")
     if expansion[1] is None:
@@ -234,7 +258,9 @@ def _expansion_certificates(
     if dual is not None:
         duals = np.atleast_2d(np.asarray(dense_weights(dual), dtype=np.float64))
         if duals.shape != (len(subs), n) or not np.isfinite(duals).all():
-            raise ValueError(f"dual must hold finite numbers of shape {(len(subs), n)}; got shape {duals.shape}")
+            raise ValueError(
+                f"dual must hold finite numbers of shape {(len(subs), n)}; got shape {duals.shape}"
+            )
     found = []
     for sub, own_coef, offset in zip(subs, coef, offsets, strict=True):
         problem, chosen = make_kernel_problem(
@@ -258,14 +284,18 @@ def _checked_expansion(
         points = sparse.csr_array(points) if sparse.issparse(X) else points.toarray()
     coef = np.atleast_2d(np.asarray(dense_weights(coef), dtype=np.float64))
     if coef.shape != (count, points.shape[0]):
-        raise ValueError(f"coef has shape {coef.shape}; these points and classes need {(count, points.shape[0])}")
+        raise ValueError(
+            f"coef has shape {coef.shape}; these points and classes need {(count, points.shape[0])}"
+        )
     offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
     if offsets.shape not in ((1,), (count,)):
         raise ValueError(f"intercept has shape {offsets.shape}; {(count,)} is needed")
     if not (np.isfinite(coef).all() and np.isfinite(offsets).all()):
         raise ValueError("coef and intercept must be finite numbers")
     if kind == "none" and offsets.any():
-        raise ValueError("the model has intercepts, and the problem none: pose one with an intercept")
+        raise ValueError(
+            "the model has intercepts, and the problem none: pose one with an intercept"
+        )
     return points, coef, np.broadcast_to(offsets, (count,))
 
 
@@ -282,7 +312,9 @@ def posing(model: Any, name: str) -> Any:
     return made
 
 
-def _class_weights(model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+def _class_weights(
+    model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray | None:
     """The weights of the rows, times those of their classes."""
     if isinstance(model, PairwiseClassifier):
         return weigh_classes(model.class_weight, model.classes_, codes, weights, "ovo")[0]
@@ -300,7 +332,9 @@ def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> It
     yield from sub_problems_of("ovo" if model.classes_.size > 2 else "ovr", codes, model.classes_)
 
 
-def _kernel_point(problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float) -> KernelPoint:
+def _kernel_point(
+    problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float
+) -> KernelPoint:
     """The model's point in the problem over rows, and a feasible dual one beside it; a regularised
     intercept is that of the expansion.
     """

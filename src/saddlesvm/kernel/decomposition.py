@@ -15,11 +15,11 @@ their kernel rows. More rows are decomposed: a step chooses the most violating r
 those in the cache and among the others, computes the missing kernel rows in one block, solves the
 small problem over the chosen rows on its own kernel matrix, and updates f with one product.
 
-* No or a regularized intercept: one coordinate at a time, the one with the largest gain (Shalev-Shwartz
-  and Zhang 2013, "Stochastic dual coordinate ascent", section 2, with greedy instead of random
-  choice).
-* Free intercept: two of a group at a time, along the sum that stays: sequential minimal optimisation
-  with the second-order choice of Fan, Chen and Lin (2005), WSS 2.
+* No or a regularized intercept: one coordinate at a time, the one with the largest gain
+  (Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent", section 2, with greedy
+  instead of random choice).
+* Free intercept: two of a group at a time, along the sum that stays: sequential minimal
+  optimisation with the second-order choice of Fan, Chen and Lin (2005), WSS 2.
 
 If all rows are one working set and pair steps have done as much work as it takes, a linear problem
 over a factor of the kernel matrix shows which rows are within their bounds, and equations solve for
@@ -108,9 +108,13 @@ class Decomposition(SolverBase):
     def __post_init__(self) -> None:
         """A step needs a pair of rows at least."""
         if self.block < 2 or self.working_set < 2:
-            raise ValueError(f"block and working_set must be at least 2; got {self.block} and {self.working_set}")
+            raise ValueError(
+                f"block and working_set must be at least 2; got {self.block} and {self.working_set}"
+            )
 
-    def init(self, problem: KernelProblem, seed: int, start: KernelPoint | None = None) -> KernelState:
+    def init(
+        self, problem: KernelProblem, seed: int, start: KernelPoint | None = None
+    ) -> KernelState:
         """The state at `start`, made feasible, or at a first point."""
         state = first_state(problem, start, seed)
         if problem.table is None:
@@ -130,10 +134,16 @@ class Decomposition(SolverBase):
                 if self.shrinking:
                     shrink(problem, state)
                 self.improve(problem, state)
-            if state.estimate <= budget.relative_gap or state.rows_touched >= last or clock() >= end:
+            if (
+                state.estimate <= budget.relative_gap
+                or state.rows_touched >= last
+                or clock() >= end
+            ):
                 return state
 
-    def improve_table(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
+    def improve_table(
+        self, problem: KernelProblem, state: KernelState, relative_gap: float
+    ) -> None:
         """Improve a problem that holds a table: by the linear problem once it is due, else by
         steps.
         """
@@ -187,7 +197,9 @@ class Decomposition(SolverBase):
             return
         before = state.beta[active]
         slots = held.table.slots[active]
-        state.beta[active] = self.solve_set(problem, state, active, held.table.values, slots, active, problem.offset)
+        state.beta[active] = self.solve_set(
+            problem, state, active, held.table.values, slots, active, problem.offset
+        )
         # The other rows' f follows from the coefficients that moved.
         delta = state.beta[active] - before
         moved = np.flatnonzero(delta)
@@ -229,7 +241,7 @@ class Decomposition(SolverBase):
         return beta
 
     def finish(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
-        """Solve the linear problem, and take its point if it is better than the point of the steps."""
+        """Solve the linear problem, and take its point if it is better than the steps' point."""
         state.finishes += 1
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
@@ -238,7 +250,7 @@ class Decomposition(SolverBase):
             state.remark = "a linear problem over a factor of the kernel matrix"
 
     def solve_free(self, problem: KernelProblem, state: KernelState, beta: np.ndarray) -> bool:
-        """Solve for the free rows of `beta`; move there if it is better, and return whether it is."""
+        """Solve for the free rows of `beta`; move there, and return True, if it is better."""
         found = solve_free_rows(problem, beta)
         return self.move_if_better(problem, state, found, problem.margins(found), state.estimate)
 
@@ -265,7 +277,7 @@ class Decomposition(SolverBase):
         return is_better
 
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
-        """Choose a working set, compute its missing kernel rows, solve it, and bring f up to date."""
+        """Choose a working set, compute its missing kernel rows, solve it, and update f."""
         chosen = self.choose_working_set(problem, state)
         if problem.groups:
             chosen = chosen[np.argsort(problem.side_of[state.at_work[chosen]], kind="stable")]
@@ -297,21 +309,28 @@ class Decomposition(SolverBase):
         if not (state.beta.any() or problem.is_regression):
             return self.first_working_set(problem, state, min(block, most // 2))
         rise, fall = violation_scores(problem, state)
-        parts = [np.flatnonzero(problem.side_of[state.at_work] == k) for k in range(len(problem.sides))]
+        parts = [
+            np.flatnonzero(problem.side_of[state.at_work] == k) for k in range(len(problem.sides))
+        ]
         # A tiny cache has room for the most violating pair only.
         if most < 2 * PAIR * len(parts):
             part = parts[int(np.argmax(np.ptp(state.steepest, axis=1)))]
             return np.unique([part[rise[part].argmax()], part[fall[part].argmax()]])
-        # The most violating new rows, whose kernel rows cost time, and as many held rows as there is room for.
+        # The most violating new rows, whose kernel rows cost time, and as many held rows as there
+        # is room for.
         held = state.rows.slot >= 0
         new = []
         old = []
         for part in parts:
             new.append(pick_violating(rise, fall, part[~held[part]], block // len(parts)))
-            old.append(pick_violating(rise, fall, part[held[part]], most // len(parts) - new[-1].size))
+            old.append(
+                pick_violating(rise, fall, part[held[part]], most // len(parts) - new[-1].size)
+            )
         return np.concatenate([*new, *old])
 
-    def first_working_set(self, problem: KernelProblem, state: KernelState, block: int) -> np.ndarray:
+    def first_working_set(
+        self, problem: KernelProblem, state: KernelState, block: int
+    ) -> np.ndarray:
         """Return `block` random rows of each class."""
         y = problem.y[state.at_work]
         random = np.random.RandomState(state.random[0])
@@ -322,7 +341,9 @@ class Decomposition(SolverBase):
         """The last iterate, which is dual feasible."""
         return KernelPoint(state.beta.copy())
 
-    def certified(self, problem: KernelProblem, state: KernelState, evaluation: Evaluation) -> KernelState:
+    def certified(
+        self, problem: KernelProblem, state: KernelState, evaluation: Evaluation
+    ) -> KernelState:
         """Take the certificate's float64 f; if a row set aside now violates optimality, put all
         rows to work again.
         """
@@ -349,7 +370,9 @@ def table_of(problem: KernelProblem) -> RowTable:
     return problem.table
 
 
-def whole_program(problem: KernelProblem, state: KernelState, order: np.ndarray, starts: np.ndarray) -> Program:
+def whole_program(
+    problem: KernelProblem, state: KernelState, order: np.ndarray, starts: np.ndarray
+) -> Program:
     """Return the quadratic program over all rows. Each group has rows of one sign.
 
     Parameters
@@ -367,7 +390,8 @@ def whole_program(problem: KernelProblem, state: KernelState, order: np.ndarray,
     if problem.views is not None:
         points = problem.views.points[order]
         signs = problem.views.signs[order[firsts]]
-    # A program needs groups of consecutive points: else the matrix is copied in the order of the rows.
+    # A program needs groups of consecutive points: else the matrix is copied in the order of the
+    # rows.
     columns = points[firsts].astype(np.int64)
     if not np.array_equal(points - np.repeat(columns - firsts, sizes), np.arange(points.size)):
         held = RowTable.of(held.whole()[np.ix_(points, points)])
@@ -424,7 +448,9 @@ def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.nda
     return np.where(may_rise, rise - down, -np.inf), np.where(may_fall, up - fall, -np.inf)
 
 
-def pick_violating(rise: np.ndarray, fall: np.ndarray, candidates: np.ndarray, most: int) -> np.ndarray:
+def pick_violating(
+    rise: np.ndarray, fall: np.ndarray, candidates: np.ndarray, most: int
+) -> np.ndarray:
     """Return at most `most` candidates with the largest positive scores, half of them to rise, half
     to fall.
     """

@@ -71,7 +71,8 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
     Parameters
     ----------
     kernel : Kernel
-    X : array or CSR matrix of shape (n, d); the kernel matrix of shape (n, n) when it is precomputed
+    X : array or CSR matrix of shape (n, d)
+        The kernel matrix of shape (n, n) if it is precomputed.
     preferred : int ndarray, optional
         Rows to look at first if there are too many, such as the support vectors.
     """
@@ -98,7 +99,9 @@ def _some_rows(n: int, most: int, preferred: np.ndarray | None) -> np.ndarray:
     """
     if n <= most:
         return np.arange(n)
-    first = np.empty(0, dtype=np.intp) if preferred is None else np.asarray(preferred, dtype=np.intp)
+    first = (
+        np.empty(0, dtype=np.intp) if preferred is None else np.asarray(preferred, dtype=np.intp)
+    )
     if first.size > most // 2:
         first = first[np.linspace(0, first.size - 1, most // 2).astype(np.intp)]
     spread = np.linspace(0, n - 1, most - first.size).astype(np.intp)
@@ -137,12 +140,13 @@ def _of_pairs(K: np.ndarray) -> str:
         if beyond.any():
             i, j = np.unravel_index(int(beyond.argmax()), beyond.shape)
             value = float(part[i, j])
-            return f"rows {top + int(i)} and {int(j)} have k(x, z)^2 > k(x, x) k(z, z), as k(x, z) = {value:.3g}"
+            pair = f"rows {top + int(i)} and {int(j)}"
+            return f"{pair} have k(x, z)^2 > k(x, x) k(z, z), as k(x, z) = {value:.3g}"
     return ""
 
 
 def _of_lanczos(K: np.ndarray, unit: float) -> str:
-    """A negative value of ``v' K v`` for a v of length 1, in words, found by some steps of Lanczos."""
+    """Search a negative ``v' K v`` with a v of length 1 by steps of Lanczos; return it in words."""
     n = K.shape[0]
     v: np.ndarray = np.random.default_rng(0).standard_normal((n,))
     v /= np.linalg.norm(v)
@@ -155,15 +159,22 @@ def _of_lanczos(K: np.ndarray, unit: float) -> str:
         used = step + 1
         image = np.asarray(K @ v, dtype=np.float64)
         diagonal[step] = v @ image
-        # Orthogonalise against all of the basis: it is short, and rounding would undo its orthogonality.
+        # Orthogonalise against all of the basis: it is short, and rounding would undo its
+        # orthogonality.
         image -= basis[:used].T @ (basis[:used] @ image)
         beside[step] = float(np.linalg.norm(image))
         if beside[step] <= EXHAUSTED * np.abs(diagonal[:used]).max():
             break
         v = image / beside[step]
     # The quotient of the vector itself is the evidence, which does not rest on an orthogonal basis.
-    _, vectors = eigh_tridiagonal(diagonal[:used], beside[: used - 1], select="i", select_range=(0, 0))
+    _, vectors = eigh_tridiagonal(
+        diagonal[:used], beside[: used - 1], select="i", select_range=(0, 0)
+    )
     lowest = vectors[:, 0] @ basis[:used]
     lowest /= np.linalg.norm(lowest)
     quotient = float(lowest @ np.asarray(K @ lowest, dtype=np.float64))
-    return f"its matrix has an eigenvalue of {quotient:.3g} or less" if quotient < -_noise(K, unit) else ""
+    return (
+        f"its matrix has an eigenvalue of {quotient:.3g} or less"
+        if quotient < -_noise(K, unit)
+        else ""
+    )

@@ -53,7 +53,9 @@ class KernelEvaluation(Evaluation):
     margins: np.ndarray
 
 
-def evaluate_kernel(problem: KernelProblem, point: KernelPoint, *, exact: bool = True) -> KernelEvaluation:
+def evaluate_kernel(
+    problem: KernelProblem, point: KernelPoint, *, exact: bool = True
+) -> KernelEvaluation:
     """Certify a point.
 
     Parameters
@@ -68,7 +70,9 @@ def evaluate_kernel(problem: KernelProblem, point: KernelPoint, *, exact: bool =
         f = problem.margins(beta)
         return certified_values(problem, (beta, f), (beta, f), point.offsets)
     f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
-    return certified_values(problem, (beta, np.ascontiguousarray(f)), (point.dual, dual_f), point.offsets)
+    return certified_values(
+        problem, (beta, np.ascontiguousarray(f)), (point.dual, dual_f), point.offsets
+    )
 
 
 Values = tuple[np.ndarray, np.ndarray]  # beta, and K beta
@@ -104,9 +108,15 @@ def certified_values(
     own = _function_of(problem, beta, f)
     half = own.half if feasible is beta else _function_of(problem, feasible, dual_f).half
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
-    certificate, alpha = certificate_of_values(posed, own, offsets, Bounded(asked, error), (feasible, half))
-    intercepts: Any = offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
+    posed = Posed(
+        problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
+    )
+    certificate, alpha = certificate_of_values(
+        posed, own, offsets, Bounded(asked, error), (feasible, half)
+    )
+    intercepts: Any = (
+        offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
+    )
     return KernelEvaluation(beta, intercepts, alpha, certificate, f)
 
 
@@ -123,7 +133,8 @@ def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
     kinks = problem.y[rows] - f
     if problem.tube > 0.0:
         kinks = np.concatenate([kinks - problem.tube, kinks + problem.tube])
-    # The kinks next to the best offset. The objective is flat between two of them if its slope there is zero.
+    # The kinks next to the best offset. The objective is flat between two of them if its slope
+    # there is zero.
     at = SAME * (1.0 + abs(best))
     total = intercept.total
     below = kinks[kinks < best - at].max(initial=-np.inf)
@@ -139,7 +150,9 @@ def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
     return best
 
 
-def _asked(problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float) -> Bounded:
+def _asked(
+    problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float
+) -> Bounded:
     """Return the cost of an offset beside the losses, divided by C.
 
     If the kernel holds a regularised intercept b, of the squared size c, ``(b + offset)^2 / (2 c)``
@@ -230,7 +243,8 @@ def certificate_of_values(
         return total
 
     paid, conjugates, _, charged, _ = sums_of(alpha).tolist()
-    # A free intercept needs sums that rounding misses: the cost of a move of alpha to them is bounded.
+    # A free intercept needs sums that rounding misses: the cost of a move of alpha to them is
+    # bounded.
     moves = []
     paired = 0.0
     for side, offset in zip(sides, offsets, strict=True):
@@ -246,7 +260,9 @@ def certificate_of_values(
     s = terms.weights[members] if terms.weights.size else 1.0
     with np.errstate(over="ignore"):  # an infinite bound is true
         squares = float((s * e * e).sum())
-    rows = RowSizes(float(e.size), 0.0, 0.0, float((s * e).sum()), squares, float(e.max(initial=0.0)))
+    rows = RowSizes(
+        float(e.size), 0.0, 0.0, float((s * e).sum()), squares, float(e.max(initial=0.0))
+    )
     # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
     away = float((np.abs(beta - C * alpha) + UNIT * np.abs(beta)) @ lengths)
     found = ValueSums(paid, conjugates, charged, paired, rows, away)
@@ -296,7 +312,7 @@ def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 
 
 def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """Return `beta` within its box and, in each group with a free intercept, with the required sum."""
+    """Return `beta` within its box, with the required sum of each group with a free intercept."""
     low, high = problem.box()
     clipped = np.clip(beta, low, high)
     for rows, intercept in problem.sides:
@@ -324,7 +340,9 @@ def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[C
     if half > 0.0:
         offset = model.intercept if kind.constrained else 0.0
         within = factors(problem, model.coef)
-        factor, _, value = multiple(problem, terms, model.margins, lambda t: t * t * half, offset, within)
+        factor, _, value = multiple(
+            problem, terms, model.margins, lambda t: t * t * half, offset, within
+        )
         yield value, KernelPoint(factor * model.coef, nothing)
 
 
@@ -383,6 +401,8 @@ def certificate_of_expansion(
     intercept = problem.intercept
     asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    posed = Posed(problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths)
+    posed = Posed(
+        problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
+    )
     function = FeatureFunction(values, slips[:n], Bounded(half, off))
     return certificate_of_values(posed, function, np.array([offset]), asked, (dual, reached))[0]

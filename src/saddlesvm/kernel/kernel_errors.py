@@ -4,7 +4,7 @@ With ``r_i = ||x_i||`` and g = gamma(d + 8), the relative error of an inner prod
 few more roundings (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1):
 
     linear          |k - k^|  <=  g r_i r_j
-    rbf             |k - k^|  <=  g gamma (r_i + r_j)^2       (squared distances are taken apart: they cancel)
+    rbf             |k - k^|  <=  g gamma (r_i + r_j)^2    (the parts of distances cancel)
     poly, p >= 1    |k - k^|  <=  (p + 1) g (gamma r_i r_j + |c|)^p
     poly, p < 1     |k - k^|  <=  g^p (gamma r_i r_j + |c|)^p   (its slope at 0 is infinite)
     sigmoid         |k - k^|  <=  g (gamma r_i r_j + |c|)
@@ -51,10 +51,12 @@ class KernelErrors:
     lengths: np.ndarray
 
     def among(self, chosen: np.ndarray) -> KernelErrors:
-        """Return the bounds for some rows; with a precomputed kernel, for their part of the matrix."""
+        """Return the bounds for some rows; of a precomputed kernel, for their part of it."""
         return replace(self, radii=self.radii[chosen], lengths=self.lengths[chosen])
 
-    def of_expansion(self, coefficients: np.ndarray, unit: float, centres: np.ndarray | None = None) -> np.ndarray:
+    def of_expansion(
+        self, coefficients: np.ndarray, unit: float, centres: np.ndarray | None = None
+    ) -> np.ndarray:
         """Return bounds on the errors of ``f_i = sum_j beta_j k(x_i, x_j)``, shape (n,).
 
         The coefficients are those of all rows, or of `centres` among them. `unit` is the unit of
@@ -63,7 +65,8 @@ class KernelErrors:
         size = np.abs(coefficients)
         first, second = self.bases
         ours = slice(None) if centres is None else centres
-        # Each error is a bilinear form in (1, first_i, second_i) and (1, first_j, second_j): sum over j first.
+        # Each error is a bilinear form in (1, first_i, second_i) and (1, first_j, second_j): sum
+        # over j first.
         sums = np.array([size.sum(), size @ first[ours], size @ second[ours]])
         flat, by_first, by_second = (self.mixing(size.size, unit) @ sums).tolist()
         return flat + by_first * first + by_second * second
@@ -142,7 +145,8 @@ class KernelErrors:
             case "additive_chi2":
                 found[1, 0] = found[0, 1] = (g + summed) * np.sqrt(self.d)
             case "chi2":
-                # The squares of small differences underflow, which may change the exponent by this much.
+                # The squares of small differences underflow, which may change the exponent by this
+                # much.
                 lost = abs(kernel.gamma) * self.d * LOST
                 found[0, 0] = 2.0 * g + summed + lost
             case _:

@@ -122,7 +122,9 @@ class SmallProblems(NamedTuple):
             return None
         layout = machine.layout(loss, 1)
         classes = np.zeros((1, len(layout.signs)), dtype=np.int64)
-        return cls([np.arange(sub.y.size)], True, classes, [sub.label], sub.y.astype(np.float64), layout)
+        return cls(
+            [np.arange(sub.y.size)], True, classes, [sub.label], sub.y.astype(np.float64), layout
+        )
 
 
 @dataclass(kw_only=True)
@@ -158,14 +160,18 @@ class KernelFits(Fits):
         super().__post_init__()
         self.members: dict[int, np.ndarray] = {}
         if self.checkpoint is not None and isinstance(self.solver, KernelPegasos):
-            raise ValueError("kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out")
+            raise ValueError(
+                "kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out"
+            )
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; several share the kernel matrix of all points if it fits into the
         cache.
         """
         several = len(self.problems) > 1
-        if self.facts is None and (several or (self.X.shape[0] <= FEW and self.small_problems is not None)):
+        if self.facts is None and (
+            several or (self.X.shape[0] <= FEW and self.small_problems is not None)
+        ):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         results = super().solve()
         if self.kernel.definite:
@@ -185,7 +191,12 @@ class KernelFits(Fits):
         pairs = self.problems
         given = self.options
         solver = self.solver
-        usual = self.unwatched and self.starts is None and self.limits.gap == 0.0 and given.get("lam") is None
+        usual = (
+            self.unwatched
+            and self.starts is None
+            and self.limits.gap == 0.0
+            and given.get("lam") is None
+        )
         if not usual or type(solver) is not Decomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained
@@ -198,8 +209,12 @@ class KernelFits(Fits):
         return SmallProblems.of_points(pairs[0], self.machine, self.loss) if single else None
 
     def has_short_rows(self) -> bool:
-        """Return True if a problem with the linear kernel ends by a linear problem over short rows."""
-        return self.machine is PLAIN and self.kernel.metric == "linear" and self.X.shape[1] < self.X.shape[0]
+        """Return True if a problem with the linear kernel ends by one over short rows."""
+        return (
+            self.machine is PLAIN
+            and self.kernel.metric == "linear"
+            and self.X.shape[1] < self.X.shape[0]
+        )
 
     def has_rows_apart(self) -> bool:
         """Return True if compiled code computes the kernel rows of each pair as its steps need
@@ -243,7 +258,9 @@ class KernelFits(Fits):
         for bundle in bundles:
             part = slice(bundle.start, bundle.stop)
             classes = small.classes[part]
-            made.append(SmallPairs(bundle, task, classes, small.labels[part], self.batch_of, self.kept))
+            made.append(
+                SmallPairs(bundle, task, classes, small.labels[part], self.batch_of, self.kept)
+            )
         return made
 
     def batch_of(self, problems: list[int]) -> Batch[FitResult]:
@@ -264,7 +281,9 @@ class KernelFits(Fits):
         charge = 0.0 if make_intercept(given["intercept"], given["scale"]).constrained else np.inf
         empty = Coefficients(np.empty(0, dtype=np.intp), np.empty(0))
         strength = (given.get("C"), given.get("lam"))
-        model = WithoutWeights(self.loss, *strength, 1.0, charge, self.limits.tol, coef=empty, alpha=np.empty(0))
+        model = WithoutWeights(
+            self.loss, *strength, 1.0, charge, self.limits.tol, coef=empty, alpha=np.empty(0)
+        )
         return model, given["weights"]
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
@@ -273,7 +292,9 @@ class KernelFits(Fits):
         problem = self.problem(sub)
         start = None
         if self.starts is not None:
-            start = KernelPoint(self.machine.rows_of(problem, self.starts[index][self.members[index]]))
+            start = KernelPoint(
+                self.machine.rows_of(problem, self.starts[index][self.members[index]])
+            )
         return self.fit_of(index, sub, problem, start=start)
 
     def problem(self, sub: SubProblem) -> KernelProblem:

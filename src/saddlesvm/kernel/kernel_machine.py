@@ -26,7 +26,9 @@ from saddlesvm.runtime.allowed import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, o
 
 GAMMA = Allowed(
     f"'scale', 'auto' or {NOT_NEGATIVE.words}",
-    lambda given: given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given),
+    lambda given: (
+        given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given)
+    ),
 )
 OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
 
@@ -84,12 +86,14 @@ class KernelMachine(Estimator, KernelOptions):
             one_of("kernel", self.kernel, KERNELS)
 
     def _check_design(self, X: Any, *, reset: bool) -> Any:
-        """Return X, checked and converted; a precomputed kernel must be dense, and square in a fit."""
+        """Return X, checked; a precomputed kernel must be dense, and square in a fit."""
         if self.kernel != "precomputed":
             return check_design(X, self, reset=reset, finite=True).plain
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         if reset and X.shape[0] != X.shape[1]:
-            raise ValueError(f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}")
+            raise ValueError(
+                f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}"
+            )
         return symmetric(X) if reset else X
 
     def _made_kernel(self, X: Any, sample_weight: np.ndarray | None) -> Kernel:
@@ -118,7 +122,9 @@ class KernelMachine(Estimator, KernelOptions):
             limits=limits,
             seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
-            callbacks_of=(lambda sub: list(self.callbacks or ())) if self.callbacks else no_callbacks,
+            callbacks_of=(lambda sub: list(self.callbacks or ()))
+            if self.callbacks
+            else no_callbacks,
             X=X,
             kernel=self.kernel_,
             loss=loss,
@@ -143,13 +149,14 @@ class KernelMachine(Estimator, KernelOptions):
         self._fitted_C = getattr(self, "C_", self.C)
 
     def _starts(self, n: int, problems: int, order: np.ndarray | None) -> list[np.ndarray] | None:
-        """Return the coefficients of the last fit, scaled to this C, if the next fit begins there."""
+        """Return the last fit's coefficients, scaled to this C, if the next fit begins there."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
         found = coefficients_of(self, n)[0]
         if len(found) != problems:
             raise ValueError(
-                f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit has {problems}: set "
+                f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit "
+                f"has {problems}: set "
                 "warm_start=False"
             )
         former = getattr(self, "_fitted_C", None)

@@ -102,8 +102,8 @@ def kernel_path(
 
     Notes
     -----
-    The kernel matrix of all rows is computed once if it fits into ``cache_size``, as ``float64``: 5,000 rows in the
-    200 MB of the default.
+    The kernel matrix of all rows is computed once if it fits into ``cache_size``, as ``float64``:
+    5,000 rows in the 200 MB of the default.
     """
     if (Cs is None) == (nus is None):
         raise ValueError("give either Cs or nus, the values of the path")
@@ -118,7 +118,9 @@ def kernel_path(
     running._known = KnownFacts()
     with catch_interrupts() as interrupted:
         made = fit_in_turn(running, (X, y, sample_weight), name, values, interrupted)
-    return KernelPath(name, values[: len(made)], [one for one, _ in made], np.array([spent for _, spent in made]))
+    return KernelPath(
+        name, values[: len(made)], [one for one, _ in made], np.array([spent for _, spent in made])
+    )
 
 
 def fit_in_turn(

@@ -77,7 +77,7 @@ class Iterate(NamedTuple):
     sums : ndarray of shape (n,)
         ``sum_j alpha_j k(x_j, x_i)``.
     late : ndarray of shape (n,)
-        What each step adds to alpha, times the harmonic number ``H_(t-1) = 1 + ... + 1 / (t - 1)`` of the step.
+        What each step adds to alpha, times its harmonic number ``H_(t-1) = 1 + ... + 1 / (t - 1)``.
     harmonic : ndarray of shape (1,)
         The last harmonic number: the average of the iterates is ``(scale / T) (H_T alpha - late)``.
     """
@@ -222,9 +222,13 @@ class KernelPegasos(SolverBase):
         one_of("output", self.output, ("last", "average"))
         one_of("sampling", self.sampling, ("replacement", "subset"))
         if self.batch_size < 1 or self.block < 1:
-            raise ValueError(f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}")
+            raise ValueError(
+                f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}"
+            )
 
-    def init(self, problem: KernelProblem, seed: int, start: Point | None = None) -> KernelPegasosState:
+    def init(
+        self, problem: KernelProblem, seed: int, start: Point | None = None
+    ) -> KernelPegasosState:
         """Begin at zero; the first step of the method would forget any other start.
 
         Raises
@@ -236,15 +240,23 @@ class KernelPegasos(SolverBase):
             then run away.
         """
         if problem.views is not None or not problem.intercept.homogeneous:
-            raise ValueError("kernel Pegasos does not solve the machines with nu: use solver='auto'")
+            raise ValueError(
+                "kernel Pegasos does not solve the machines with nu: use solver='auto'"
+            )
         if not has_bounded_slopes(problem.loss):
-            raise ValueError("kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another solver")
+            raise ValueError(
+                "kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another "
+                "solver"
+            )
         if self.sampling == "subset" and self.batch_size > problem.n:
-            raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {problem.n}")
+            raise ValueError(
+                f"batch_size = {self.batch_size} is larger than the number of rows, {problem.n}"
+            )
         cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
         if cache.capacity < min(self.batch_size, problem.n):
             raise ValueError(
-                f"cache_size={problem.cache_size:g} MB holds {cache.capacity} kernel rows; a batch of "
+                f"cache_size={problem.cache_size:g} MB holds {cache.capacity} kernel rows; a batch "
+                "of "
                 f"{self.batch_size} may need more: raise cache_size or lower batch_size"
             )
         return KernelPegasosState(
@@ -260,7 +272,9 @@ class KernelPegasos(SolverBase):
             cache=cache,
         )
 
-    def step(self, problem: KernelProblem, state: KernelPegasosState, budget: Budget) -> KernelPegasosState:
+    def step(
+        self, problem: KernelProblem, state: KernelPegasosState, budget: Budget
+    ) -> KernelPegasosState:
         """Whole batches, about ``budget.rows`` draws."""
         left = max(1, budget.rows // self.batch_size)
         end = clock() + budget.seconds
@@ -298,7 +312,9 @@ class KernelPegasos(SolverBase):
             if draws.size:
                 self.fetch_ahead(problem, state, draws, place)
 
-    def fetch_ahead(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, place: int) -> None:
+    def fetch_ahead(
+        self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, place: int
+    ) -> None:
         """Fetch the kernel rows of the next batch, and of later draws that violate the margin as it
         is now.
 

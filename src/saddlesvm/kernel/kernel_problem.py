@@ -103,7 +103,11 @@ def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | N
     """Return the facts of all points, for several problems over them; None if :func:`has_shared`
     says no.
     """
-    return KernelFacts(gram(kernel, X), kernel_errors(kernel, X)) if has_shared(kernel, X, megabytes) else None
+    return (
+        KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
+        if has_shared(kernel, X, megabytes)
+        else None
+    )
 
 
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
@@ -132,8 +136,14 @@ def check_kernel_loss(loss: Loss) -> Loss:
     """
     if not has_kernel_solver(loss):
         task = traits_of(loss).task
-        able = [name for name, kind in LOSSES.items() if has_kernel_solver(kind) and traits_of(kind).task == task]
-        raise ValueError(f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(able)}")
+        able = [
+            name
+            for name, kind in LOSSES.items()
+            if has_kernel_solver(kind) and traits_of(kind).task == task
+        ]
+        raise ValueError(
+            f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(able)}"
+        )
     return loss
 
 
@@ -143,7 +153,8 @@ class KernelProblem(Weighted):
 
     Attributes
     ----------
-    X : array or CSR matrix of shape (points, d); the kernel matrix of the points when it is precomputed
+    X : array or CSR matrix of shape (points, d)
+        The kernel matrix of the points if it is precomputed.
     kernel : Kernel
     y : ndarray of shape (n,), float64
         Labels -1 and +1, or targets.

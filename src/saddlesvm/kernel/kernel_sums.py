@@ -142,7 +142,7 @@ class BoxedLoss(NamedTuple):
 
     ``phi*(-a) = tube |a| - a y + ridge a^2 / 2`` between two bounds of a, so that with u = y - z
 
-        phi(z) = max_a  a u - tube |a| - ridge a^2 / 2,      a = soft(u, tube) / ridge  within its bounds.
+        phi(z) = max_a  a u - tube |a| - ridge a^2 / 2,    a = soft(u, tube) / ridge  in its bounds.
 
     Attributes
     ----------
@@ -309,7 +309,8 @@ def best_offsets(
                     high = b
                 else:
                     low = b
-                # Newton's step; if it leaves the bracket, the middle, or a wider step while an end is open.
+                # Newton's step; if it leaves the bracket, the middle, or a wider step while an end
+                # is open.
                 aim = b - slope * loss.ridge / bend if bend > 0.0 else FAR
                 if not low < aim < high:
                     is_open = low == -FAR or high == FAR
@@ -390,7 +391,8 @@ def certificate_sums(
             own[OFFSET] = offsets[k, group]
             own[ROWS] = end - first
             has_total = programs.totals[k, group] != 0.0
-            # Losses and conjugates are summed leaf by leaf: their rounding is that of bounds.loss_sizes.
+            # Losses and conjugates are summed leaf by leaf: their rounding is that of
+            # bounds.loss_sizes.
             for start in range(first, end, LEAF):
                 add_leaf(
                     programs,

@@ -46,7 +46,10 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     least = int(stored.rows.max(initial=-1)) + 1 if given else stored.vectors.shape[1]
     width = least if n_features is None else n_features
     if width < least:
-        raise DataError(f"{os.fspath(path)}: the model has {least} features; n_features={n_features} is too small")
+        raise DataError(
+            f"{os.fspath(path)}: the model has {least} features; n_features={n_features} is too "
+            "small"
+        )
     kind = next(one for one, name in TYPES.items() if name == stored.svm_type)
     model: Any = kind(kernel=stored.kernel, **{name: getattr(stored, name) for name in PARAMETERS})
     model.kernel_ = Kernel(stored.kernel, stored.gamma, stored.degree, stored.coef0)
@@ -56,7 +59,9 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         model.support_vectors_ = np.empty((0, width))
     else:
         parts = stored.vectors.data, stored.vectors.indices, stored.vectors.indptr
-        model.support_vectors_ = dense_if_quicker(sparse.csr_array(parts, shape=(stored.rows.size, width)))
+        model.support_vectors_ = dense_if_quicker(
+            sparse.csr_array(parts, shape=(stored.rows.size, width))
+        )
     sign = 1.0
     if stored.labels is not None:
         model.classes_ = stored.labels

@@ -50,7 +50,9 @@ def can_finish(problem: KernelProblem) -> bool:
     """Return True if a linear problem over a factor of the matrix is the same problem."""
     loss = problem.loss
     has_plain_rows = problem.table is not None and problem.views is None and not problem.groups
-    return has_plain_rows and has_array_methods(loss) and (is_smooth(loss) or has_bounded_slopes(loss))
+    return (
+        has_plain_rows and has_array_methods(loss) and (is_smooth(loss) or has_bounded_slopes(loss))
+    )
 
 
 def work_of(problem: KernelProblem) -> float:
@@ -81,7 +83,9 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     # The factor holds a regularised intercept; a free one stays an intercept of the linear problem.
     intercept: Intercept = problem.intercept if problem.intercept.constrained else Absent()
     rows = as_rows(factor_of(problem), intercept.scale)
-    linear = make_problem(rows, problem.y, problem.loss, C=problem.C, weights=weights, intercept=intercept)
+    linear = make_problem(
+        rows, problem.y, problem.loss, C=problem.C, weights=weights, intercept=intercept
+    )
     solver = SmallNewton() if is_smooth(problem.loss) else InteriorPoint()
     state = solver.init(linear, 0)
     state = solver.step(linear, state, Budget(MOST_STEPS * problem.n, relative_gap))
@@ -139,7 +143,9 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     largest = float(held.table.diagonal.max()) + problem.offset
     full_steps = 0
     while full_steps < TURNS:
-        free = np.flatnonzero((beta > low) & (beta < high) & ((beta != 0.0) | (problem.tube == 0.0)))
+        free = np.flatnonzero(
+            (beta > low) & (beta < high) & ((beta != 0.0) | (problem.tube == 0.0))
+        )
         if free.size == 0:
             break
         # The right-hand side: the slope of the dual along each free variable.
@@ -177,7 +183,8 @@ def best_step(K: np.ndarray, slope: np.ndarray, lacking: float | None) -> np.nda
     if lacking is None:
         _, step, failed = dposv(K, slope, lower=1)
         return step if not failed else np.full(slope.size, np.nan)
-    # A constant on all values changes nothing if the sum is given, and adds the rank that a linear kernel may lack.
+    # A constant on all values changes nothing if the sum is given, and adds the rank that a linear
+    # kernel may lack.
     size = float(K.diagonal().mean())
     K += size
     # Solve for the slope and for the intercept, and choose the intercept that gives the sum.

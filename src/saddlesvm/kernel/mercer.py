@@ -70,7 +70,9 @@ class Kernel:
         semi-definite.
         """
         if self.metric in ("poly", "polynomial"):
-            return min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
+            return (
+                min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
+            )
         return self.metric in ("linear", "cosine") or (
             self.metric in ("rbf", "laplacian", "chi2") and self.gamma >= 0.0
         )
@@ -78,7 +80,11 @@ class Kernel:
     @property
     def name(self) -> str:
         """The name of the metric to show."""
-        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "callable")
+        return (
+            self.metric
+            if isinstance(self.metric, str)
+            else getattr(self.metric, "__name__", "callable")
+        )
 
     def centres(self, X: Matrix, chosen: np.ndarray) -> Any:
         """Return the second argument of the kernel for the rows `chosen` of the training data."""
@@ -99,7 +105,10 @@ class Kernel:
             return A[:, centres]
         values = self._values(A, centres)
         if not np.isfinite(values).all():
-            raise ValueError(f"the kernel {self.name} gave values that are not finite: no model can be trained on them")
+            raise ValueError(
+                f"the kernel {self.name} gave values that are not finite: no model can be trained "
+                "on them"
+            )
         return values
 
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
@@ -114,12 +123,16 @@ class Kernel:
         if not callable(self.metric):
             parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             with config_context(assume_finite=True):
-                return pairwise_kernels(A, centres, metric=self.metric, filter_params=True, **parameters)
+                return pairwise_kernels(
+                    A, centres, metric=self.metric, filter_params=True, **parameters
+                )
         given = self.metric(A, centres)
         values = np.asarray(given.toarray() if sparse.issparse(given) else given, dtype=np.float64)
         shape = (A.shape[0], centres.shape[0])
         if values.shape != shape:
-            raise ValueError(f"the kernel function gave shape {values.shape} for {shape[0]} and {shape[1]} rows")
+            raise ValueError(
+                f"the kernel function gave shape {values.shape} for {shape[0]} and {shape[1]} rows"
+            )
         return values
 
     def _of_products(self, A: Matrix, centres: Matrix) -> np.ndarray:
@@ -139,7 +152,9 @@ class Kernel:
         elif self.metric in POWERS:
             with np.errstate(over="ignore"):  # values that are not finite are refused
                 for start in range(0, values.shape[0], STRIPE):
-                    _polynomial(values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree))
+                    _polynomial(
+                        values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree)
+                    )
         return values
 
 
@@ -186,7 +201,11 @@ def _is_few(products: np.ndarray) -> bool:
     """Return True if NumPy serves these values, because they are few or compiled code does not take
     them.
     """
-    return products.size <= FEW_VALUES or products.dtype != np.float64 or not products.flags.c_contiguous
+    return (
+        products.size <= FEW_VALUES
+        or products.dtype != np.float64
+        or not products.flags.c_contiguous
+    )
 
 
 @compiled
@@ -218,7 +237,7 @@ def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndar
 
 
 def _polynomial(products: np.ndarray, gamma: float, coef0: float, p: int) -> None:
-    """Write ``(gamma products + coef0) ** p`` over the products, by some log2(p) multiplications."""
+    """Write ``(gamma products + coef0) ** p`` over the products, by log2(p) multiplications."""
     number = products.dtype.type
     products *= number(gamma)
     products += number(coef0)
@@ -241,7 +260,9 @@ def _of_used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
     """
     if not (sparse.issparse(A) and sparse.issparse(B)) or A.shape[1] <= A.nnz + B.nnz:
         return A, B
-    used, places = np.unique(np.concatenate([A.indices[: A.nnz], B.indices[: B.nnz]]), return_inverse=True)
+    used, places = np.unique(
+        np.concatenate([A.indices[: A.nnz], B.indices[: B.nnz]]), return_inverse=True
+    )
     places = places.astype(A.indices.dtype)
     first, second = (
         type(X)((X.data[: X.nnz], own, X.indptr), shape=(X.shape[0], max(used.size, 1)))
@@ -268,7 +289,10 @@ def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     scaled = (2.0 * kernel.gamma) * X
     half = kernel.gamma * squares_of(X)
     if not half.max(initial=0.0) < HUGE:
-        raise ValueError(f"the kernel {kernel.name} gave values that are not finite: no model can be trained on them")
+        raise ValueError(
+            f"the kernel {kernel.name} gave values that are not finite: no model can be trained on "
+            "them"
+        )
     out = np.empty((n, n))
     # Compute the upper triangle, some rows at a time, and copy it to the lower one.
     for start in range(0, n, STRIPE):
@@ -324,7 +348,8 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
         found = 1.0 / (X.shape[1] * np.float64(variance)) if variance > 0.0 else 1.0
     if not (found > 0.0 and math.isfinite(found)):
         raise ValueError(
-            f"gamma='scale' is 1 / (d Var(X)), which float64 cannot hold for these rows (their variance is "
+            "gamma='scale' is 1 / (d Var(X)), which float64 cannot hold for these rows (their "
+            "variance is "
             f"{variance:.3g}): scale the features to moderate size, or give gamma a number"
         )
     return float(found)

@@ -4,9 +4,9 @@ given.
 Every row pays ``max(0, y - z)``, the pinball loss at its end; Schoelkopf and others (2000), "New
 support vector algorithms", and (2001), "Estimating the support of a high-dimensional distribution":
 
-    novelty          z = f + b,  y = 0                        sum a = nu sum s                     rho = -b
-    classification   z = y_i f + b_g,  g the class, y = 0     sum a = nu sum s / 2 in each class   b_g = y_i b - rho
-    regression       z = +-f + b_g,  y = +-t, two rows        sum a = nu sum s / 2 on each side    b_g = +-b + epsilon
+    novelty         z = f + b,  y = 0                     sum a = nu sum s        rho = -b
+    classification  z = y_i f + b_g,  g the class, y = 0  sum_g a = nu sum s / 2  b_g = y_i b - rho
+    regression      z = +-f + b_g,  y = +-t, two rows     sum_g a = nu sum s / 2  b_g = +-b + eps
 
 A classification divided by rho is the solution of the C form for ``C = 1 / rho`` (Chang and Lin
 2001).
@@ -65,7 +65,9 @@ class ModelFacts(NamedTuple):
     def of(cls, problem: KernelProblem) -> ModelFacts:
         """Return the facts of a problem."""
         longest = float(problem.errors.lengths.max(initial=0.0))
-        return cls(problem.of_points, longest, problem.C * float(problem.row_weights.sum()) * problem.unit)
+        return cls(
+            problem.of_points, longest, problem.C * float(problem.row_weights.sum()) * problem.unit
+        )
 
 
 class Layout(NamedTuple):
@@ -90,7 +92,7 @@ class Layout(NamedTuple):
 
 
 class Machine(Protocol):
-    """How the problem of a kernel machine is posed over its rows, and what model its solution is."""
+    """How a kernel machine poses its problem over the rows, and makes a model of the solution."""
 
     def layout(self, loss: Loss, classes: int) -> Layout:
         """Return how the rows of a problem stand: of two classes of points (the later one is +1),
@@ -107,7 +109,9 @@ class Machine(Protocol):
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """Return the machine's problem, from a plain one with the same rows, labels and weights."""
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
+    def model(
+        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
+    ) -> PublishedModel:
         """Return the model of a certified solution: coefficients of the rows, and offsets of the
         groups.
         """
@@ -123,7 +127,11 @@ class Plain:
 
     def layout(self, loss: Loss, classes: int) -> Layout:
         """Return one group: two classes share an offset."""
-        return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0)) if classes == 2 else Layout((1.0,), (0, 1), loss)
+        return (
+            Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
+            if classes == 2
+            else Layout((1.0,), (0, 1), loss)
+        )
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
         """Return zeros: no sum is given but that of a free intercept."""
@@ -133,7 +141,9 @@ class Plain:
         """Return the problem itself."""
         return problem
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
+    def model(
+        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
+    ) -> PublishedModel:
         """Return the given values, unchanged."""
         return PublishedModel(beta, float(offsets), proven)
 
@@ -164,9 +174,13 @@ class Novelty:
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """Return the problem with one group, whose sum is nu times the weights."""
         total = self.nu * float(problem.row_weights.sum())
-        return dataclasses.replace(problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total))
+        return dataclasses.replace(
+            problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total)
+        )
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
+    def model(
+        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
+    ) -> PublishedModel:
         """Return the given values, unchanged."""
         return PublishedModel(beta, float(offsets), proven)
 
@@ -198,7 +212,9 @@ class NuClassification:
         small = np.flatnonzero(half > least * (1.0 + 1e-12))
         if small.size:
             most = 2.0 * least[small[0]] / heavy[small[0]].sum()
-            raise ValueError(f"nu={self.nu:g} is infeasible: the smaller class allows at most {most:.6g}")
+            raise ValueError(
+                f"nu={self.nu:g} is infeasible: the smaller class allows at most {most:.6g}"
+            )
         return np.repeat(np.minimum(half, least)[:, None], 2, axis=1)
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
@@ -212,7 +228,9 @@ class NuClassification:
         s = problem.row_weights
         sides = [np.flatnonzero(problem.y == sign).astype(np.int32) for sign in (1.0, -1.0)]
         [totals] = self.totals(np.array([[s[side].sum() for side in sides]])).tolist()
-        groups = tuple(Group(side, Free(1.0, total)) for side, total in zip(sides, totals, strict=True))
+        groups = tuple(
+            Group(side, Free(1.0, total)) for side, total in zip(sides, totals, strict=True)
+        )
         views = Views(np.arange(problem.n), problem.y, problem.n)
         return dataclasses.replace(
             problem,
@@ -223,7 +241,9 @@ class NuClassification:
             groups=groups,
         )
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
+    def model(
+        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
+    ) -> PublishedModel:
         """Return the model divided by rho, so that the margin is 1 as in the C form; as it is if
         there is no margin.
 
@@ -238,10 +258,12 @@ class NuClassification:
         largest = size * facts.longest**2
         moved = DIVIDING * (abs(ahead) + abs(behind)) * facts.charge
         once_more = proven.primal_rounding + moved
-        # There is a margin if the certificate proves a negative optimum, or if rho is more than rounding.
+        # There is a margin if the certificate proves a negative optimum, or if rho is more than
+        # rounding.
         margin = proven.primal + once_more < 0.0 < rho
         unit = rho if size > 0.0 and (margin or rho > NO_MARGIN * largest) else 1.0
-        # The objective of the quotient is at most that of the solution, and the rounding once more; or zero.
+        # The objective of the quotient is at most that of the solution, and the rounding once more;
+        # or zero.
         if proven.primal < 0.0:
             primal = min(proven.primal + once_more, 0.0)
             above = proven.primal_rounding + primal - proven.primal
@@ -274,7 +296,7 @@ class NuRegression:
         return 0.5 * self.nu * heavy
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """Return two rows for each point: one for targets above the tube, one for targets below it."""
+        """Return two rows for each point, for targets above the tube and for targets below it."""
         n = problem.n
         half = 0.5 * self.nu * float(problem.row_weights.sum())
         sides = np.arange(2 * n, dtype=np.int32).reshape(2, n)
@@ -288,7 +310,9 @@ class NuRegression:
             groups=tuple(Group(side, Free(1.0, half)) for side in sides),
         )
 
-    def model(self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate) -> PublishedModel:
+    def model(
+        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
+    ) -> PublishedModel:
         """Return the model whose tube is in the middle between both offsets."""
         ahead, behind = offsets
         return PublishedModel(facts.of_points(beta), 0.5 * (ahead - behind), proven)

@@ -10,8 +10,9 @@ keeps the sum of its coefficients: sequential minimal optimisation (Platt 1999) 
 second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order
 information", WSS 2:
 
-    i = argmax {-g_t : beta_t < high_t}        j = argmax {(g_t - g_i)^2 / a_it : beta_t > low_t, g_t > g_i}
-    a_it = K_ii + K_tt - 2 K_it                beta_i += s,  beta_j -= s,  s = (g_j - g_i) / a_ij  cut to the box
+    i = argmax {-g_t : beta_t < high_t}
+    j = argmax {(g_t - g_i)^2 / a_it : beta_t > low_t, g_t > g_i},    a_it = K_ii + K_tt - 2 K_it
+    beta_i += s,  beta_j -= s,  s = (g_j - g_i) / a_ij  cut to the box
 
 With several groups, the pair of the group with the larger gain moves. With a tube, a step also ends
 where a coordinate reaches zero, because the slope jumps there.
@@ -190,7 +191,9 @@ def ascend_singly(
     return most
 
 
-def ascend_pairs(program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int) -> int:
+def ascend_pairs(
+    program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
+) -> int:
     """Take pair steps as :func:`pair_steps` does, with arrays of their own for its room; return
     their number.
     """
@@ -292,7 +295,9 @@ def largest_gain(
         # (g_t - g_i)^2 / a_it, both in units that suit float32; a row that cannot fall has slope 0.
         slope = np.float32(max((slopes[t] + downs[t] - lowest) * scale, 0.0))
         curvature = np.float32(max(bend + bends[t] - 2.0 * row_i[t], TAU) * stiffness)
-        found = max(found, (np.int64(single_bits(slope * slope / curvature)) << 32) | np.int64(t + first))
+        found = max(
+            found, (np.int64(single_bits(slope * slope / curvature)) << 32) | np.int64(t + first)
+        )
     return found
 
 
@@ -342,7 +347,9 @@ def find_extremes(
             row_i = K[slot_i][column : column + end - first]
             row_j = K[slot_j][column : column + end - first]
             own = move * signs[part]
-            near, far = move_slopes(g[first:end], room[1][first:end], room[2][first:end], row_i, row_j, own)
+            near, far = move_slopes(
+                g[first:end], room[1][first:end], room[2][first:end], row_i, row_j, own
+            )
             least = min(least, near)
             steepest = min(steepest, far)
         extremes[group, 0] = double_of_ordered(least)

@@ -18,7 +18,9 @@ from scipy import sparse
 from saddlesvm.kernel.mercer import Kernel, Matrix, dense_if_quicker, in_float64, radial
 
 DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most: 64 MB
-FLOAT32_EXPONENT = 1024.0  # largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
+FLOAT32_EXPONENT = (
+    1024.0  # largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
+)
 
 
 class RowSource(Protocol):
@@ -82,7 +84,7 @@ class PairwiseRows:
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Rows of a precomputed kernel matrix; `active` are the rows and columns of it that take part."""
+    """Rows of a precomputed kernel matrix; `active` are the numbers of its rows that take part."""
 
     matrix: np.ndarray
     active: np.ndarray
@@ -154,7 +156,9 @@ def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
     else:
         X = X if dtype == np.float32 else X.astype(np.float64)
         shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-        half = gamma * np.concatenate([np.einsum("ij,ij->i", part - shift, part - shift) for part in in_float64(X)])
+        half = gamma * np.concatenate(
+            [np.einsum("ij,ij->i", part - shift, part - shift) for part in in_float64(X)]
+        )
         points = X - shift
     dtype = dtype if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
     return RadialRows(points.astype(dtype, copy=False), half.astype(dtype), gamma)
@@ -168,7 +172,9 @@ def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource
         return GivenRows(X, np.arange(X.shape[0]))
     if kernel.metric == "rbf":
         return radial_rows(X, kernel.gamma, dtype)
-    return PairwiseRows(dense_if_quicker(X if dtype == np.float32 else X.astype(np.float64)), kernel)
+    return PairwiseRows(
+        dense_if_quicker(X if dtype == np.float32 else X.astype(np.float64)), kernel
+    )
 
 
 class RowCache:
@@ -197,10 +203,14 @@ class RowCache:
         Number of kernel values in them.
     """
 
-    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0, dtype: type = np.float32) -> None:
+    def __init__(
+        self, source: RowSource, megabytes: float, offset: float = 0.0, dtype: type = np.float32
+    ) -> None:
         count = max(1, source.count)
         allowed = int(megabytes * 2**20 / np.dtype(dtype).itemsize)
-        self.buffer: np.ndarray = np.empty(max(min(2, count) * count, min(count * count, allowed)), dtype)
+        self.buffer: np.ndarray = np.empty(
+            max(min(2, count) * count, min(count * count, allowed)), dtype
+        )
         self.offset = self.buffer.dtype.type(offset)
         self.computed = self.evaluations = 0
         self._arrange(source)
@@ -243,7 +253,11 @@ class RowCache:
         last = int(slots[-1]) + 1
         # Consecutive slots are written directly; others by a copy.
         in_place = last - first == slots.size
-        block = self.table[first:last] if in_place else np.empty((slots.size, self.source.count), self.buffer.dtype)
+        block = (
+            self.table[first:last]
+            if in_place
+            else np.empty((slots.size, self.source.count), self.buffer.dtype)
+        )
         self.source.block(missing, block)
         block += self.offset
         if not in_place:
@@ -255,7 +269,7 @@ class RowCache:
         self.evaluations += missing.size * self.source.count
 
     def restrict(self, keep: np.ndarray) -> None:
-        """Drop all points but `keep` (ascending); the rows held for these stay, shortened in place."""
+        """Drop all points but `keep` (ascending); their held rows stay, shortened in place."""
         held = np.flatnonzero(self.slot[keep] >= 0)
         slots = self.slot[keep[held]]
         order = np.argsort(slots)
@@ -265,7 +279,8 @@ class RowCache:
         last_use = self.last_use[slots]
         clock = self.clock
         self._arrange(self.source.restrict(keep))
-        # Rows move to the front in the order of their slots: each ends before the next row to be read begins.
+        # Rows move to the front in the order of their slots: each ends before the next row to be
+        # read begins.
         for new, old in enumerate(slots):
             self.table[new] = table[old, keep]
         self.slot[held] = np.arange(held.size)

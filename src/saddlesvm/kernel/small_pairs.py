@@ -263,7 +263,9 @@ def solve_each(
             programs.groups,
             0.0,
         )
-        steps[k] += pair_steps(program, g[first:end], beta[first:end], room, extremes, accuracy[k], most)
+        steps[k] += pair_steps(
+            program, g[first:end], beta[first:end], room, extremes, accuracy[k], most
+        )
 
 
 def certificate_of(
@@ -281,7 +283,9 @@ def certificate_of(
     numbers : sequence of float
         As :func:`~saddlesvm.kernel.kernel_sums.certificate_sums` has computed them.
     """
-    paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = numbers[:COMMON]
+    paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = (
+        numbers[:COMMON]
+    )
     n = float(rows)
     # A free intercept pays its offset times the given sum of alpha.
     cost = 0.0
@@ -303,7 +307,9 @@ def certificate_of(
     if any(totals):
         # Zero is not feasible: it proves nothing.
         sums = sums._replace(at_zero=-math.inf)
-    return Certificate.of(Strength(task.C, rows), sums), np.array(offsets) if len(offsets) > 1 else offsets[0]
+    return Certificate.of(Strength(task.C, rows), sums), np.array(offsets) if len(
+        offsets
+    ) > 1 else offsets[0]
 
 
 def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
@@ -410,13 +416,18 @@ class SmallPairs(TogetherFirst):
         live = self.live
         expand_each(programs, live, self.beta, self.f)
         best_offsets(programs, loss, live, self.f[0], self.offsets)
-        certificate_sums(programs, loss, live, (self.beta, self.f[0], self.f[1]), self.offsets, self.numbers)
+        certificate_sums(
+            programs, loss, live, (self.beta, self.f[0], self.f[1]), self.offsets, self.numbers
+        )
 
     def certificates(self) -> list[tuple[Certificate, Any]]:
         """Return the certificates of the problems that are left, and their offsets."""
         sizes = np.diff(self.programs.begins).tolist()
         numbers = self.numbers.tolist()
-        return [certificate_of(self.task, self.totals[k], sizes[k], numbers[k]) for k in self.live.tolist()]
+        return [
+            certificate_of(self.task, self.totals[k], sizes[k], numbers[k])
+            for k in self.live.tolist()
+        ]
 
     def worked(self, stop: threading.Event) -> list[Worked] | None:
         """Solve and certify the problems that are left; return the problems whose gap is proven."""
@@ -443,7 +454,8 @@ class SmallPairs(TogetherFirst):
                 self.results[self.problems[k]] = self.result(k, model)
             elif np.isfinite(gap) and not self.is_zero(k) and not self.is_hard(k, before):
                 left.append(k)
-                # The next accuracy aims at half the gap asked for, if gap and violation are proportional.
+                # The next accuracy aims at half the gap asked for, if gap and violation are
+                # proportional.
                 share = AIM * self.task.tol / gap if gap > 0.0 else FINER[0]
                 self.accuracy[k] *= min(max(share, FINER[0]), FINER[1])
         self.live = np.array(left, dtype=np.int64)
@@ -458,11 +470,15 @@ class SmallPairs(TogetherFirst):
         extremes = np.empty((len(self.task.layout.groups), 2))
         if len(self.problems) == 1:
             program = program_of(programs, 0, 0, self.beta.size)
-            steps = pair_steps(program, self.g, self.beta, self.room, extremes, float(self.accuracy[0]), most)
+            steps = pair_steps(
+                program, self.g, self.beta, self.room, extremes, float(self.accuracy[0]), most
+            )
             self.steps[0] += steps
         else:
             point = (self.g, self.beta)
-            solve_each(programs, self.live, point, self.room, extremes, self.accuracy, self.steps, most)
+            solve_each(
+                programs, self.live, point, self.room, extremes, self.accuracy, self.steps, most
+            )
 
     def is_zero(self, k: int) -> bool:
         """Return True if the given sums leave nothing but w = 0: a fit of its own then ends."""
@@ -483,12 +499,21 @@ class SmallPairs(TogetherFirst):
         own = self.rows(k)
         size = own.stop - own.start
         held = min(size, int(self.programs.table.marks[HELD]))
-        self.traces[k](Record.of(
-            certificate, epoch=float(self.round), rows_touched=self.round * size,
-            seconds_solving=float(self.seconds[k, 0]), seconds_certifying=float(self.seconds[k, 1]), active=size,
-            change=np.nan, remark="", coef=self.beta[own], intercept=offsets, problem=self.labels[k],
+        record = Record.of(
+            certificate,
+            epoch=float(self.round),
+            rows_touched=self.round * size,
+            seconds_solving=float(self.seconds[k, 0]),
+            seconds_certifying=float(self.seconds[k, 1]),
+            active=size,
+            change=np.nan,
+            remark="",
+            coef=self.beta[own],
+            intercept=offsets,
+            problem=self.labels[k],
             kernel_evaluations=size * held,
-        ))  # fmt: skip
+        )
+        self.traces[k](record)
 
     def result(self, k: int, model: PublishedModel) -> FitResult:
         """Return the result of a problem whose gap is proven."""
@@ -496,9 +521,17 @@ class SmallPairs(TogetherFirst):
         solving, certifying = self.seconds[k].tolist()
         certificate = model.certificate
         return FitResult(
-            coef=self.kept(self.points[own][: model.coef.size], model.coef), intercept=model.intercept,
-            alpha=self.f[1][own].copy(), certificate=certificate, outcome=Outcome.CERTIFIED, tol=self.task.tol,
-            epochs=float(self.round), rows_touched=self.round * (own.stop - own.start), seconds_solving=solving,
-            seconds_certifying=certifying, trace=self.traces[k],
-            reason=f"relative gap {certificate.relative_gap:.2g}", phases={self.task.solver: solving},
-        )  # fmt: skip
+            coef=self.kept(self.points[own][: model.coef.size], model.coef),
+            intercept=model.intercept,
+            alpha=self.f[1][own].copy(),
+            certificate=certificate,
+            outcome=Outcome.CERTIFIED,
+            tol=self.task.tol,
+            epochs=float(self.round),
+            rows_touched=self.round * (own.stop - own.start),
+            seconds_solving=solving,
+            seconds_certifying=certifying,
+            trace=self.traces[k],
+            reason=f"relative gap {certificate.relative_gap:.2g}",
+            phases={self.task.solver: solving},
+        )

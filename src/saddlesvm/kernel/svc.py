@@ -108,11 +108,15 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
 
     def _set_outcome(self, results: list[FitResult]) -> None:
         super()._set_outcome(results)
-        self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(np.int32)
+        self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(
+            np.int32
+        )
 
     def _shares(self, X: Any) -> bool:
         """Return True if the pairs share a kernel matrix."""
-        return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(self.kernel_, X, self.cache_size)
+        return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(
+            self.kernel_, X, self.cache_size
+        )
 
     def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
         """Solve the problems of all pairs, over the rows class by class if they share a kernel
@@ -178,7 +182,9 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             )
             given = self.kernel_.precomputed
             own = None if sample_weight is None else sample_weight[inside]
-            part.set_params(**part._allowed_in_part(codes[inside], None if weights is None else weights[inside]))
+            part.set_params(
+                **part._allowed_in_part(codes[inside], None if weights is None else weights[inside])
+            )
             with raise_interrupts():
                 part.fit(
                     X[np.ix_(inside, inside)] if given else X[inside],
@@ -188,7 +194,9 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
 
         folds = calibration.folds_of(codes, weights, seed_of(self.random_state))
-        scores = calibration.held_out_scores(folds, lambda rows: self._later_scores(X[rows]), of_others)
+        scores = calibration.held_out_scores(
+            folds, lambda rows: self._later_scores(X[rows]), of_others
+        )
         columns = calibration.columns_of(Pairs(codes, self.classes_), scores, weights)
         self.calibration_ = calibration.fitted_sigmoids(columns)
 
@@ -234,7 +242,10 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
         of_class = [expand(self.kernel_, X, centres[part], dual[:, part].T) for part in parts]
         pairs = list(combinations(range(K), 2))
-        return np.column_stack([of_class[i][:, j - 1] + of_class[j][:, i] for i, j in pairs]) + self.intercept_
+        return (
+            np.column_stack([of_class[i][:, j - 1] + of_class[j][:, i] for i, j in pairs])
+            + self.intercept_
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, computed in blocks over the support vectors only.
@@ -254,7 +265,9 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         scores = self._pair_scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        return vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
+        return (
+            vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
@@ -292,7 +305,9 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         """
         check_is_fitted(self)
         if not hasattr(self, "calibration_"):
-            raise NotFittedError("predict_proba is not available when fitted with probability=False: fit again")
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False: fit again"
+            )
         return calibration.class_probabilities(self.calibration_, self._later_scores(X), pairs=True)
 
     @available_if(_gives_probabilities)
@@ -302,7 +317,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             return np.log(self.predict_proba(X))
 
     def _problem_duals(self) -> np.ndarray:
-        """The coefficients of the support vectors in each pair's score, shape (pairs, n_support)."""
+        """Return each pair's coefficients of the support vectors, shape (pairs, n_support)."""
         return pair_duals(self)
 
 
@@ -320,7 +335,10 @@ class SVC(PairwiseClassifier, PairOptions):
 
     Minimises
 
-    .. math:: \tfrac12 \lVert w \rVert^2 + C \sum_i s_i \max\bigl(0, 1 - y_i (w^\top \psi(x_i) + b)\bigr)
+    .. math::
+
+        \tfrac12 \lVert w \rVert^2
+        + C \sum_i s_i \max\bigl(0, 1 - y_i (w^\top \psi(x_i) + b)\bigr)
 
     over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of
     classes. The fit stops when the duality gap proves that the objective is within the fraction
@@ -494,13 +512,14 @@ class NuSVC(PairwiseClassifier, PairOptions):
 
     .. math::
 
-        \\tfrac12 \\lVert w \\rVert^2 + \\sum_i s_i \\max\\bigl(0, \\rho - y_i (w^\\top \\psi(x_i) + b)\\bigr)
+        \\tfrac12 \\lVert w \\rVert^2
+        + \\sum_i s_i \\max\\bigl(0, \\rho - y_i (w^\\top \\psi(x_i) + b)\\bigr)
         - \\nu \\rho \\sum_i s_i
 
-    over the feature space of the kernel, b and :math:`\\rho`, for each pair of classes. The model is divided by
-    :math:`\\rho`, so that its margin is 1: it is the model of the C form for :math:`C = 1 / \\rho`. Parameters and
-    attributes are those of ``sklearn.svm.NuSVC``, except that `tol` is the relative gap to prove. The parameters after
-    `random_state` are additions.
+    over the feature space of the kernel, b and :math:`\\rho`, for each pair of classes. The model
+    is divided by :math:`\\rho`, so that its margin is 1: it is the model of the C form for :math:`C
+    = 1 / \\rho`. Parameters and attributes are those of ``sklearn.svm.NuSVC``, except that `tol` is
+    the relative gap to prove. The parameters after `random_state` are additions.
 
     Parameters
     ----------
@@ -515,9 +534,10 @@ callbacks, warm_start, checkpoint
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_, n_support_, classes_, class_weight_, fit_status_, coef_, kernel_
-    certificate_, certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    n_samples_fit_, n_features_in_, feature_names_in_
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, classes_, class_weight_
+    fit_status_, coef_, kernel_, certificate_, certificates_, outcome_, trace_, n_iter_
+    seconds_solving_, seconds_certifying_, seconds_compiling_, n_samples_fit_, n_features_in_
+    feature_names_in_
         As in :class:`SVC`. The certificates are of the objective above, before the division by rho.
 
     Examples

@@ -39,7 +39,9 @@ from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, WHOLE, Allowed
 from saddlesvm.solvers.second_order.newton import Newton
 
-EPOCHS = Allowed("positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given))
+EPOCHS = Allowed(
+    "positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given)
+)
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
 TRUTH = Allowed("True or False", lambda given: isinstance(given, (bool, np.bool_, *WHOLE)))
 # Values of C tried for an infinite C, until no multiplier reaches one
@@ -70,7 +72,11 @@ class SVM(KernelMachine, SVMOptions):
 
     def _strength(self) -> dict[str, float]:
         """Return C, checked; for an infinite C, the finite one in its place."""
-        return {"C": getattr(self, "C_", STRONGER[0])} if self._has_hard_margin() else super()._strength()
+        return (
+            {"C": getattr(self, "C_", STRONGER[0])}
+            if self._has_hard_margin()
+            else super()._strength()
+        )
 
     def _has_hard_margin(self) -> bool:
         """Return True if C is infinite: no row may be inside the margin, or outside the tube."""
@@ -80,7 +86,9 @@ class SVM(KernelMachine, SVMOptions):
         """Raise ValueError if C is infinite and multipliers have no bounds, or depend on any C."""
         plain: Any = loss
         if self._has_hard_margin() and (plain.ridge() or not has_bounded_slopes(loss)):
-            raise ValueError(f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}")
+            raise ValueError(
+                f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}"
+            )
 
     def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
         """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded
@@ -94,10 +102,13 @@ class SVM(KernelMachine, SVMOptions):
         for C in STRONGER:
             self.C_ = C
             results = super()._solve(X, posed, order)
-            if any(result.outcome in EARLY for result in results) or not reaches(results, posed.weights):
+            if any(result.outcome in EARLY for result in results) or not reaches(
+                results, posed.weights
+            ):
                 return results
         raise ValueError(
-            "C=inf asks for a model that keeps every row out of the margin (or inside the tube), and no value of C up "
+            "C=inf asks for a model that keeps every row out of the margin (or inside the tube), "
+            "and no value of C up "
             f"to {C:g} gives one with this kernel: give a finite C"
         )
 
@@ -145,7 +156,9 @@ class SVM(KernelMachine, SVMOptions):
         """Return the scores of a machine with one problem, shape (rows,)."""
         check_is_fitted(self)
         if self.kernel == "linear":
-            return linear_scores(self._check_design(X, reset=False), self._linear_weights(), self.intercept_)[:, 0]
+            return linear_scores(
+                self._check_design(X, reset=False), self._linear_weights(), self.intercept_
+            )[:, 0]
         return self._expanded(X, duals_of(self).T)[:, 0] + self.intercept_[0]
 
     @property
@@ -154,10 +167,14 @@ class SVM(KernelMachine, SVMOptions):
         Sparse for sparse rows.
         """
         if self.kernel != "linear":
-            raise AttributeError(f"coef_ exists for kernel='linear' only; this model has kernel={self.kernel!r}")
+            raise AttributeError(
+                f"coef_ exists for kernel='linear' only; this model has kernel={self.kernel!r}"
+            )
         weights = self._pair_weights()
         values = weights.data if sparse.issparse(weights) else weights
-        values.flags.writeable = False  # they are computed from the support vectors: a change would be lost
+        values.flags.writeable = (
+            False  # they are computed from the support vectors: a change would be lost
+        )
         return weights
 
     def _problem_duals(self) -> np.ndarray:
@@ -172,7 +189,11 @@ class SVM(KernelMachine, SVMOptions):
         """
         duals = sparse.csr_array(self._problem_duals())
         vectors = self.support_vectors_
-        return type(vectors)(duals @ vectors) if sparse.issparse(vectors) else np.asarray(duals @ vectors)
+        return (
+            type(vectors)(duals @ vectors)
+            if sparse.issparse(vectors)
+            else np.asarray(duals @ vectors)
+        )
 
     def _linear_weights(self) -> np.ndarray:
         weights = self._pair_weights()
@@ -242,7 +263,8 @@ class SVR(Regressor, SVMOptions):
     .. math::
 
         \\tfrac12 \\lVert w \\rVert^2
-        + C \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
+        + C \\sum_i s_i
+        \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
 
     over the feature space of the kernel. Parameters and attributes are those of
     ``sklearn.svm.SVR``, except that `tol` is the relative gap to prove. The parameters after
@@ -312,11 +334,12 @@ class NuSVR(Regressor, SVMOptions):
     .. math::
 
         \\tfrac12 \\lVert w \\rVert^2 + C \\Bigl( \\nu \\epsilon \\sum_i s_i
-        + \\sum_i s_i \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr) \\Bigr)
+        + \\sum_i s_i
+        \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr) \\Bigr)
 
-    over the feature space of the kernel, b and :math:`\\epsilon`. Parameters and attributes are those of
-    ``sklearn.svm.NuSVR``, except that `tol` is the relative gap to prove. The parameters after `max_iter` are
-    additions.
+    over the feature space of the kernel, b and :math:`\\epsilon`. Parameters and attributes are
+    those of ``sklearn.svm.NuSVR``, except that `tol` is the relative gap to prove. The parameters
+    after `max_iter` are additions.
 
     Parameters
     ----------
@@ -332,9 +355,9 @@ solver, n_jobs, callbacks, warm_start, checkpoint
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
-    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_
+    certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_
+    seconds_compiling_, kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`.
 
     Examples
@@ -399,8 +422,8 @@ class OneClassSVM(OutlierMixin, SVM, SVMOptions):
         - \\nu \\rho \\sum_i s_i
 
     over the feature space of the kernel and :math:`\\rho`. Parameters and attributes are those of
-    ``sklearn.svm.OneClassSVM``, except that `tol` is the relative gap to prove. The parameters after `max_iter` are
-    additions.
+    ``sklearn.svm.OneClassSVM``, except that `tol` is the relative gap to prove. The parameters
+    after `max_iter` are additions.
 
     Parameters
     ----------
@@ -417,17 +440,18 @@ callbacks, warm_start, checkpoint
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_, certificates_
-    outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_, seconds_compiling_
-    kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
+    support_, support_vectors_, dual_coef_, intercept_, n_support_, fit_status_, certificate_
+    certificates_, outcome_, trace_, n_iter_, seconds_solving_, seconds_certifying_
+    seconds_compiling_, kernel_, n_samples_fit_, n_features_in_, feature_names_in_, coef_
         As in :class:`SVR`. The multipliers are between 0 and the row weights.
     offset_ : ndarray of shape (1,)
         The threshold rho: ``decision_function = score_samples - offset_``.
 
     Notes
     -----
-    Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a high-dimensional
-    distribution". The optimum is negative; the gap is relative to its absolute value.
+    Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of
+    a high-dimensional distribution". The optimum is negative; the gap is relative to its absolute
+    value.
 
     With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the
     weights of the features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one
