@@ -210,7 +210,7 @@ def _is_few(products: np.ndarray) -> bool:
 
 @compiled
 def radial_in_place(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> None:
-    """:func:`radial` for many values: its exponential takes a fifteenth of the time of the C library's."""
+    """Compute :func:`radial` for many values, in a fifteenth of the C library's time."""
     for i in range(products.shape[0]):
         row = products[i]
         h = own[i]
