@@ -32,10 +32,7 @@ from saddlesvm.data.reading import Reading
     help="Tighten the bound by so many epochs of dual ascent.",
 )
 @option(
-    "--tol",
-    type=float,
-    metavar="GAP",
-    help="Exit with 3 if the relative gap is larger than this.",
+    "--tol", type=float, metavar="GAP", help="Exit with 3 if the relative gap is larger than this."
 )
 @IMPORT
 @reading_options()

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from saddlesvm.cli import INTERRUPTED, OK
-from saddlesvm.cli.command import (
-    data_option,
-    declare,
-    model_option,
-    output_option,
-    solving_option,
-)
+from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import IMPORT, LABEL, data_argument
 from saddlesvm.cli.values import DATA, NUMBERS, ONE_GAMMA, REPORT

@@ -50,10 +50,7 @@ from saddlesvm.data.reading import Reading
         help="Missing values: error, drop (their rows), or fill in the mean of the column.",
     ),
     data_option(
-        "--scale",
-        type=float,
-        default=1.0,
-        help="Multiply every value by this, as in 0.00392157.",
+        "--scale", type=float, default=1.0, help="Multiply every value by this, as in 0.00392157."
     ),
 )
 @JSON

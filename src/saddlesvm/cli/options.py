@@ -185,10 +185,7 @@ LAMBDA = model_option(
 )
 STRENGTH_OPTIONS = combine(
     model_option(
-        "--C",
-        "C",
-        type=STRENGTH,
-        help="The price of errors: a number, several (0.1,1,10) or auto.",
+        "--C", "C", type=STRENGTH, help="The price of errors: a number, several (0.1,1,10) or auto."
     ),
     LAMBDA,
 )
@@ -214,9 +211,7 @@ OF_KERNELS = (
 )
 OF_MODELS = (
     model_option(
-        "--loss",
-        metavar="LOSS",
-        help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}",
+        "--loss", metavar="LOSS", help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}"
     ),
     model_option(
         "--penalty",

@@ -50,9 +50,7 @@ Errors = dict[str, tuple["np.ndarray", "np.ndarray"]]
         help="Smallest and largest lambda = 1 / (C n), in place of C.",
     ),
     model_option(
-        "--leave-one-out",
-        is_flag=True,
-        help="Choose C by the estimated leave-one-out error.",
+        "--leave-one-out", is_flag=True, help="Choose C by the estimated leave-one-out error."
     ),
 )
 @output_option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")

@@ -60,11 +60,7 @@ def command(
     high, low, gap = (float.fromhex(number) for number in proof["claim"])
     facts: Facts = {
         "found": describe_finding(model, difference, Certificate(high, low)),
-        "proven": {
-            "objective_at_most": high,
-            "least_possible_at_least": low,
-            "gap_at_most": gap,
-        },
+        "proven": {"objective_at_most": high, "least_possible_at_least": low, "gap_at_most": gap},
         "written": {"proof": output, "bytes": len(text)},
     }
     show(facts, as_json)

@@ -33,10 +33,7 @@ from saddlesvm.data.reading import Reading
     STRENGTH_OPTIONS,
     *OF_KERNELS,
     solving_option(
-        "--tol",
-        type=float,
-        metavar="GAP",
-        help="Relative gap to prove; 1e-4 for linear models.",
+        "--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."
     ),
     model_option(
         "--cv",

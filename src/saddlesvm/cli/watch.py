@@ -30,11 +30,7 @@ from saddlesvm.cli.values import ONE_GAMMA, OUTPUT
     "as in pegasos:projection=true.",
 )
 @option(
-    "--loss",
-    default="hinge",
-    show_default=True,
-    metavar="LOSS",
-    help="A loss for classification.",
+    "--loss", default="hinge", show_default=True, metavar="LOSS", help="A loss for classification."
 )
 @option("--C", "C", type=float, help="The price of errors, in place of lambda.")
 @option("--lambda", "lam", type=float, help="Lambda = 1 / (C n); 0.05 by default.")
@@ -68,11 +64,7 @@ from saddlesvm.cli.values import ONE_GAMMA, OUTPUT
     help="Passes over the rows at most.",
 )
 @option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Seed of the rows and of the solvers.",
+    "--seed", type=int, default=0, show_default=True, help="Seed of the rows and of the solvers."
 )
 @option(
     "--positive",

@@ -80,7 +80,7 @@ class AutomaticC:
     def __post_init__(self) -> None:
         one_of("the rule of C='auto'", self.rule, RULES)
         for name in ("low", "high"):
-            check(name, getattr(self, name), STRENGTH)
+            check(f"{name} of C='auto'", getattr(self, name), STRENGTH)
         check("gap", self.gap, SHARE)
         if not self.low < self.high:
             raise ValueError(f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}")

@@ -206,8 +206,8 @@ def common_kind(contenders: list[Contender]) -> str:
             return kind
     names = " and ".join(contender.name for contender in contenders)
     raise ValueError(
-        f"{names} solve different problems, and the step view plays both on one: give another "
-        "solver as against, or against=None"
+        f"{names} solve different problems, and the step view plays both on one: give solvers of "
+        "one kind, or one alone (in Python: against=None)"
     )
 
 
