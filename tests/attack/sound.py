@@ -20,7 +20,8 @@ from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
-from saddlesvm.estimators.preparation import Preparation, make_store, read_training
+from saddlesvm.estimators.preparation import Preparation
+from saddlesvm.estimators.training_data import make_store, read_training
 from saddlesvm.models.persistence import save, save_liblinear
 
 N = 24
@@ -122,7 +123,9 @@ def words(folder: Path) -> None:
     table = read_training(str(folder / "words.csv"))
     preparation = Preparation.learn(table)
     rows = preparation.apply(table)
-    save(preparation.behind(LinearSVC(random_state=0).fit(rows.X, rows.y)), folder / "words.model", preparation.notes)
+    save(
+        preparation.prepend_to(LinearSVC(random_state=0).fit(rows.X, rows.y)), folder / "words.model", preparation.notes
+    )
     make_store([str(folder / "words.jsonl")], str(folder / "words.store"))
 
 

@@ -16,7 +16,8 @@ from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, checker, load
 from saddlesvm.data import Store, read, read_liblinear
-from saddlesvm.estimators.preparation import Preparation, columns_of_store, read_training
+from saddlesvm.estimators.preparation import Preparation
+from saddlesvm.estimators.training_data import columns_of_store, read_training
 
 from . import damage, examples, sound
 

@@ -88,7 +88,7 @@ def test_a_function_stays_one_when_its_room_is_imported():
 def test_the_package_lists_all_that_it_registers():
     for home in HOMES.values():
         importlib.import_module(home)
-    own = [one.name for one in register.known() if one.kind.__module__.startswith("saddlesvm.")]
+    own = [one.name for one in register.list_entries() if one.kind.__module__.startswith("saddlesvm.")]
     assert own == list(HOMES)
 
 

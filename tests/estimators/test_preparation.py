@@ -18,13 +18,8 @@ from pyarrow import feather, ipc, parquet as pq
 from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
 from saddlesvm.data.reading import Reading
-from saddlesvm.estimators.preparation import (
-    Preparation,
-    check_classes,
-    label_words,
-    make_store,
-    read_training,
-)
+from saddlesvm.estimators.preparation import Preparation
+from saddlesvm.estimators.training_data import check_class_labels, describe_label, make_store, read_training
 
 N = 60
 
@@ -142,7 +137,7 @@ def test_a_field_named_label_comes_before_the_last_one(tmp_path: Path) -> None:
     path = tmp_path / "news.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     table, _ = learnt(path)
-    assert table.label_name == "label" and label_words(table, None) == (
+    assert table.label_name == "label" and describe_label(table, None) == (
         "column 'label', by its name (--label takes another)"
     )
     for name in ("Target", "class", "Y"):
@@ -174,10 +169,10 @@ def test_a_file_without_names_is_noticed(tmp_path: Path) -> None:
     path.write_text("".join(f"{'ham' if k % 3 else 'spam'}\t{text}\n" for k, text in enumerate(texts)))
     table, _ = learnt(path, label=0)
     assert table.n_rows == 100 and set(table.y) == {"ham", "spam"}
-    assert label_words(table, "0") == "column 1 (--label 0)"
+    assert describe_label(table, "0") == "column 1 (--label 0)"
     assert learnt(path, label="column 1")[0].y.tolist() == table.y.tolist()  # type: ignore[union-attr]
     with pytest.raises(DataError, match="--label"):  # the last column is the text
-        check_classes(read_training(str(path)))
+        check_class_labels(read_training(str(path)))
     path.write_text("".join(f"{k}x\t{text}\n" for k, text in enumerate(texts)))
     with pytest.raises(DataError, match="--header yes or no"):
         read_training(str(path))
@@ -188,7 +183,7 @@ def test_columns_without_names_are_called_alike_in_tables_of_numbers(tmp_path: P
     path.write_text("".join(f"{k % 2},{k},{k * k}\n" for k in range(N)))
     for label in (0, "0", "column 1"):
         table, _ = learnt(path, label=label)
-        assert table.label_name == "column 1" and label_words(table, str(label)) == "column 1 (--label 0)"
+        assert table.label_name == "column 1" and describe_label(table, str(label)) == "column 1 (--label 0)"
         assert table.X[1].tolist() == [1.0, 1.0]
     with pytest.raises(DataError, match="position from 0, or 'column 1'"):
         read_training(str(path), Reading(label="kind"))
@@ -199,7 +194,7 @@ def test_a_class_for_each_row_is_no_classification(labels: Any, tmp_path: Path) 
     path = tmp_path / "x.csv"
     path.write_text("a,b,c\n" + "".join(f"{k},{k % 5},{label}\n" for k, label in enumerate(labels)))
     with pytest.raises(DataError, match=r"rows have one of their own: for a regression.*--label"):
-        check_classes(read_training(str(path)))
+        check_class_labels(read_training(str(path)))
 
 
 def messy(tmp_path: Path, cell: str = "3") -> Path:
@@ -252,7 +247,7 @@ def test_gaps_of_tables_with_words_are_treated_as_asked_for(missing: str | None,
         filled = preparation.before.named_transformers_["number"][0].statistics_[0]
         assert filled == pytest.approx(frame["a"].median() if missing == "median" else frame["a"].mean())
     model = LinearSVC(random_state=0).fit(table.X, table.y)
-    save(preparation.behind(model), tmp_path / "m", preparation.notes)
+    save(preparation.prepend_to(model), tmp_path / "m", preparation.notes)
     again, same = Preparation.of_saved(load(tmp_path / "m"))
     np.testing.assert_array_equal(again.predict(same.read(str(path)).X), model.predict(table.X))
     if missing == "drop":

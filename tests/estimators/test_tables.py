@@ -243,7 +243,7 @@ def test_more_words_than_memory_keeps_the_frequent_ones() -> None:
     learner = ColumnLearner({"t": "text"}, 1 << 20)
     learner.most_words = 50
     learner.learn(pd.DataFrame({"t": [f"often rarely{k} common" for k in range(500)]}))
-    words = {*learner.learnt().named_transformers_["text 0"].vocabulary_}
+    words = {*learner.finish().named_transformers_["text 0"].vocabulary_}
     assert {"often", "common"} <= words and len(words) <= 50
 
 

@@ -23,9 +23,13 @@ from support import distance_bound, matrix
 
 X = matrix(120, 4, seed=3)
 SCORES = X @ np.array([1.0, -2.0, 0.5, 0.0]) + np.random.default_rng(0).normal(size=len(X))
-EVERY = pytest.mark.parametrize("entry", register.known(), ids=lambda entry: entry.name)
-KERNEL = pytest.mark.parametrize("entry", [e for e in register.known() if not e.linear], ids=lambda entry: entry.name)
-LINEAR = pytest.mark.parametrize("entry", [e for e in register.known() if e.linear], ids=lambda entry: entry.name)
+EVERY = pytest.mark.parametrize("entry", register.list_entries(), ids=lambda entry: entry.name)
+KERNEL = pytest.mark.parametrize(
+    "entry", [e for e in register.list_entries() if not e.linear], ids=lambda entry: entry.name
+)
+LINEAR = pytest.mark.parametrize(
+    "entry", [e for e in register.list_entries() if e.linear], ids=lambda entry: entry.name
+)
 
 
 def targets(entry: Entry) -> np.ndarray:
@@ -148,7 +152,7 @@ def test_its_own_option_is_read_from_the_command(tmp_path: Path, capsys: pytest.
 def test_a_file_of_an_estimator_that_is_not_registered_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    entry = register.named("LeastSquaresSVC")
+    entry = register.find_entry("LeastSquaresSVC")
     assert entry is not None
     save(fitted(entry), tmp_path / "m")
     monkeypatch.delitem(register.ENTRIES, "LeastSquaresSVC")
@@ -180,7 +184,7 @@ class Half:
         return self
 
 
-class Taken(register.named("LinearSVC").kind):  # type: ignore[misc, union-attr]
+class Taken(register.find_entry("LinearSVC").kind):  # type: ignore[misc, union-attr]
     """An estimator with a name that is taken."""
 
 

@@ -53,7 +53,7 @@ def command(
     from saddlesvm.cli.rows import find_entry, load_model, reading_task
     from saddlesvm.cli.show import Facts, show
     from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding
-    from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.kernel.certify_kernel import kernel_certificates
     from saddlesvm.problem.certificate import Certificate
 

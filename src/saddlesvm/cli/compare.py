@@ -111,7 +111,7 @@ def command(
     from saddlesvm.cli.models import task_of_loss
     from saddlesvm.data import read
     from saddlesvm.data.column_positions import check_names
-    from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.runtime.allowed import split_names
     from saddlesvm.runtime.safe_text import escape_hidden
 

@@ -68,7 +68,7 @@ def command(
     """Write data files into one store, for fast and repeated training."""
     from saddlesvm.cli.info import describe_store
     from saddlesvm.cli.show import progress_bar, show
-    from saddlesvm.estimators.preparation import make_store
+    from saddlesvm.estimators.training_data import make_store
 
     began = time.perf_counter()
     try:

@@ -72,7 +72,7 @@ def describe_saved_model(path: str) -> Facts:
 def describe_store(store: Store, path: str) -> dict[str, Any]:
     """Return facts of a store, from its header alone."""
     from saddlesvm.data.missing_values import NOTE
-    from saddlesvm.estimators.preparation import columns_of_store
+    from saddlesvm.estimators.training_data import columns_of_store
     from saddlesvm.rows.small_types import type_name
 
     header = store.header
@@ -122,8 +122,8 @@ def describe_rows(source: str, reading: Reading) -> Facts:
     from saddlesvm.cli.facts import describe_data
     from saddlesvm.data.door import Design
     from saddlesvm.data.missing_values import Filling
-    from saddlesvm.estimators.preparation import read_any
     from saddlesvm.estimators.scale_hint import scale_hint
+    from saddlesvm.estimators.training_data import read_any
 
     table = read_any(source, reading)
     facts: Facts = {"data": describe_data(table)}

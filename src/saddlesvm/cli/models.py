@@ -32,7 +32,7 @@ def choose_entry(asked: dict[str, Any]) -> register.Entry:
         entry = find_implied_entry(asked)
     for name in asked:
         if name not in NOT_PARAMETERS and name not in entry.parameters:
-            others = [other.name for other in register.known() if name in other.parameters]
+            others = [other.name for other in register.list_entries() if name in other.parameters]
             advice = f"; {', '.join(others)} (--estimator) have it" if others else ""
             raise ValueError(f"{write_flag(name)} does not work with {entry.name}{advice}")
     if "epsilon" in asked:
@@ -48,9 +48,9 @@ def find_entry_named(name: str) -> register.Entry:
     # The estimators of this package register themselves while their modules are imported.
     for home in set(HOMES.values()):
         importlib.import_module(home)
-    entry = register.named(name)
+    entry = register.find_entry(name)
     if entry is None:
-        names = [known.name for known in register.known()]
+        names = [known.name for known in register.list_entries()]
         raise ValueError(
             f"there is no estimator {name!r}{suggest(name, names)}; there are {', '.join(names)}, "
             "and what a module of yours registers (--import MODULE)"

@@ -74,7 +74,7 @@ def command(
     from saddlesvm.cli.models import choose_entry, make_estimator
     from saddlesvm.cli.rows import read_rows
     from saddlesvm.cli.show import show
-    from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.fit.outcome import Outcome
     from saddlesvm.models import persistence
 
@@ -106,7 +106,7 @@ def command(
     if model_path is not None:
         model = path.model(float(path.Cs[-1]) if chosen is None else chosen)
         rows.name_features(model)
-        persistence.save(rows.preparation.behind(model), model_path, rows.notes())
+        persistence.save(rows.preparation.prepend_to(model), model_path, rows.notes())
         written["model"] = model_path
     if report is not None:
         write_report(path, rows, errors, chosen, report)
@@ -159,7 +159,7 @@ def measure_errors(path: Path, rows: Rows, leave_one_out: bool) -> Errors:
     import numpy as np
 
     from saddlesvm.estimators import leave_one_out as estimates
-    from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.estimators.training_data import labels_of
 
     errors: Errors = {}
     grid = path.grid()

@@ -63,7 +63,7 @@ def command(
 
     from saddlesvm.cli.rows import load_model
     from saddlesvm.estimators.linear import LinearSVC
-    from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.estimators.training_data import labels_of
 
     model, preparation = load_model(model_path)
     if probabilities and not hasattr(model, "predict_proba"):

@@ -40,7 +40,7 @@ def command(
     from saddlesvm.cli.rows import find_entry, load_model, reading_task
     from saddlesvm.cli.show import Facts, show
     from saddlesvm.estimators.certify import compare_with_fit, describe_finding
-    from saddlesvm.estimators.preparation import labels_of, read_numbers
+    from saddlesvm.estimators.training_data import labels_of, read_numbers
     from saddlesvm.problem.certificate import Certificate
 
     model, preparation = load_model(model_path)
@@ -49,7 +49,7 @@ def command(
         reading = replace(reading, index_base=model.notes_.get("zero_based", "auto"))
     # The checker reads numbers as they are: missing values are an error here, too.
     table = read_numbers(data, reading, model.n_features_in_, reading_task(find_entry(model)))
-    table = preparation.checked(table)
+    table = preparation.check_features(table)
     y = labels_of(table)
     difference = compare_with_fit(model, table.X, y)
     how_to_read = options_for_checker(data, reading, table)

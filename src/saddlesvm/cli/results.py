@@ -113,7 +113,7 @@ def finish(
         rows.name_features(model)
     written = {}
     if outputs["model_path"]:
-        persistence.save(preparation.behind(model), outputs["model_path"], notes)
+        persistence.save(preparation.prepend_to(model), outputs["model_path"], notes)
         written["model"] = outputs["model_path"]
     if outputs["liblinear"]:
         persistence.save_liblinear(model, outputs["liblinear"])

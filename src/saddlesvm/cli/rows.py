@@ -14,14 +14,14 @@ from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.reading import Reading
 from saddlesvm.data.table import Task
-from saddlesvm.estimators.preparation import (
-    Preparation,
-    check_classes,
-    label_words,
+from saddlesvm.estimators.preparation import Preparation
+from saddlesvm.estimators.register import Entry, entry_of
+from saddlesvm.estimators.training_data import (
+    check_class_labels,
+    describe_label,
     labels_of,
     read_training,
 )
-from saddlesvm.estimators.register import Entry, entry_of
 from saddlesvm.models import persistence
 
 
@@ -107,7 +107,7 @@ def read_rows(
     with progress_bar(f"reading {data}", quiet) as advance:
         whole = read_training(data, reading, task=task, pairwise=pairwise, advance=advance)
     if is_classification:
-        check_classes(whole)
+        check_class_labels(whole)
     raw = whole
     held_out = None
     if validation is not None:
@@ -118,7 +118,7 @@ def read_rows(
         raw, missing=reading.missing, standardize=standardize, pairwise=pairwise
     )
     train = preparation.apply(raw)
-    facts: Facts = {"data": describe_data(whole) | {"label": label_words(whole, reading.label)}}
+    facts: Facts = {"data": describe_data(whole) | {"label": describe_label(whole, reading.label)}}
     facts["data"]["features"] = train.n_features
     if standardize:
         facts["data"]["standardized"] = True  # numbers of tables with words always are

@@ -36,8 +36,8 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
     """Check a proof in exact fractions; nothing that the fit computed is trusted."""
     from saddlesvm.checker import describe
     from saddlesvm.cli.show import make_identifier, show
-    from saddlesvm.estimators.preparation import labels_of, read_numbers
     from saddlesvm.estimators.proofs import verified
+    from saddlesvm.estimators.training_data import labels_of, read_numbers
 
     proof = load_proof(proof_path)
     try:

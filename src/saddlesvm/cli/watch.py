@@ -86,7 +86,7 @@ def command(
     """Write a page that plays two solvers, row by row, side by side."""
     from saddlesvm import lab
     from saddlesvm.data import read
-    from saddlesvm.estimators.preparation import labels_of
+    from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.runtime.allowed import split_names
 
     names = split_names(solvers)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearSVC", "LinearSVR"]
 
-# The package's own registered estimators, in the order in which the command line and the register list them.
+# The package's own estimators, in the order in which the command line and the register list them.
 HOMES = {
     "LinearSVC": "saddlesvm.estimators.linear",
     "LinearSVR": "saddlesvm.estimators.linear",

@@ -1,4 +1,4 @@
-"""The labels and the weights of the classes of a classifier, whatever its family."""
+"""The labels and the weights of the classes of any classifier."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def class_factors(
     weights: np.ndarray | None,
     may_be_zero: bool = False,
 ) -> np.ndarray:
-    """The factors of the weights of each class's rows.
+    """Return the factor by which the weights of each class's rows are multiplied.
 
-    ``"balanced"`` counts a row by its own weight. scikit-learn does so from 1.7 on, so that this is done here.
+    ``"balanced"`` counts a row by its weight. scikit-learn does so only from 1.7 on, and so it is
+    computed here.
 
     Parameters
     ----------
@@ -31,9 +32,9 @@ def class_factors(
     codes : int array of shape (n_samples,)
         The class number of each row.
     weights : float array of shape (n_samples,) or None
-        The rows' own weights; None for 1.
+        The weights of the rows; None for 1.
     may_be_zero : bool
-        Whether a factor of zero is allowed.
+        True if a factor of zero is allowed.
 
     Returns
     -------
@@ -42,23 +43,26 @@ def class_factors(
     Raises
     ------
     ValueError
-        Some are not finite, negative, or zero.
+        A factor is not finite, negative, or zero.
     """
     if class_weight is None:
         return np.ones(classes.size)
     if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
         totals = np.bincount(codes, weights=weights, minlength=classes.size)
         if not totals.all():
+            absent = classes.tolist()[int(np.argmin(totals))]
             raise ValueError(
-                f"class {classes.tolist()[int(np.argmin(totals))]!r} has no row of positive weight: every class needs "
-                "one"
+                f"class {absent!r} has no row of positive weight: every class needs one"
             )
         factors = np.asarray(totals.sum() / (classes.size * totals))
     else:
         factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]))
-    allowed = factors >= 0 if may_be_zero else factors > 0
-    if not (np.isfinite(factors) & allowed).all():
-        kind = "finite factors of at least 0" if may_be_zero else "positive finite factors"
+    is_allowed = factors > 0
+    kind = "positive finite factors"
+    if may_be_zero:
+        is_allowed = factors >= 0
+        kind = "finite factors of at least 0"
+    if not (np.isfinite(factors) & is_allowed).all():
         raise ValueError(f"class_weight must hold {kind}; got {class_weight!r}")
     return factors
 
@@ -81,8 +85,8 @@ def weigh_classes(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the weights of the rows in all sub-problems, and the factors of the classes.
 
-    Those of a class that has a sub-problem of its own multiply the weights of its rows there, as in LIBLINEAR and
-    scikit-learn. Others are in the weights already, and the factors are None.
+    If a class has a sub-problem of its own, its factor multiplies the weights of its rows there, as
+    in LIBLINEAR and scikit-learn. Otherwise the weights contain the factors, which are None.
     """
     if class_weight is None:
         return weights, None
@@ -100,20 +104,24 @@ def weigh_rows(
     multi_class: str = "ovo",
     needs: str = "every class needs one",
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """As :func:`weigh_classes`; every class must have a row of positive weight, for the reason in `needs`.
+    """Return weights as :func:`weigh_classes`, after checking that classes have rows that count.
 
-    If that is empty, two classes at least must have such a row.
+    Every class must have a row of positive weight, for the reason in `needs`. If that is empty, two
+    classes at least must have such a row.
     """
     weights = check_weights(sample_weight, codes.size)
     if weights is None and class_weight is None:
         return None, None
-    own, factors = weigh_classes(class_weight, classes, codes, weights, multi_class, may_be_zero=True)
-    counted = np.ones(codes.size) if own is None else own
-    left = np.bincount(codes[counted > 0], minlength=classes.size)
+    weights, factors = weigh_classes(
+        class_weight, classes, codes, weights, multi_class, may_be_zero=True
+    )
+    # Count the rows of each class whose weight is positive.
+    counted = codes if weights is None else codes[weights > 0]
+    counts = np.bincount(counted, minlength=classes.size)
     if factors is not None:
-        left = np.where(factors > 0, left, 0)
-    if not left.all() and (needs or np.count_nonzero(left) < 2):
-        absent = classes.tolist()[int(np.argmin(left))]
+        counts = np.where(factors > 0, counts, 0)
+    if not counts.all() and (needs or np.count_nonzero(counts) < 2):
+        absent = classes.tolist()[int(np.argmin(counts))]
         reason = needs or "at least two classes need one"
         raise ValueError(f"class {absent!r} has no row of positive weight: {reason}")
-    return own, factors
+    return weights, factors

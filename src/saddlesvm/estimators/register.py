@@ -1,5 +1,7 @@
-"""The register of estimators, the facts that model files, the command line and `certify` need of each; and the
-parameters that estimators share, with their types and defaults, which an estimator names among its bases.
+"""The register of estimators: what model files, the command line and `certify` need of each.
+
+Also the parameters that estimators share, with their types and defaults: an estimator has them by
+its base classes.
 
 An estimator from outside the package registers as those inside do::
 
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
     )
     from saddlesvm.solvers.base import SolverBase
 
-# What a path over C is by default:
-ENDS = (1e-3, 1e3)  # smallest and largest C
-GAP = 1e-2  # relative gap
-GRID = 13  # values of C
+# The defaults of a path over C.
+ENDS = (1e-3, 1e3)  # smallest and largest C; a guess
+GAP = 1e-2  # relative gap; a guess
+GRID = 13  # values of C: two for each factor of ten
+METHODS = ("fit", "predict", "get_params", "_check_options")  # that an estimator must have
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,7 +60,7 @@ class KernelOptions:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVMOptions(KernelOptions):
-    """The parameters of every machine with the name and the attributes of one in ``sklearn.svm``."""
+    """The parameters of every machine with the name and the attributes of one in `sklearn.svm`."""
 
     shrinking: bool = True
     max_iter: float | None = -1
@@ -74,16 +77,24 @@ class PairOptions(SVMOptions):
     random_state: Any = None
 
 
-__all__ = ["KERNEL", "LINEAR", "Entry", "Saved", "entry_of", "known", "named", "register_estimator"]
+__all__ = [
+    "KERNEL",
+    "LINEAR",
+    "Entry",
+    "Saved",
+    "entry_of",
+    "find_entry",
+    "list_entries",
+    "register_estimator",
+]
 
 Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
-METHODS = ("fit", "predict", "get_params", "_check_options")
 
 
 @dataclass(frozen=True)
 class Saved:
-    """The attributes of a fitted estimator that its model file holds, as far as it has them.
+    """The attributes of a fitted estimator that its model file holds, if it has them.
 
     Parameters
     ----------
@@ -92,18 +103,20 @@ class Saved:
     matrices : tuple of str
         Dense or CSR.
     numbers : tuple of str
-        What JSON can hold.
+        Values that JSON can hold.
     """
 
     arrays: tuple[str, ...]
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
-        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_",
-        "_fitted_C", "C_", "indicator_", "n_samples_fit_", "fit_C", "fit_phases", "fit_mark",
+        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_",
+        "seconds_compiling_", "_fitted_C", "C_", "indicator_", "n_samples_fit_", "fit_C", "fit_phases", "fit_mark",
     )  # fmt: skip
 
 
-LINEAR = Saved(("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_"))
+LINEAR = Saved(
+    ("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_")
+)
 KERNEL = Saved(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
     ("dual_coef_", "support_vectors_"),
@@ -136,19 +149,19 @@ def register_estimator(
     saved: Saved = LINEAR,
     linear: bool = True,
 ) -> Callable[[Kind], Kind]:
-    """A class decorator that registers an estimator, so that its models can be saved, loaded, and trained from the
-    command line.
+    """Register an estimator, so that models can be saved, loaded, and trained from a command line.
 
     Parameters
     ----------
     name : str, optional
         The name in model files and for ``--estimator``; the name of the class by default.
     task : {"classification", "regression", "novelty"}
-        Whether it learns labels, targets, or rows alone.
+        What it learns from: labels, targets, or rows alone.
     saved : Saved
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True
-        Whether scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by ``_pose``.
+        True if scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by
+        ``_pose``.
 
     Raises
     ------
@@ -159,14 +172,16 @@ def register_estimator(
 
     Notes
     -----
-    The class needs ``fit``, ``predict``, ``get_params`` and ``_check_options``, which raises ValueError for invalid
-    options before any data are read. A linear estimator also needs ``_pose(y, sample_weight,
-    n)``, which gives the sub-problems that a fitted model solves, as :class:`saddlesvm.LinearSVR` has it.
+    The class needs ``fit``, ``predict``, ``get_params`` and ``_check_options``, which raises
+    ValueError for invalid options before any data are read. A linear estimator also needs
+    ``_pose(y, sample_weight, n)``, which returns the sub-problems that a fitted model solves, as
+    :class:`saddlesvm.LinearSVR` has it.
 
     Examples
     --------
-    A regression that begins with another default. If a module ``mine`` has it, ``saddlesvm train DATA --import mine
-    --estimator MedianRegression`` trains it, and ``--set NAME=VALUE`` gives its parameters:
+    A regression with another default. If it is in a module ``mine``, ``saddlesvm train DATA
+    --import mine --estimator MedianRegression`` trains it, and ``--set NAME=VALUE`` sets its
+    parameters:
 
     >>> from saddlesvm import LinearSVR, register_estimator
     >>> @register_estimator(task="regression")
@@ -194,39 +209,47 @@ def register_estimator(
     """
 
     def declare(kind: Kind) -> Kind:
-        called = name or kind.__name__
-        needed = (*METHODS, *(("_pose",) if linear else ()))
+        entry_name = name or kind.__name__
+        needed = [*METHODS, "_pose"] if linear else list(METHODS)
         missing = [method for method in needed if not callable(getattr(kind, method, None))]
         if missing:
-            raise TypeError(f"the estimator {called} lacks {', '.join(missing)}")
+            raise TypeError(f"the estimator {entry_name} lacks {', '.join(missing)}")
         if task not in get_args(Task):
-            raise ValueError(f"the estimator {called}: task must be one of {', '.join(get_args(Task))}; got {task!r}")
-        former = ENTRIES.get(called)
+            allowed = ", ".join(get_args(Task))
+            raise ValueError(
+                f"the estimator {entry_name}: task must be one of {allowed}; got {task!r}"
+            )
+        # A module that is loaded again registers the same class again.
+        former = ENTRIES.get(entry_name)
         if former is not None and origin_of(former.kind) != origin_of(kind):
-            raise ValueError(f"an estimator named {called!r} exists already, {origin_of(former.kind)}: choose another")
-        ENTRIES[called] = Entry(called, kind, task, saved, linear)
+            raise ValueError(
+                f"an estimator named {entry_name!r} exists already, {origin_of(former.kind)}: "
+                "choose another name"
+            )
+        ENTRIES[entry_name] = Entry(entry_name, kind, task, saved, linear)
         return kind
 
     return declare
 
 
 def parameters_of(kind: Any) -> tuple[str, ...]:
-    """The names of a constructor's parameters."""
+    """Return the names of a constructor's parameters."""
     return tuple(inspect.signature(kind).parameters)
 
 
-def known() -> list[Entry]:
-    """All registered kinds: those of the package first, the others in the order of registration."""
+def list_entries() -> list[Entry]:
+    """Return all registered kinds: the package's own first, others in the order of registration."""
     own = [ENTRIES[name] for name in HOMES if name in ENTRIES]
-    return [*own, *(entry for name, entry in ENTRIES.items() if name not in HOMES)]
+    others = [entry for name, entry in ENTRIES.items() if name not in HOMES]
+    return [*own, *others]
 
 
-def named(name: str) -> Entry | None:
-    """The kind of that name, if one is registered."""
+def find_entry(name: str) -> Entry | None:
+    """Return the registered kind of this name, or None."""
     return ENTRIES.get(name)
 
 
 def entry_of(model: Any) -> Entry | None:
-    """The kind that an estimator is of: its own class, or the nearest registered one that it is derived from."""
+    """Return the registered kind of an estimator: its class, or the nearest base class."""
     kinds = {entry.kind: entry for entry in ENTRIES.values()}
     return next((kinds[kind] for kind in type(model).__mro__ if kind in kinds), None)

@@ -11,22 +11,23 @@ from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import parts_of_rows
 from saddlesvm.rows.small_types import widen
 
-SPREAD = 100.0  # quotient of the largest and the smallest norm of a feature above which scaling helps
+# Ratio of the largest to the smallest norm of a feature above which scaling helps; a guess.
+SPREAD = 100.0
 
 
 def scale_hint(X: Any) -> list[str]:
-    """Return what to do about features of very different scales; an empty list if there is nothing to do.
+    """Return what to do about features of very different scales, an empty list if nothing.
 
     All rows are read: in a sample, a feature that is rare would look smaller than it is.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-        Nothing is said of rows in a place of their own.
+        There is no hint for rows in a place of their own, whose values cannot be read.
     """
     if isinstance(X, Passes):
         return []
-    columns, norms = norms_of_features(X)
+    columns, norms = feature_norms(X)
     if not norms.size:
         return []
     largest = int(np.argmax(norms))
@@ -36,20 +37,22 @@ def scale_hint(X: Any) -> list[str]:
     return [
         f"the norms of the features spread over a factor of {norms[largest] / norms[smallest]:.1e} "
         f"(largest: column {columns[largest]}, smallest: column {columns[smallest]}). "
-        "Scale them to similar size before training (saddlesvm train --standardize; in Python StandardScaler, or "
-        "MaxAbsScaler for sparse data): coordinate methods then need far fewer epochs, and the penalty treats the "
-        "features alike"
+        "Scale them to similar size before training (saddlesvm train --standardize; in Python "
+        "StandardScaler, or MaxAbsScaler for sparse data): coordinate methods then need far fewer "
+        "epochs, and the penalty treats the features alike"
     ]
 
 
-def norms_of_features(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the features with a value other than zero, and their norms."""
+def feature_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the features with a nonzero value, and their norms."""
     if sparse.issparse(X) and X.nnz < X.shape[1]:
-        # Fewer values than features: no array of all features.
+        # Fewer values than features: avoid an array of all features.
         columns, place = np.unique(X.indices[: X.nnz], return_inverse=True)
         squares = np.bincount(place, np.square(X.data[: X.nnz], dtype=np.float64), columns.size)
-        used = squares > 0.0
-        return columns[used], np.sqrt(squares[used])
+        is_used = squares > 0.0
+        return columns[is_used], np.sqrt(squares[is_used])
+
+    # Sum the squares of each column, some rows at a time.
     d = X.shape[1]
     squares = np.zeros(d)
     for rows in parts_of_rows(X, least=d):

@@ -212,7 +212,7 @@ def facts_of(fitted: Fitted) -> dict[str, Any]:
 
 def names_known() -> str:
     """The kinds of estimators that are registered."""
-    return ", ".join(entry.name for entry in register.known())
+    return ", ".join(entry.name for entry in register.list_entries())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -243,7 +243,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not is_model(path):
         return load_libsvm(path) if is_libsvm_model(path) else _from_liblinear(path)
     kind, arrays, meta = load_model(path)
-    entry = register.named(kind)
+    entry = register.find_entry(kind)
     if entry is None:
         raise DataError(
             f"{path}: holds a model of the kind {shorten_text(repr(kind))}; this version knows {names_known()}; "

@@ -1,0 +1,447 @@
+"""Read data for the command line: rows to train on, rows to describe, and files into one store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.data import BUNDLED, DataError, Store, Table, convert, read
+from saddlesvm.data.blocks import find_format
+from saddlesvm.data.column_positions import LABEL_NAMES
+from saddlesvm.data.frames import (
+    TABLE_FORMATS,
+    choose_label,
+    find_kinds,
+    holds_words,
+    open_table,
+    read_frame,
+)
+from saddlesvm.data.kinds import ChosenKind
+from saddlesvm.data.readers import read_stores
+from saddlesvm.data.reading import DEFAULT_READING, Reading
+from saddlesvm.data.table import Label, Task, ready_labels
+from saddlesvm.estimators.column_passes import convert_table, stored_columns
+from saddlesvm.estimators.columns import feature_names, kinds_in
+from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
+from saddlesvm.rows.memory_plan import available_memory, memory_bytes
+
+STANDARD_INPUT = "-"
+STANDARD_INPUT_NAME = "standard input"
+# Bytes of memory for each byte of a file that is read whole, with its encoding; a guess.
+IN_MEMORY = 12
+STORE_MEMORY = "256M"  # bytes that the rows take at most on their way into a store; a guess
+# Classes from which on it is odd if most of them have a single row; a guess.
+SINGLE_ROW_CLASSES = 50
+
+Advance = Callable[[float], Any]
+
+
+def read_training(
+    source: str | Sequence[str],
+    reading: Reading = DEFAULT_READING,
+    *,
+    task: Task | None = None,
+    pairwise: bool = False,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    advance: Advance | None = None,
+) -> Table:
+    """Read the rows to train on.
+
+    Parameters
+    ----------
+    source : str or sequence of str
+        A file, a bundled set, "-" for standard input; or several stores.
+    reading : Reading
+        A table with words that needs more than `reading.memory` is encoded into a store, which
+        lives as long as the table. :meth:`Preparation.learn` treats missing values.
+    task : {"classification", "regression"}, optional
+        As in :func:`saddlesvm.data.read`.
+    pairwise : bool, default=False
+        True if the rows are values of a kernel.
+    n_features : int, optional
+        The number of features of a model; the rows are then a table of numbers.
+    zero_based : bool, optional
+        How the indices of other data of the same model count, if `reading.index_base` is "auto".
+    advance : callable, optional
+        Called with the share that was read.
+
+    Returns
+    -------
+    Table
+        `X` is a matrix, or the rows of a store, or, for a table with words, a data frame.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read so.
+    """
+    if not isinstance(source, str):
+        return add_columns(read_stores(list(source), task, reading.memory, n_features))
+    if source == STANDARD_INPUT:
+
+        def read_copy(path: str) -> Table:
+            return read_training(
+                path,
+                reading,
+                task=task,
+                pairwise=pairwise,
+                n_features=n_features,
+                zero_based=zero_based,
+                advance=advance,
+            )
+
+        return read_standard_input(read_copy)
+    check_columns_apply(source, reading)
+
+    # A table with words becomes a data frame, which is encoded later.
+    if n_features is None and is_table_with_words(source, reading):
+        if reading.scale != 1.0:
+            raise DataError(
+                f"{source}: has columns of words, whose numbers are scaled by their spread: leave "
+                "--scale out"
+            )
+        return _read_table(source, reading, task, advance)
+
+    # Numbers become a matrix.
+    counts_from_zero = reading.index_base
+    if reading.index_base == "auto" and zero_based is not None:
+        counts_from_zero = zero_based
+    table = read(
+        source,
+        label=reading.label,
+        header=reading.header,
+        drop_columns=reading.drop_columns,
+        scale=reading.scale,
+        n_features=n_features,
+        task=task,
+        missing="error" if reading.missing in (None, "error") else "keep",
+        zero_based=counts_from_zero,
+        advance=advance,
+    )
+    table = add_columns(table)
+    return kernel_values(table) if pairwise and n_features is None else table
+
+
+def check_columns_apply(source: str, reading: Reading) -> None:
+    """Raise DataError if kinds of columns are given for a source that is not a table."""
+    if not reading.columns:
+        return
+    format = find_format(source)
+    if format not in TABLE_FORMATS:
+        what = "a bundled set of numbers" if format == "bundled" else format
+        raise DataError(
+            f"{source}: is {what}; --columns is for tables ({', '.join(TABLE_FORMATS)}): leave it "
+            "out"
+        )
+
+
+def is_table_with_words(source: str, reading: Reading) -> bool:
+    """Return True if the source has columns of words, or kinds of columns are given."""
+    if reading.columns:
+        return True
+    return holds_words(source, reading.header, reading.drop_columns, reading.label)
+
+
+def _read_table(source: str, reading: Reading, task: Task | None, advance: Advance | None) -> Table:
+    """Read a table with words: a data frame, or the rows of a store if it needs too much memory."""
+    began = time.perf_counter()
+    file = open_table(source, header=reading.header, drop=reading.drop_columns, label=reading.label)
+    column = choose_label(file, reading.label)
+    chosen = find_kinds(file, column, dict(reading.columns))
+    facts = describe_columns(chosen)
+    if reading.memory is None:
+        memory = available_memory() // 2
+    else:
+        memory = memory_bytes(reading.memory)
+    if IN_MEMORY * file.n_bytes > memory:
+        # Encode the table into a store, which is removed when nothing refers to it any more.
+        folder = tempfile.mkdtemp(prefix="saddlesvm-")
+        store = convert_table(
+            file,
+            Path(folder, "rows.store"),
+            column,
+            chosen,
+            memory=memory,
+            missing=reading.missing,
+            advance=advance,
+        )
+        weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+        table = add_columns(_table_of_store(store, task))
+        return replace(
+            table,
+            column_facts=facts,
+            source=source,
+            format=file.format,
+            n_bytes=file.n_bytes,
+            label_name=column,
+        )
+    kinds = {name: choice.kind for name, choice in chosen.items()}
+    frame, y = read_frame(file, kinds, column, advance)
+    if y is not None:
+        y = ready_labels(y, len(frame), source, task=task)
+    seconds = time.perf_counter() - began
+    table = Table(frame, y, None, column, source, file.format, file.n_bytes, seconds)
+    learnt = {name: str(kind) for name, kind in kinds.items() if kind.name != "drop"}
+    return replace(table, kinds=learnt, column_facts=facts)
+
+
+def _table_of_store(store: Store, task: Task | None) -> Table:
+    """Return the table of an open store."""
+    y = store.y
+    if y is not None:
+        y = ready_labels(y, len(store), str(store.path), task=task)
+    return Table(
+        X=store.matrix(None),
+        y=y,
+        feature_names=None,
+        label_name=store.header.get("label_name"),
+        source=str(store.path),
+        format="store",
+        n_bytes=store.n_bytes,
+        seconds=0.0,
+        known_nonzero=store.header.get("n_nonzero"),
+        sample_weight=store.sample_weight,
+        stores=(store,),
+    )
+
+
+def read_any(source: str, reading: Reading) -> Table:
+    """Read data to describe them: as :func:`read_training`, but missing values are kept."""
+    return read_training(source, replace(reading, missing="keep"))
+
+
+def read_numbers(
+    source: str | Sequence[str], reading: Reading, n_features: int, task: Task | None = None
+) -> Table:
+    """Read rows of numbers as they are, with so many features."""
+    return read_training(source, reading, n_features=n_features, task=task)
+
+
+def add_columns(table: Table) -> Table:
+    """Return the table of stores with what encoded their rows; other tables as they are.
+
+    Raises
+    ------
+    DataError
+        The rows of several stores were not encoded alike.
+    """
+    if not table.stores:
+        return table
+    encodings = [stored_columns(store) for store in table.stores]
+    if not any(encodings):
+        return table
+    names = [None if encoding is None else feature_names(encoding) for encoding in encodings]
+    if any(other != names[0] for other in names):
+        raise DataError(
+            f"{table.source}: their rows are not encoded alike; convert the tables into one store"
+        )
+    before = encodings[0]
+    kinds = (None if before is None else kinds_in(before)) or {}
+    facts = [f"{name}: {kind}" for name, kind in kinds.items()]
+    return replace(table, before=before, column_facts=facts)
+
+
+def columns_of_store(store: Store) -> list[str] | None:
+    """Return the columns of the table that became a store, in words; None for other rows."""
+    return add_columns(_table_of_store(store, None)).column_facts
+
+
+def describe_columns(chosen: Mapping[str, ChosenKind]) -> list[str]:
+    """Return the kind of each column, and the reason, in words."""
+    facts = []
+    for name, choice in chosen.items():
+        reason = f" ({choice.why})" if choice.why else ""
+        facts.append(f"{name}: {choice.kind}{reason}")
+    return facts
+
+
+def read_standard_input(read_file: Callable[[str], Table]) -> Table:
+    """Read standard input by way of a temporary file, because readers read data more than once."""
+    if sys.stdin is None:
+        raise DataError(f"{STANDARD_INPUT_NAME}: is closed")
+    handle, path = tempfile.mkstemp(prefix="saddlesvm-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return replace(read_file(path), source=STANDARD_INPUT_NAME)
+    except DataError as error:
+        raise DataError(str(error).replace(path, STANDARD_INPUT_NAME)) from None
+    finally:
+        os.unlink(path)
+
+
+def labels_of(table: Table) -> np.ndarray:
+    """Return the labels of a table; raises DataError if it has none."""
+    if table.y is None:
+        raise DataError(f"{table.source}: no labels found; name their column with --label")
+    return table.y
+
+
+def check_class_labels(table: Table) -> None:
+    """Raise DataError if labels cannot be classes: with fractions, or nearly one for each row."""
+    y = table.y
+    if y is None:
+        return
+    column = "" if table.label_name is None else f" in the column {table.label_name!r}"
+    losses = ", ".join(name for name in LOSSES if traits_of(make_loss(name)).task == "regression")
+    advice = (
+        f"for a regression name its loss, --loss with one of {losses}; "
+        "for classes name their column with --label"
+    )
+    if y.dtype.kind == "f" and (y == np.floor(y)).all():
+        raise DataError(
+            f"{table.source}: has whole labels{column} of 2^53 or more, of which numbers of 64 "
+            "bits "
+            "cannot hold all: write them as text, with a letter before the digits"
+        )
+    if y.dtype.kind == "f":
+        raise DataError(
+            f"{table.source}: has {np.unique(y).size:,} different numbers with fractions for "
+            f"labels{column}, from {y.min():g} to {y.max():g}: {advice}"
+        )
+    counts = np.unique(y, return_counts=True)[1]
+    n_single = int((counts == 1).sum())
+    if n_single >= SINGLE_ROW_CLASSES and n_single > table.n_rows / 2:
+        raise DataError(
+            f"{table.source}: has {counts.size:,} different labels{column}, and {n_single:,} of "
+            f"{table.n_rows:,} rows have a label that no other row has: {advice}"
+        )
+
+
+def describe_label(table: Table, label: Label) -> str | None:
+    """Return the column that was taken for the labels, in words; None if there is no choice."""
+    if table.y is None or table.format not in TABLE_FORMATS or table.source in BUNDLED:
+        return None
+    name = str(table.label_name)
+    words = f"column {name!r}"
+    number = name.removeprefix("column ")
+    if name.startswith("column ") and number.isdigit():
+        words = f"{name} (--label {int(number) - 1})"
+    if label is not None:
+        return words
+    how = "by its name" if name.lower() in LABEL_NAMES else "the last one"
+    return f"{words}, {how} (--label takes another)"
+
+
+def kernel_values(table: Table, training_rows: int | None = None) -> Table:
+    """Return the table as a dense matrix of kernel values, shape (rows, training rows).
+
+    A line of LIBSVM's format for them is ``LABEL 0:NUMBER 1:K(x, x_1) 2:K(x, x_2) ...``, with the
+    number of the row.
+
+    Parameters
+    ----------
+    table : Table
+    training_rows : int, optional
+        Training rows of the model; by default the rows of the table, whose matrix is square.
+
+    Raises
+    ------
+    DataError
+        Another number of values in a row, or training rows that are not numbered from 1 on.
+    """
+    if table.kinds is not None:
+        raise DataError(
+            f"{table.source}: has columns of words; --kernel precomputed takes values of a kernel"
+        )
+    count = table.n_rows if training_rows is None else training_rows
+    values = table.X.toarray() if sparse.issparse(table.X) else np.asarray(table.X)
+    # The first column has the numbers of the rows.
+    if table.zero_based and values.shape[1] == count + 1:
+        if training_rows is None and not np.array_equal(values[:, 0], np.arange(1, count + 1)):
+            raise DataError(
+                f"{table.source}: the numbers of the rows (0:NUMBER) must be 1, 2, ..., {count}"
+            )
+        values = values[:, 1:]
+    if values.shape[1] != count:
+        raise DataError(
+            f"{table.source}: has {values.shape[1]} kernel values in each row; {count} are needed, "
+            "one for each training row"
+        )
+    return replace(table, X=np.ascontiguousarray(values), feature_names=None, known_nonzero=None)
+
+
+def make_store(
+    sources: Sequence[str],
+    path: str,
+    reading: Reading = DEFAULT_READING,
+    *,
+    dtype: Any = None,
+    n_features: int | None = None,
+    overwrite: bool = False,
+    advance: Advance | None = None,
+) -> Store:
+    """Write files of any size into one store; a table with words is encoded on its way.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Several files of numbers, or one table with words.
+    path : str
+        The folder to make.
+    reading : Reading
+        As in :func:`read_training`; `memory` is 256 MiB by default.
+    dtype, n_features, overwrite
+        As in :func:`saddlesvm.data.convert`.
+    advance : callable, optional
+        Called with the share that was read.
+
+    Raises
+    ------
+    DataError
+        The files cannot be read, or several of them have words, which would be encoded differently.
+    """
+    memory = memory_bytes(STORE_MEMORY if reading.memory is None else reading.memory)
+    if not any(is_table_with_words(source, reading) for source in sources):
+        how: Any = reading.missing or "error"
+        return convert(
+            sources,
+            path,
+            label=reading.label,
+            header=reading.header,
+            drop_columns=reading.drop_columns,
+            dtype=dtype,
+            n_features=n_features,
+            overwrite=overwrite,
+            memory=memory,
+            missing=how,
+            scale=reading.scale,
+            zero_based=reading.index_base,
+            advance=advance,
+        )
+    first = sources[0]
+    if len(sources) > 1:
+        raise DataError(
+            f"{first}: has columns of words, whose encoding is learnt from one file: convert each "
+            "such file alone"
+        )
+    if n_features is not None or reading.scale != 1.0:
+        option = "--scale" if n_features is None else "--n-features"
+        raise DataError(
+            f"{first}: has columns of words, which {option} does not work with: leave it out"
+        )
+    file = open_table(first, header=reading.header, drop=reading.drop_columns, label=reading.label)
+    column = choose_label(file, reading.label)
+    return convert_table(
+        file,
+        path,
+        column,
+        find_kinds(file, column, dict(reading.columns)),
+        memory=memory,
+        missing=reading.missing,
+        overwrite=overwrite,
+        dtype=dtype,
+        advance=advance,
+    )
