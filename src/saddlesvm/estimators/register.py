@@ -110,7 +110,8 @@ class Saved:
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_",
-        "seconds_compiling_", "_fitted_C", "C_", "indicator_", "n_samples_fit_", "fit_C", "fit_phases", "fit_mark",
+        "seconds_compiling_", "_fitted_C", "C_", "indicator_", "n_samples_fit_", "fit_C",
+        "fit_phases", "fit_mark",
     )  # fmt: skip
 
 
