@@ -193,7 +193,7 @@ def test_columns_without_names_are_called_alike_in_tables_of_numbers(tmp_path: P
 def test_a_class_for_each_row_is_no_classification(labels: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b,c\n" + "".join(f"{k},{k % 5},{label}\n" for k, label in enumerate(labels)))
-    with pytest.raises(DataError, match=r"rows have one of their own: for a regression.*--label"):
+    with pytest.raises(DataError, match=r"rows have a label that no other row has: for a regression.*--label"):
         check_class_labels(read_training(str(path)))
 
 

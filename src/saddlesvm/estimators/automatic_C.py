@@ -14,11 +14,22 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
-from saddlesvm.data.label_checks import check_indicator, check_labels, check_weights, has_columns, refuse_columns
+from saddlesvm.data.label_checks import (
+    check_indicator,
+    check_labels,
+    check_weights,
+    has_columns,
+    refuse_columns,
+)
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
-from saddlesvm.estimators.leave_one_out import LeaveOneOut, bounds_of_error, estimated, rows_of_groups
+from saddlesvm.estimators.leave_one_out import (
+    LeaveOneOut,
+    bounds_of_error,
+    estimated,
+    rows_of_groups,
+)
 from saddlesvm.estimators.path_search import PathSearch, certified_path
 from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.estimators.training import fit_copy
