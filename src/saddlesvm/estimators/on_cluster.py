@@ -23,7 +23,13 @@ from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
 from saddlesvm.estimators.base import Labels, Training, seed_of
 from saddlesvm.estimators.class_weights import class_factors
-from saddlesvm.estimators.fitted import Fitted, copy_options, fitted_value, give_features, make_model
+from saddlesvm.estimators.fitted import (
+    Fitted,
+    copy_options,
+    fitted_value,
+    give_features,
+    make_model,
+)
 from saddlesvm.estimators.solve import gather
 from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
