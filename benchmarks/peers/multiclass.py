@@ -16,7 +16,6 @@ import argparse
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from sklearn.datasets import load_digits, load_iris
@@ -26,8 +25,6 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import interleaved, seconds
 from saddlesvm import LinearSVC, Pegasos
 from saddlesvm.data import read
-from saddlesvm.multiclass import shared_start
-from saddlesvm.solvers import Auto
 
 FASHION = {"C": 0.01, "loss": "hinge", "random_state": 0}
 PEGASOS_ITERATIONS, PEGASOS_LAMBDA = 1_000_000, 1e-4
@@ -141,49 +138,17 @@ def published_pegasos(folder: Path) -> None:
 
 
 def many_classes(full: bool, repeats: int) -> None:
-    """Figure 5: one-vs-rest over many classes, in blocks and one at a time."""
+    """Figure 5: one-vs-rest over many classes."""
     lines = []
     for classes, n in ((100, 20_000), (1000, 100_000)) if full else ((100, 20_000),):
         X, y = embeddings(n, 256, classes)
-        one = LinearSVC(C=1.0, tol=1e-3, random_state=0)
-        works: dict[str, Any] = {"blocks": partial(one.fit, X, y)}
-        if n <= 20_000:
-            works["apart"] = lambda: LinearSVC(C=1.0, tol=1e-3, random_state=0, warm_start=True).fit(X, y)  # noqa: B023
-        one.fit(X[:8000], y[:8000])
-        measured = interleaved(works, repeats if n <= 20_000 else 1)
-        if n > 20_000:
-            some = range(0, classes, classes // 20)
-            apart, _ = seconds(lambda: [LinearSVC(C=1.0, tol=1e-3, random_state=0).fit(X, y == k) for k in some])  # noqa: B023
-            measured["apart"] = (apart * classes / len(some), None)
-        together, apart = measured["blocks"][0], measured["apart"][0]
-        model = measured["blocks"][1]
+        work = partial(LinearSVC(C=1.0, tol=1e-3, random_state=0).fit, X, y)
+        spent, model = interleaved({"fit": work}, repeats if n <= 20_000 else 1)["fit"]
         gap = max(proof.relative_gap for proof in model.certificates_)
-        said = f"{apart:.1f}" + (" (from 20 of them)" if n > 20_000 else "")
         kept = model.dual_coef_.data.nbytes / 1e6
-        lines.append([
-            f"{classes:,} x {n:,} x 256", f"{together:.1f}", said, f"{apart / together:.1f}", f"{gap:.1e}",
-            f"{shared_start.LARGEST_BLOCK * n * 11 / 1e6:.0f}", f"{kept:.0f}",
-        ])  # fmt: skip
-    head = ["classes x rows x features", "seconds", "one at a time", "quotient", "gap", "MB at work", "MB of duals"]
+        lines.append([f"{classes:,} x {n:,} x 256", f"{spent:.1f}", f"{gap:.1e}", f"{kept:.0f}"])
+    head = ["classes x rows x features", "seconds", "gap", "MB of duals"]
     show("One-vs-rest, squared hinge, float32, C = 1, tol 1e-3, one thread", head, lines)
-
-
-def together_or_alone(folder: Path) -> None:
-    """One-vs-rest with many rows a feature: what the fit does, against never parting and never sharing."""
-    fashions = fashion(folder, "train")
-    cases = [("Fashion-MNIST, ten classes", fashions, C) for C in (0.01, 0.1, 1.0)]
-    cases += [("20,000 x 256, 20 classes", embeddings(20_000, 256, 20), C) for C in (1.0, 10.0)]
-    for solver in ("auto", "newton"):  # compiles
-        LinearSVC(C=0.01, tol=1e-2, solver=solver, random_state=0).fit(fashions[0][:8000], fashions[1][:8000])
-    lines = []
-    for name, (X, y), C in cases:
-        work = partial(LinearSVC(C=C, tol=1e-3, random_state=0).fit, X, y)
-        taken = [seconds(work)[0]]
-        for most in (np.inf, 0.0):
-            with mock.patch.object(Auto, "epochs_from_samples", return_value=most):
-                taken.append(seconds(work)[0])
-        lines.append([name, f"{C:g}", *(f"{spent:.2f}" for spent in taken)])
-    show("Squared hinge, tol 1e-3, one thread, one run each", ["data", "C", "seconds", "together", "alone"], lines)
 
 
 def main() -> None:
@@ -197,7 +162,6 @@ def main() -> None:
         against_liblinear(options.data, options.repeats)
         published_pegasos(options.data)
         many_classes(options.full, options.repeats)
-        together_or_alone(options.data)
 
 
 if __name__ == "__main__":

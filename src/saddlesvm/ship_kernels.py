@@ -25,10 +25,6 @@ from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import NotCertifiedWarning
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
-from saddlesvm.multiclass.class_descent import ClassDescent
-from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.problem import make_problem
-from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.kernel_files import FOLDER, PROCESSOR, SHIPPING
 
@@ -37,7 +33,6 @@ TALL = (8_000, 8)  # Newton's equations over features
 WIDE = (300, 600)  # Newton's equations over rows
 TALLEST = (32_000, 8)  # of pairs of classes: each pair has half of the rows
 OF_KERNELS = (400, 6)
-CLASSES = 4  # that begin together
 EDGES = (0.25, 0.5, 0.75)  # quantiles of the targets between as many classes
 BOTH = ("dense", "csr")
 DENSE = ("dense",)
@@ -102,14 +97,6 @@ def compile_for(model: Any, layout: str, dtype: str) -> None:
         elif isinstance(model, (LinearSVC, SVC)):
             target = target > 0.0
         clone(model).set_params(solver=solver).fit(X, target)
-    if isinstance(model, LinearSVC) and not needs_classes and model.penalty == "l2":
-        # Several classes against the rest begin their descent together.
-        labels = np.where(random.normal(size=(X.shape[0], CLASSES)) > 0.0, 1, -1).astype(np.int8)
-        problem = make_problem(
-            as_rows(X, 1.0), labels[:, 0], make_loss(model.loss), C=1.0, intercept="regularized"
-        )
-        descent = ClassDescent(problem, labels, np.zeros(labels.shape), np.ones(CLASSES))
-        descent.run(0.1, 0, lambda: False, 2.0)
 
 
 def compile_into(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,8 @@ from saddlesvm.data import Store
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.estimators.part_fits import PartFits
-from saddlesvm.multiclass import shared_start
 from saddlesvm.multiclass.fits import sides_of
 from saddlesvm.multiclass.sub_problems import one_vs_rest
-from saddlesvm.problem.certificate import evaluate
-from saddlesvm.problem.losses import SquaredHinge
-from saddlesvm.rows.layouts import as_rows
 from support import distance_bound
 from support.classes import blobs
 
@@ -113,21 +108,6 @@ def test_lambda_and_warm_starts_and_problems_not_begun() -> None:
     sides = sides_of(problems, [0, 2], weights)
     for k, found in zip((0, 2), sides, strict=True):
         assert found == pytest.approx([weights[y != k].sum(), FACTORS[k] * weights[y == k].sum(), y.size])
-
-
-def test_classes_that_begin_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_start, "LEAST_VALUES", 0)
-    X, y, weights = uneven(k=6)
-    factors = {k: 0.3 * (k + 1) for k in range(6)}
-    model = LinearSVC(loss="hinge", class_weight=factors, tol=1e-5, random_state=0).fit(X, y, weights)
-    assert_near(model, by_rows(X, y, factors, weights, loss="hinge"))
-    problems = one_vs_rest(y, np.arange(6), np.array([*factors.values()]))
-    start = shared_start.SharedStart(problems, 6, 1e-4, 0, weights=weights)
-    for k, sub in enumerate(problems):
-        problem = sub.problem(as_rows(X), SquaredHinge(), C=0.1, weights=weights)
-        point = start.point(k, problem, threading.Event(), None)
-        assert point is not None
-        assert evaluate(problem, point).certificate.relative_gap <= 1e-3  # the block estimates 5e-5 on its way
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass import shared_start
+from saddlesvm.multiclass import small_classes
 
 random = np.random.default_rng(5)
 X = random.normal(size=(90, 6))
@@ -62,7 +62,7 @@ def test_several_targets_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_certified_together_has_a_fit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_start, "MOST_STEPS", 2)  # too few for the harder classes
+    monkeypatch.setattr(small_classes, "MOST_STEPS", 2)  # too few for the harder classes
     model = LinearSVC(random_state=0, C=10.0).fit(X, Y)
     assert model.outcome_ is Outcome.CERTIFIED
     assert np.allclose(model.coef_, LinearSVC(random_state=0, C=10.0, tol=1e-10).fit(X, Y).coef_, atol=0.1)

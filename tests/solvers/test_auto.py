@@ -224,18 +224,6 @@ def test_a_sample_of_one_class_is_no_trouble():
         assert model.outcome_ is Outcome.CERTIFIED
 
 
-def test_tall_problems_of_many_classes_part_where_newtons_method_alone_is_quicker(monkeypatch):
-    monkeypatch.setattr("saddlesvm.multiclass.shared_start.LEAST_VALUES", 1)
-    random = np.random.default_rng(0)
-    X = random.normal(size=(20_000, 12))
-    y = np.argmax(X[:, :5] + random.normal(size=(20_000, 5)), axis=1)
-    alone = LinearSVC(loss="squared_hinge", C=10.0, random_state=0).fit(X, y)
-    assert set(alone.phases_) == {FINISH}
-    together = LinearSVC(loss="squared_hinge", C=1e-6, random_state=0).fit(X, y)
-    assert FINISH not in together.phases_
-    assert alone.outcome_ is together.outcome_ is Outcome.CERTIFIED
-
-
 @pytest.mark.parametrize("C", [1e4, 1e6, 1e10])
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge", "logistic"])

@@ -223,13 +223,8 @@ def make_fits(
         jobs = multiclass.workers(count, n_jobs)
         rows = ready or rows_of(design, kind, float(template.intercept_scaling), jobs, n_jobs)
 
-    # Sub-problems may begin together if nobody asks for the course of each fit.
+    # Classes over the same files may be read together if nobody asks for the course of each fit.
     asked = template.max_iter is not None or template.checkpoint is not None or template.tol == 0.0
-    goes_on = template.warm_start or start is not None
-    alone = asked or goes_on or template.keep == "last" or template.gap > 0.0
-    of_classes = posed.labels is not None and template.multi_class == "ovr"
-    first_steps = template.solver in ("auto", "dcd") and of_classes
-    plain = template._penalty().penalty.identity()
     return LinearFits(
         problems=posed.problems,
         solver=solver,
@@ -243,7 +238,6 @@ def make_fits(
         checkpoint=template.checkpoint,
         seeded=isinstance(template.random_state, (int, np.integer)),
         may_share=not asked,
-        may_start_together=not alone and first_steps and plain,
     )
 
 

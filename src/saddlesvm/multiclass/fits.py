@@ -188,7 +188,7 @@ class TogetherFirst(ABC):
 
 
 def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
-    """Problems in bundles of about as many as begin together; larger ones where a single thread solves all."""
+    """Problems in bundles of at least `together`; larger ones where a single thread solves all."""
     size = together * -(-BUNDLE // together) if jobs == 1 else together
     return [problems[k : k + size] for k in range(0, len(problems), size)]
 

@@ -2,7 +2,7 @@
 
 :class:`FitRows` holds what the sub-problems share, wherever the rows are; over files :class:`ClassSweep` reads each
 block once for all of them. A fit begins at zero, at a former fit or a given point
-(:mod:`saddlesvm.multiclass.splits`), or where a block of classes ended (:mod:`saddlesvm.multiclass.shared_start`).
+(:mod:`saddlesvm.multiclass.splits`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.fit.run import Fit
 from saddlesvm.fit.warm_start import from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
-from saddlesvm.multiclass.shared_start import SharedStart, SmallClasses, block_size, by_newton, may_share
+from saddlesvm.multiclass.small_classes import SmallClasses
 from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, csr_of, threads_each
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
@@ -233,8 +233,6 @@ class LinearFits(Fits):
     may_share : bool
         Whether classes over the same files may be solved side by side: nothing asks for the epochs, or the progress, of
         a sub-problem alone.
-    may_start_together : bool
-        Whether the sub-problems have the same rows and may begin together.
     keeps_duals : bool
         Whether the results have dual variables.
     watch : callable, optional
@@ -246,7 +244,6 @@ class LinearFits(Fits):
     options: dict[str, Any]
     former: FormerFit | GivenStart | None = None
     may_share: bool = False
-    may_start_together: bool = False
     keeps_duals: bool = True
     watch: Callable[[Fit], None] | None = None
 
@@ -257,19 +254,6 @@ class LinearFits(Fits):
             # Dual variables that already meet what is asked for cost no epoch.
             self.limits = dataclasses.replace(self.limits, certify_start=True)
         self.side_by_side = self.rows.in_files and count > 1 and self.may_share and isinstance(self.solver, OverFiles)
-        self.together = 1
-        self.shared: SharedStart | None = None
-        plain = self.may_start_together and count > 1 and self.rows.place is None
-        if plain and may_share(self.rows.X, count, self.jobs):
-            first = self.rows.problem(self.problems[0], self.loss, self.options)
-            auto = self.solver if isinstance(self.solver, Auto) else None
-            newton = auto is not None and by_newton(first)
-            self.together = block_size(self.rows.X, count, self.jobs, newton)
-            if self.together > 1:
-                most = auto.epochs_from_samples(first, self.limits.tol) if auto else np.inf
-                given = self.limits.tol, self.seed, most, self.options["weights"], newton
-                self.shared = SharedStart(self.problems, self.together, *given)
-                self.limits = dataclasses.replace(self.limits, certify_start=True)
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
         self.cut_short: dict[int, FitResult] = {}
@@ -295,7 +279,7 @@ class LinearFits(Fits):
             self.cut_short = {k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT}
             if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
                 break
-            self.shared, self.limits = None, dataclasses.replace(limits, certify_start=False)
+            self.limits = dataclasses.replace(limits, certify_start=False)
             self.clock.again(len(self.cut_short))
             further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
             for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
@@ -303,7 +287,7 @@ class LinearFits(Fits):
         return results
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of a sub-problem; it starts where its block of classes, or a former fit, ended."""
+        """Make the fit of a sub-problem; it starts where a former fit ended."""
         sub = self.problems[index]
         problem = self.posed.pop(index, None) or self.rows.problem(sub, self.loss, self.options)
         start = None
@@ -312,8 +296,6 @@ class LinearFits(Fits):
             w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
             kept = sparse.issparse(earlier.alpha)
             start = sub.start(problem, earlier.alpha.toarray(), problem.C, w) if kept else from_weights(problem, w)
-        elif self.shared:
-            start = self.shared.point(index, problem, stop, self.clock.share())
         elif self.former:
             start = self.former.start(sub, problem, len(self.problems), self.solver.begins_at_weights(problem))
         solver = self.former.solver(self.solver, index) if self.former and start is not None else self.solver
@@ -325,12 +307,7 @@ class LinearFits(Fits):
     def finished(self, fit: Fit) -> FitResult:
         """The result with its dual variables in the C form, as the rows of an array."""
         result = super().finished(fit)
-        if self.shared:
-            result = self.shared.credited(fit.index, result)
-        return self.with_duals(result, fit.problem.C)
-
-    def with_duals(self, result: FitResult, C: float) -> FitResult:
-        """The result with its dual variables in the C form, as the rows of an array."""
+        C = fit.problem.C
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
         if sparse.issparse(result.alpha):
@@ -344,7 +321,7 @@ class LinearFits(Fits):
         return dataclasses.replace(result, alpha=np.multiply(duals, C, out=duals if in_place else None))
 
     def batches(self) -> Sequence[Batch[FitResult]]:
-        """All classes side by side, or as many in turn as begin together."""
+        """All classes side by side, or in turn."""
         every = range(len(self.problems))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
@@ -353,12 +330,12 @@ class LinearFits(Fits):
             if not problem.intercept.constrained and (phase := small_phase(problem)) is not None:
                 given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], self.keeps_duals
                 return [SmallClasses(subs, problem, phase, *given)]
-        return self.in_turn(bundles_of(every, self.together, self.jobs))
+        return self.in_turn(bundles_of(every, 1, self.jobs))
 
     def small_classes(self) -> list[SubProblem] | None:
         """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
-        solved: :mod:`saddlesvm.multiclass.shared_start` may then solve them."""
-        plain = not self.rows.in_files and self.solver == AUTO and self.former is self.shared is None
+        solved: :mod:`saddlesvm.multiclass.small_classes` may then solve them."""
+        plain = not self.rows.in_files and self.solver == AUTO and self.former is None
         if self.watch or not self.unwatched or not plain or self.rows.norms.size * len(self.problems) > Most.values:
             return None
         subs = list(self.problems)

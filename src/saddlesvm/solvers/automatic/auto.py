@@ -192,13 +192,9 @@ class Auto(Choosing):
         state.update()
         state.course.gap_then = state.estimate
 
-    def epochs_from_samples(self, problem: Problem, target: float) -> float:
-        """Predicted cost of a fit to this relative gap, in epochs of coordinate descent, where it would begin with
-        Newton's method on samples of the rows; infinite where it would not."""
-        return self._from_samples(problem, AutoState(w=nothing(), alpha=np.zeros(problem.y.size)), target)
-
     def _from_samples(self, problem: Problem, state: AutoState, target: float) -> float:
-        """The prediction of `epochs_from_samples`, with the run's own equations."""
+        """Predicted cost of a fit to this relative gap, in epochs of coordinate descent, if it begins with Newton's
+        method on samples of the rows; infinite if it would not."""
         if not is_smooth(problem.loss) or not sample_shares(problem):
             return np.inf
         descent = descent_epochs(problem, target)
