@@ -74,9 +74,11 @@ TALL, TALLER = 20, 40
 # Curvature C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs, and features
 # above which a pass in array code takes longer than an epoch of descent: measured, 20,000 x 10 ... 20,000 x 300.
 EASY, FEW_FOR_KINKS = 10.0, 64
-# Steepness below which descent solves smooth losses in some five epochs, and features from which these are quicker than
-# some ten passes: 0.06 to 0.48 of the time on Fashion-MNIST (20,000 x 784) and 20,000 x 256, 0.7 to 1.6 on 20,000 x 200.
-GENTLE, LONG_ROWS = 4.5, 128
+# Steepness below which descent solves smooth losses in some five epochs, and features from which
+# these are quicker than ten passes: 0.06 to 0.48 of the time on Fashion-MNIST (20,000 x 784) and
+# 20,000 x 256, 0.7 to 1.6 on 20,000 x 200.
+GENTLE = 4.5
+LONG_ROWS = 128
 COORDINATES, FINISH, FEATURES = "coordinate descent", "Newton", "columns"
 BLOCKS = "Newton by blocks"
 
