@@ -120,7 +120,7 @@ def all_or_nothing(
     long it compiled kernels."""
 
     @functools.wraps(fit)
-    def whole(estimator: Itself, *arguments: Given.args, **options: Given.kwargs) -> Model:
+    def whole(estimator: Itself, /, *arguments: Given.args, **options: Given.kwargs) -> Model:
         before = dict(vars(estimator))
         compiling = seconds_compiling()
         try:

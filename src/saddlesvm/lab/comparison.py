@@ -16,7 +16,7 @@ import pandas as pd
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.lab import traces
-from saddlesvm.lab.comparison_report import Comparison
+from saddlesvm.lab.comparison_report import Comparison as Comparison
 from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
 from saddlesvm.lab.machine import LabProgress, command_line
 from saddlesvm.lab.peers import parse_peers

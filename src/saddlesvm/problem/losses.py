@@ -27,24 +27,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from saddlesvm.problem.loss import (  # noqa: F401 (for others)
-    LOSSES,
-    Loss,
-    is_loss,
-    loss_name,
-    make_loss,
-    names_of,
-    parse_loss,
-    traits_of,
+from saddlesvm.problem.loss import (
+    LOSSES as LOSSES,
+    Loss as Loss,
+    is_loss as is_loss,
+    loss_name as loss_name,
+    make_loss as make_loss,
+    names_of as names_of,
+    parse_loss as parse_loss,
+    traits_of as traits_of,
 )
-from saddlesvm.problem.margin_losses import Hinge, Logistic, SmoothHinge, SquaredHinge  # noqa: F401 (registers them)
-from saddlesvm.problem.residual_losses import (  # noqa: F401 (registers them)
-    Absolute,
-    EpsilonInsensitive,
-    Huber,
-    Pinball,
-    Squared,
-    SquaredEpsilonInsensitive,
+from saddlesvm.problem.margin_losses import (
+    Hinge as Hinge,
+    Logistic as Logistic,
+    SmoothHinge as SmoothHinge,
+    SquaredHinge as SquaredHinge,
+)
+from saddlesvm.problem.residual_losses import (
+    Absolute as Absolute,
+    EpsilonInsensitive as EpsilonInsensitive,
+    Huber as Huber,
+    Pinball as Pinball,
+    Squared as Squared,
+    SquaredEpsilonInsensitive as SquaredEpsilonInsensitive,
 )
 
 

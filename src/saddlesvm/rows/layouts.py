@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.rows.matrix import (  # noqa: F401 (for others)
-    CSR,
-    Dense,
-    Rows,
-    as_rows,
-    body_for,
-    check_layout,
-    in_arrays,
-    silent,
+from saddlesvm.rows.matrix import (
+    CSR as CSR,
+    Dense as Dense,
+    Rows as Rows,
+    as_rows as as_rows,
+    body_for as body_for,
+    check_layout as check_layout,
+    in_arrays as in_arrays,
+    silent as silent,
 )
 from saddlesvm.rows.prefetch import next_ahead, row_ahead
 from saddlesvm.rows.small_types import number

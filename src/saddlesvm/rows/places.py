@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.class_rows import sparse_add, sparse_scores
-from saddlesvm.rows.matrix import CSR, IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
+from saddlesvm.rows.matrix import CSR, IN_CACHE as IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
 from saddlesvm.rows.small_types import widen
 from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
 

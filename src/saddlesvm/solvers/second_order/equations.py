@@ -33,7 +33,7 @@ from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.costs import value_cost
-from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS, Map, conjugate_gradients
+from saddlesvm.solvers.second_order.conjugate import MOST_ITERATIONS as MOST_ITERATIONS, Map, conjugate_gradients
 from saddlesvm.solvers.second_order.factors import FeatureFactor, RowFactor, Update
 from saddlesvm.solvers.second_order.first_point import PER_FEATURE, ranks, some_of
 from saddlesvm.solvers.second_order.kernels import NEGLIGIBLE, hessian_diagonal, hessian_product
