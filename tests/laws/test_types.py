@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,10 +34,23 @@ def test_a_type_checker_finds_the_errors_of_a_program_and_no_others(tmp_path, mo
     program.write_text(PROGRAM.read_text())
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nignore_missing_imports = True\nfollow_imports = silent\n")
-    said, problems, _ = api.run(["--config-file", str(settings), "--no-color-output", str(program)])
+    said, problems, _ = api.run(["--strict", "--config-file", str(settings), "--no-color-output", str(program)])
     assert problems == ""
     found = re.findall(r"^program\.py:(\d+): error: .*\[([a-z-]+)\]$", said, re.MULTILINE)
     assert [(int(number), code) for number, code in found] == expected(), said
+
+
+def test_another_type_checker_finds_errors_in_the_same_lines(tmp_path: Path) -> None:
+    pytest.importorskip("pyright")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.read_text())
+    settings = {"include": ["program.py"], "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    errors = [one for one in json.loads(said)["generalDiagnostics"] if one["severity"] == "error"]
+    found = sorted({one["range"]["start"]["line"] + 1 for one in errors})
+    assert found == [number for number, _ in expected()], said
 
 
 def test_the_package_says_that_it_has_types():
