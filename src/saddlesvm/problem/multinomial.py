@@ -20,7 +20,7 @@ proximal stochastic dual coordinate ascent for regularized loss minimization", s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,7 +33,6 @@ from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss, softmax_response
 from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.responses import RowSums, responses_of
-from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import block_rows
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
@@ -170,11 +169,6 @@ class MultinomialProblem(JointProblem):
         pull *= self.C
         paid, entropy, pulled = totals.tolist()
         return Response(paid, entropy, pulled, pull)
-
-    def of_sample(self, X: rows.Rows, codes: np.ndarray, weights: np.ndarray, norms: np.ndarray) -> MultinomialProblem:
-        """The problem of some rows, X in memory, with weights that let them stand for all."""
-        found = self.over(X, codes, weights, norms, np.arange(codes.size, dtype=np.int32))
-        return replace(found, intercept=self.intercept)
 
 
 make_multinomial_problem = partial(make_joint_problem, joint=SOFTMAX, kind=MultinomialProblem)

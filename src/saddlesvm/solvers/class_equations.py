@@ -23,10 +23,11 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.rows.places import Memory
-from saddlesvm.solvers.equations import AT_EASE, PER_FEATURE, Equations, cholesky, conjugate_gradients
+from saddlesvm.solvers.equations import AT_EASE, FORCING, PER_FEATURE, Equations, cholesky, conjugate_gradients
 from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.task import Found, Task
 
+CAREFUL = 0.02  # relative residual at which products with few rows end, where a pass over all is dear; measured
 MOST_BENDS = 10_000_000  # numbers that tell how rows bend: more are computed anew in each product; derived: 80 MB
 ROWS_PER_FEATURE = 3.0  # rows that stand for all in a class's matrix; measured on digits and made rows
 SHARED_ROWS = 5.0  # the same for the matrix of all classes
@@ -67,6 +68,7 @@ class ClassEquations(Equations):
         self.W = point.W
         K = machine.ones.size
         told = point.curvature
+        self.forcing = FORCING if told is None else CAREFUL
         if told is not None:
             # The pass has taken rows along that stand for all.
             assert told.few is not None
@@ -121,7 +123,9 @@ class ClassEquations(Equations):
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations, as far as a step needs."""
-        return conjugate_gradients(self.multiply, self.precondition, target)[0]
+        return conjugate_gradients(
+            self.multiply, self.precondition, target, forcing=self.forcing
+        )[0]
 
     def precondition(self, residual: np.ndarray) -> np.ndarray:
         """The preconditioner's inverse times weights; over the classes these sum to zero, as at the optimum."""

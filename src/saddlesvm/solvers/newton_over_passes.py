@@ -13,7 +13,6 @@ corrected by what the last steps told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ import numpy as np
 from saddlesvm.problem.bounds import Facts, PointSizes, Sums as ProvenSums, primal_of, summed
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
+from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
@@ -32,7 +32,7 @@ from saddlesvm.solvers.newton import BlockState, choose_next, needs_step
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.driver import MATRICES, OverPasses, Setting
-from saddlesvm.solvers.taken_rows import Taken, joined
+from saddlesvm.solvers.taken_rows import Taken
 from saddlesvm.solvers.task import FREE, Curvature, Found, Task, add_up
 
 FAR = 0.1  # relative gap above which the places of a line are looked at; guessed
@@ -173,13 +173,13 @@ class NewtonOverPasses(OverPasses):
 
     def telling(self) -> float:
         """The share of the rows that tells the matrix; 0 if there is none, or the last one may serve again."""
-        if self.wide:
+        if self.wide or self.takes_along:
             return 0.0
         d = self.at.shape[0] - 1
         enough = self.run.fineness * max(PER_FEATURE * (d + 1), AT_EASE * self.n / max(1, d))
         telling = min(1.0, enough / self.n)
         work = self.run.work
-        serves = work.equations is not None and work.served and not self.takes_along
+        serves = work.equations is not None and work.served
         if serves and self.gap < FAR and telling * d > DEAR:
             return 0.0
         return telling
@@ -269,14 +269,14 @@ class NewtonOverPasses(OverPasses):
                 task.held = max(FREE, LEAST_BEND * most)
         return task
 
-    def choose(self, setting: Setting, pieces: Sequence[Taken] = ()) -> None:
+    def choose(self, setting: Setting, pieces: list[Taken] | None = None) -> None:
         """Choose the point of the next pass, by the sums of the last one and the rows taken along."""
         found, told, run = self.found, self.told, self.run
         assert found is not None
         assert told is not None
         bent = int(told.bent[1])
         if self.takes_along:
-            found.curvature = curvature_of_sample(bent, pieces, self.at.shape[1])
+            found.curvature = curvature_of_sample(bent, pieces or [], self.at.shape[1])
         else:
             matrix = told.matrix if told.matrix.size else None
             is_coarse = run.fineness == 1.0
@@ -285,7 +285,7 @@ class NewtonOverPasses(OverPasses):
         with blas_for(0.0), np.errstate(all="ignore"):
             choose_next(self.task(setting), run, found, setting.tol)
         found.curvature = None
-        if run.work.equations is not None and self.takes_along:
+        if self.takes_along and run.work.equations is not None:
             run.work.equations = run.work.equations.without_rows()
         self.at = run.w
         self.active = bent
@@ -322,14 +322,18 @@ def unproven(point: Found) -> tuple[np.ndarray, float]:
     return point.A, -np.inf
 
 
-def curvature_of_sample(bent: int, pieces: Sequence[Taken], count: int) -> Curvature:
-    """The curvature of several classes as rows tell it that were taken along."""
+def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> Curvature:
+    """The curvature of several classes as rows tell it that were taken along; `pieces` is used up."""
     if not pieces:
         return Curvature(bent, 1.0, None, False, None, nothing())
-    taken = joined(pieces)
-    few = Memory(taken.X, np.arange(taken.y.size))
-    machine = Softmax(taken.y.astype(np.intp), taken.weights, count, nothing())
-    return Curvature(bent, 1.0, None, False, few, taken.alpha, machine)
+    codes = np.concatenate([one.y for one in pieces]).astype(np.intp)
+    weights = np.concatenate([one.weights for one in pieces])
+    bends = np.concatenate([one.alpha for one in pieces])
+    values = [one.X for one in pieces]
+    pieces.clear()
+    few = Memory(stacked_rows(values), np.arange(codes.size))
+    machine = Softmax(codes, weights, count, nothing())
+    return Curvature(bent, 1.0, None, False, few, bends, machine)
 
 
 class SampleStep(NamedTuple):
