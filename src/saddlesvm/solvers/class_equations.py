@@ -123,9 +123,7 @@ class ClassEquations(Equations):
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations, as far as a step needs."""
-        return conjugate_gradients(
-            self.multiply, self.precondition, target, forcing=self.forcing
-        )[0]
+        return conjugate_gradients(self.multiply, self.precondition, target, forcing=self.forcing)[0]
 
     def precondition(self, residual: np.ndarray) -> np.ndarray:
         """The preconditioner's inverse times weights; over the classes these sum to zero, as at the optimum."""
