@@ -22,6 +22,16 @@ def test_every_file_that_is_named_is_there() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_each_extension_is_one_file_that_a_test_imports() -> None:
+    table = re.findall(r"\| (\d) \| \[.*?\]\((.*?)\) \| \[.*?\]\((.*?)\) \|", PAGE)
+    assert len(table) == 7
+    for files, example, test in table:
+        assert files == "1"
+        text = (ROOT / example).read_text()
+        assert "support" not in re.findall(r"^(?:from|import) (\w+)", text, re.M), f"{example} needs another file"
+        assert f"support.{Path(example).stem}" in (ROOT / test).read_text()
+
+
 def test_the_picture_shows_the_rooms_in_their_order() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(one for one in contracts if one["type"] == "layers")["layers"]

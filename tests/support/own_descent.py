@@ -46,12 +46,15 @@ class TwoPointDescent(SolverBase):
         dual_of_margins(problem.pointwise, problem.members, problem.passes.margins(state.w), 0.0, alpha)
         gradient = state.w - problem.C * problem.passes.pull(alpha)
         if state.back.size:
-            moved, turned = state.w - state.back, gradient - state.slope
+            moved = state.w - state.back
+            turned = gradient - state.slope
             length = moved @ moved / max(moved @ turned, 1e-300)
         else:
             squares = problem.norms[problem.members].sum()
             length = 1.0 / (1.0 + problem.C * problem.loss.largest_curvature() * squares)
-        state.back, state.slope, state.w = state.w, gradient, state.w - length * gradient
+        state.back = state.w
+        state.slope = gradient
+        state.w = state.w - length * gradient
         state.rows_touched += problem.members.size
         state.epochs += 1.0
         return state

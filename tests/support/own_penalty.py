@@ -45,7 +45,8 @@ class GroupLasso(NamedTuple):
         first = j
         while first > 0 and self.groups[first - 1] == self.groups[j]:
             first -= 1
-        total, k = 0.0, first
+        total = 0.0
+        k = first
         while k < self.groups.size and self.groups[k] == self.groups[j]:
             total += v[k] * v[k]
             k += 1

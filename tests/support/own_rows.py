@@ -10,14 +10,17 @@ from saddlesvm.rows.matrix import register_rows
 
 
 def dot(X: Any, i: Any, w: Any) -> Any:
-    better, worse, total = X.values[X.better[i]], X.values[X.worse[i]], 0.0
+    better = X.values[X.better[i]]
+    worse = X.values[X.worse[i]]
+    total = 0.0
     for j in range(better.size):
         total += (better[j] - worse[j]) * w[j]
     return total + X.bias * w[w.size - 1]
 
 
 def axpy(X: Any, i: Any, c: Any, w: Any) -> Any:
-    better, worse = X.values[X.better[i]], X.values[X.worse[i]]
+    better = X.values[X.better[i]]
+    worse = X.values[X.worse[i]]
     for j in range(better.size):
         w[j] += c * (better[j] - worse[j])
     if X.bias != 0.0:
@@ -25,7 +28,9 @@ def axpy(X: Any, i: Any, c: Any, w: Any) -> Any:
 
 
 def squared_norm(X: Any, i: Any) -> Any:
-    better, worse, total = X.values[X.better[i]], X.values[X.worse[i]], X.bias * X.bias
+    better = X.values[X.better[i]]
+    worse = X.values[X.worse[i]]
+    total = X.bias * X.bias
     for j in range(better.size):
         total += (better[j] - worse[j]) ** 2
     return total

@@ -32,7 +32,8 @@ class ForthAndBack(SolverBase):
         if problem.intercept.constrained:
             raise ValueError("the solver 'forth-and-back' has no free intercept: use intercept='regularized'")
         order = problem.members.copy()
-        w, alpha = np.zeros(problem.n_features + 1), start_alpha(problem, start)
+        w = np.zeros(problem.n_features + 1)
+        alpha = start_alpha(problem, start)
         return DualState(w=w, alpha=alpha, order=order, active=order.size)
 
     def step(self, problem: Problem, state: DualState, budget: Budget) -> DualState:
@@ -48,7 +49,8 @@ class ForthAndBack(SolverBase):
             state.alpha[i] += change
             w += problem.C * change * rows[i]
             state.rows_touched += 1
-        state.w, state.epochs = w, state.rows_touched / state.order.size
+        state.w = w
+        state.epochs = state.rows_touched / state.order.size
         return state
 
     def solution(self, problem: Problem, state: Any) -> Point:
