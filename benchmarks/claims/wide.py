@@ -29,7 +29,7 @@ from saddlesvm.problem.problem import Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import FromFiles
-from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import AutoOnFiles
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 

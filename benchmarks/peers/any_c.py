@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC as TheirSVC
 from benchmarks.common import objective, seconds
 from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled, read
-from saddlesvm.solvers.automatic.auto import FINISH
+from saddlesvm.solvers.auto import FINISH
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 STRENGTHS = (0.01, 1.0, 100.0, 10_000.0)

@@ -26,7 +26,7 @@ from saddlesvm.problem.losses import Hinge, Logistic, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, L2, ElasticNet
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.auto import Auto
 from support import ALL_LOSSES, csr, distance_bound, labels, matrix, named, small_problem
 
 

@@ -19,7 +19,7 @@ from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.auto import Auto
 from support import labels, matrix, small_problem
 from support.fitting import SOLVERS, equal
 from support.resuming import agree

@@ -23,7 +23,7 @@ from saddlesvm.problem.rescaling import GAIN, PRECISION, better
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 
 FACTORS = (0.0, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0, 1e3)

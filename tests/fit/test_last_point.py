@@ -16,7 +16,7 @@ from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers import DCD, SDCA, SOLVERS, Columns, Newton, Pegasos
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget
 from support import named, plain_dual, plain_primal, small_problem
 from support.resuming import agree

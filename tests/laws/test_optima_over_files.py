@@ -20,7 +20,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD, Blocks
-from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
 from support import ALL_LOSSES, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed

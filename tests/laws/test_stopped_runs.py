@@ -27,7 +27,7 @@ from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SOLVERS, Blocks
-from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles

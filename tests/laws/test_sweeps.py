@@ -22,7 +22,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
-from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import AutoOnFiles
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
 from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of

@@ -21,7 +21,7 @@ from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles
 from saddlesvm.solvers.second_order.active_set import ActiveSet, Posed
 from saddlesvm.solvers.second_order.driver import TRIALS, Setting

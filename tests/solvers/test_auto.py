@@ -9,7 +9,7 @@ from scipy import sparse
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
 from saddlesvm.data import load_bundled
 from saddlesvm.solvers import Auto, make_solver
-from saddlesvm.solvers.automatic.auto import COORDINATES, FINISH
+from saddlesvm.solvers.auto import COORDINATES, FINISH
 
 LOSSES = ["hinge", "squared_hinge", "logistic"]
 
@@ -185,7 +185,7 @@ def test_standing_still_is_a_reason_to_change_over(loss: str, C: float, seed: in
 
 def test_the_finish_gets_another_chance(heart, monkeypatch):
     """Where it was given up shortly before its end, coordinate descent would crawl for ever."""
-    monkeypatch.setattr("saddlesvm.solvers.automatic.choosing.BROKEN_PROMISE", 0.01)
+    monkeypatch.setattr("saddlesvm.solvers.phases.BROKEN_PROMISE", 0.01)
     model = LinearSVC(loss="hinge", C=100.0, tol=1e-6, random_state=0).fit(heart.X, heart.y)
     said = " ".join(row["remark"] for row in model.trace_)
     assert model.outcome_ is Outcome.CERTIFIED

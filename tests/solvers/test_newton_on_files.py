@@ -19,7 +19,7 @@ from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
-from saddlesvm.solvers.automatic.on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.sweeps import reader_of

@@ -24,7 +24,7 @@ from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.solvers import DCD, SDCA
-from saddlesvm.solvers.automatic.auto import FINISH, Auto
+from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.threaded.aggregation import (
     BLOCK,

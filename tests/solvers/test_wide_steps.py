@@ -24,7 +24,7 @@ from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.automatic.on_files import DESCENT, NEWTON, AutoOnFiles
+from saddlesvm.solvers.auto_on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses

@@ -24,7 +24,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.solvers import Auto, Blocks
-from saddlesvm.solvers.automatic.on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import AutoOnFiles
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial

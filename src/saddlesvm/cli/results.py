@@ -21,7 +21,7 @@ from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
 from saddlesvm.models import persistence
-from saddlesvm.solvers.automatic.auto import FINISH
+from saddlesvm.solvers.auto import FINISH
 
 PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
 MEASURES = ("accuracy", "r2", "outside_share")

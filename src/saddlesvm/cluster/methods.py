@@ -14,7 +14,7 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
-from saddlesvm.solvers.automatic.on_files import INSIDE
+from saddlesvm.solvers.auto_on_files import INSIDE
 from saddlesvm.solvers.register import parse_solver
 from saddlesvm.solvers.second_order.equations import SPANNING
 

@@ -38,7 +38,7 @@ from saddlesvm.rows.memory_plan import (
     memory_bytes,
 )
 from saddlesvm.runtime.clock import limit_to_share, seconds_compiling
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
 

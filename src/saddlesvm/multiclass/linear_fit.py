@@ -37,7 +37,7 @@ from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
 from saddlesvm.runtime.clock import limit_step
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.automatic.auto import Auto
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.small.newton import small_phase
 from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads

@@ -27,8 +27,8 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.allowed import one_of
-from saddlesvm.solvers.automatic.auto import FINISH, Auto
-from saddlesvm.solvers.automatic.on_files import solver_on_files
+from saddlesvm.solvers.auto import FINISH, Auto
+from saddlesvm.solvers.auto_on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.crammer_singer import CrammerSinger

@@ -6,7 +6,6 @@ from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
-from saddlesvm.runtime.threads import worthwhile
 from saddlesvm.solvers.dcd import near_rows
 
 # Seconds of a row visit, per byte of dense values (of the precision of w) and per sparse value; only ratios to other
@@ -15,7 +14,6 @@ DENSE_COST, SPARSE_COST = 5e-11, 2.5e-9
 ROW_COST = {False: 2e-8, True: 5e-8}  # seconds per visit of a row on top; True: with exponentials
 CALLS = 1e-4  # seconds that the calls of a Newton step, or of a prediction, take
 CLASS_COST = 2.5e-8  # seconds that a visit takes for each class besides the values
-LEAD = 0.1  # share by which each further thread speeds passes over the rows up beyond what it does for the descent
 FAR_COST = 3e-8  # seconds per visit on top, for a row out of order that is no longer in the cache
 
 
@@ -44,11 +42,3 @@ def rows_cost(problem: Problem) -> float:
 def joint_epoch_cost(problem: JointProblem) -> float:
     """Rough seconds of a visit to all classes of all rows."""
     return values_cost(problem) + CLASS_COST * problem.members.size * problem.n_classes
-
-
-def lead(problem: Problem) -> float:
-    """How many times more the threads of a problem gain in passes over the rows than in the descent; 1 for one thread.
-
-    Passes share the rows out and meet once; the parts of the descent meet every few ten microseconds.
-    """
-    return 1.0 + LEAD * (worthwhile(problem.reading_time, problem.threads) - 1) if problem.threads > 1 else 1.0

@@ -29,10 +29,10 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.automatic.choosing import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.base import SAME_SLOPES, Budget, SolverBase, is_fine, nothing
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import AscentState, ListedState, TableState
+from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
 
 ASCENT, FINISH = "crammer_singer", "Newton"

@@ -8,10 +8,11 @@ result depends on the seed and on the number of parts, not on the clock, nor on 
 When few rows are left active, a pass over them takes less time than the threads' meetings, and steps on these rows
 disturb each other most. So one thread goes on alone with them, until all rows come back.
 
-On two idle cores, 200,000 x 512 float32, it takes 1 / 1.38 (squared hinge, C = 1e-3) and 1 / 1.23 (hinge) of the time
-of one thread; 1 / 1.60 and 1 / 1.37 at C = 1e-2, where Newton's method by blocks takes as long with one thread (0.8 s of
-processor time beside 1.5 of the descent, squared hinge, relative gap 1e-3). It gains nothing on 200,000 x 100, and loses
-where other programs use the cores (0.85). Two threads of the BLAS, or over blocks of rows, gain nothing at either width.
+Measured on two idle cores, 200,000 x 512 float32: 1.38 (squared hinge, C = 1e-3) and 1.23 times (hinge) as fast as one
+thread; 1.60 and 1.37 times at C = 1e-2, where Newton's method by blocks takes less time with one thread (0.8 s of
+processor time, the descent 1.5 s; squared hinge, relative gap 1e-3). It gains nothing on 200,000 x 100, and takes 1.17
+times as long where other programs use the cores. Two threads of the BLAS, or over blocks of rows, gained at neither
+width (26 November 2026, on cores in use).
 """
 
 from __future__ import annotations

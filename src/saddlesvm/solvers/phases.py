@@ -1,10 +1,7 @@
-"""One solver at work among several: the state of such a run, the predictions, and the change from one to another.
+"""Solvers that leave each step to one of several: who is at work, how the gap falls, and changes between them.
 
-The automatic solver and the solver of joint machines name their solvers, and predict when one of them takes over. What
-they share stands here: the state of the solver at work, the progress that is copied from it, and the change back where
-the second-order finish has done far more work than predicted.
-
-The predictions count operations and never read the clock. They are in seconds of one machine; only their ratios matter.
+Estimates of the gap say how fast it falls, and so how much work the solver at work has left. A finish that has done far
+more work than was predicted, and shows no progress, hands back.
 """
 
 from __future__ import annotations
@@ -16,31 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.loss import Loss, Shape, is_cornerless, is_smooth, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.costs import CALLS, epoch_cost, lead, values_cost
-from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 
-KINKED_CALLS = 3e-4  # seconds that the calls of a Newton step take for a kinked loss: its factors follow the free rows
-TERMS = 1e-8  # seconds of a Newton step, besides a pass over the data and its calls, for each row and any loss
-AGAIN = 0.4  # share of the first factor's cost that each later one takes: it keeps rows whose share changed little
-NEXT_PREDICTION = 1.25  # factor from the epoch of one later prediction to the epoch of the next
-# Newton steps: the least number, and the steps per power of ten that the gap falls by.
-STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
-# The first choice, for smooth losses on many more rows than features, compares two predictions. For coordinate descent:
-# the least number of epochs, epochs per power of ten of the gap, and epochs per power of ten and unit of curvature.
-EPOCHS, EACH_POWER, EACH_CURVATURE = 2.0, 0.7, 0.8
-# For Newton's method begun on samples of the rows: the least number of steps, besides those per power of ten; epochs
-# that the samples and the first look at all rows take. A loss whose derivative has no corner needs one solution of the
-# equations, and its steps are passes.
-FROM_SAMPLE, SAMPLING = 1.5, 2.5
-BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner
-MOST_POWERS = 10.0  # powers of ten that the gap can fall by, at most
-BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress
-MORE_PATIENCE = BROKEN_PROMISE  # factor on `patience` when it hands back; it then waits till the epochs double
-TINY = 1e-12  # share of the dual objective in the primal one, at least, that a relative gap shows
-SHOWN, FALLEN = 0.3, 0.95  # shares of the gap and of the objective at the change-over: progress is one of them below
+BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress; a guess
+MORE_PATIENCE = 4.0  # factor on `patience` when it hands back; it then waits till the epochs double; a guess
+TINY = 1e-12  # share of the dual objective in the primal one, at least, that a relative gap shows; from rounding
+SHOWN = 0.3  # share of the gap at the change-over below which is progress; a guess
+FALLEN = 0.95  # the same of the objective, which falls first; a guess
+NEXT_PREDICTION = 1.25  # factor from one prediction to the next, in epochs; a guess
 
 
 @dataclass
@@ -245,52 +226,6 @@ class Choosing(SolverBase):
         state.update()
         state.add_estimate()
         return state
-
-
-def steepness(problem: Problem) -> float:
-    """The largest curvature of the median row's term, ``C phi'' ||x_i||^2``: the larger, the slower the descent."""
-    return coordinate_curvature(problem) * problem.loss.largest_curvature()
-
-
-def descent_epochs(problem: Problem, target: float) -> float:
-    """Epochs of coordinate descent from zero to a relative gap of `target`, for smooth losses."""
-    return EPOCHS + _powers_of_ten(target) * (EACH_POWER + EACH_CURVATURE * steepness(problem))
-
-
-def sampled_epochs(problem: Problem, target: float, solving: float) -> float:
-    """Cost in epochs of Newton's method, begun on samples of the rows, to `target`; `solving` is seconds of the
-    equations of a step."""
-    cornerless, passes = is_cornerless(problem.loss), passes_cost(problem)
-    steps = FROM_SAMPLE + STEPS[Shape.SMOOTH][1] * _powers_of_ten(target)
-    seconds = solving + steps * passes if cornerless else steps * (passes + solving)
-    return SAMPLING + (CALLS + seconds) / epoch_cost(problem)
-
-
-def _powers_of_ten(target: float) -> float:
-    """Powers of ten that the relative gap has to fall by."""
-    return max(0.0, min(-math.log10(target), MOST_POWERS)) if target > 0.0 else MOST_POWERS
-
-
-def newton_steps(loss: Loss, gap: float, target: float) -> float:
-    """Newton steps from one relative gap to another."""
-    least, each = STEPS[traits_of(loss).shape]
-    return least + each * math.log10(gap / target)
-
-
-def steps_cost(first: float, passes: float, steps: float) -> float:
-    """Seconds of `steps` Newton steps; the first one takes `first` seconds, `passes` of them without its equations."""
-    return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
-
-
-def prediction_cost(problem: Problem) -> float:
-    """Cost of a prediction in epochs, at least one: predictions must not take longer than the work they predict."""
-    return max(1.0, CALLS / epoch_cost(problem))
-
-
-def passes_cost(problem: Problem) -> float:
-    """Rough seconds of a Newton step without its equations."""
-    calls = CALLS if is_smooth(problem.loss) else KINKED_CALLS
-    return values_cost(problem) / lead(problem) + TERMS * problem.members.size + calls
 
 
 def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:

@@ -20,13 +20,13 @@ import numpy as np
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.automatic.auto import Auto
-from saddlesvm.solvers.automatic.choosing import BEND, Choosing, ChosenState, epochs_left, in_words
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles, room_for
 from saddlesvm.solvers.newton_over_passes import is_wide
+from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, SPANNING, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.second_order.newton import Newton
@@ -40,6 +40,7 @@ MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent
 FEWEST = 2  # sweeps of coordinate descent before the first comparison
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take
 INSIDE = 4  # rows per feature that must fit into the memory for the active set: about one is strictly inside its bounds
+BEND = {True: 1.0, False: 0.5}  # rough share of the rows that bend; True: the loss' derivative has no corner; a guess
 DESCENT, NEWTON = "blocks", "Newton"
 
 

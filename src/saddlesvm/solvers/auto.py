@@ -1,0 +1,468 @@
+"""The automatic solver: it predicts the seconds of each solver, and leaves each step to the quickest one.
+
+    small rows                 Newton's method or the interior point method in NumPy
+    penalty without a square   the column solver
+    dense rows, many more      Newton's method in array code, blocks of rows at a time, unless descent is quick
+      rows than features         and its kernels are at hand
+    else                       dual coordinate descent; then a finish
+
+Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. How fast its
+estimate of the gap falls says how many epochs it has left. The sizes of the problem and the number
+of rows that bend say what a Newton step takes. When Newton's steps take less time, they finish; when
+they take far more than was predicted, descent goes on. If R is not half a square, the column solver
+finishes. A steep smooth problem, or one that begins near its optimum, begins with Newton's method.
+
+Predictions are seconds on one core of 2024, by operations, and never read the clock: a fit is
+repeatable. Compilation counts: kernels that are not in the cache take seconds, and array code none.
+The last decision, in words, is the remark of each line of a trace.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.loss import Loss, Shape, is_cornerless, is_smooth, traits_of
+from saddlesvm.problem.penalties import holds_square, parts_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.device import refuse_device
+from saddlesvm.runtime.allowed import one_of
+from saddlesvm.runtime.compiled import is_at_hand
+from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.columns.solver import Columns
+from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
+from saddlesvm.solvers.dcd import descend
+from saddlesvm.solvers.newton import BlockNewton, is_device, suits
+from saddlesvm.solvers.phases import (
+    Choosing,
+    ChosenState,
+    fall_rate,
+    followed_gaps,
+    in_words,
+    left_at,
+)
+from saddlesvm.solvers.second_order.equations import NewtonEquations
+from saddlesvm.solvers.second_order.first_point import (
+    bending,
+    coordinate_curvature,
+    needs_no_proximity,
+)
+from saddlesvm.solvers.second_order.linear_algebra import factor_cost
+from saddlesvm.solvers.second_order.newton import Newton, NewtonState
+from saddlesvm.solvers.small.newton import SMALL, small_phase
+from saddlesvm.solvers.threaded.descent import with_threads
+
+# When to predict, in epochs of descent. A prediction costs CALLS; two estimates of the gap are the
+# least that have a rate.
+FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # measured on the cells of benchmarks/peers
+NEXT_PREDICTION = 1.25  # factor from one later prediction to the next; a guess
+SOON = 0.15  # share of the finish's seconds after which it may begin before the first predictions end
+
+# Newton steps: the least number, and steps per power of ten that the gap falls by. Measured on the
+# cells of benchmarks/peers.
+STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
+AGAIN = 0.4  # share of the first factor's seconds that each later one takes; measured, the same cells
+KINKED_CALLS = 3e-4  # seconds of a step's calls, kinked loss: factors follow the free rows; measured
+TERMS = 1e-8  # seconds of a step for each row, besides a pass over the values; measured
+# Rows that bend, per feature, from which the rows that bend later span the features, too. A guess.
+PLENTY = 2.25
+# Newton's method begins at zero if the median row's curvature is above STEEP, where first epochs of
+# descent make no progress, and if a step takes no more than CHEAP epochs. Measured: without it a9a,
+# logistic, C = 100, takes 1.3 times as long; C = 1, 1.15 times (26 November 2026).
+STEEP = 1.0  # C phi'' ||x_i||^2
+CHEAP = 4.0  # epochs
+# It begins on samples if so many dense rows are too many for array code, and the curvature above
+# this. Measured on 150,000 x 100 float32, curvature 0.4, 40 and 4,000: 1.16 (squared hinge), 1.2
+# and 1.3 times as fast; 1.3, 1.9 and 1.8 times (logistic). None is faster on a9a (26 November 2026).
+SLOPING = 0.2
+# Epochs that descent must have left for the column solver to finish an elastic net, and the factors
+# of its models, whose number is rough. Measured on rcv1-binary at C = 100, where descent takes a
+# tenth of its time to 1e-4.
+FEATURES_LEFT = 100.0  # epochs
+MODELS = 100.0  # factors
+# Rows a feature from which Newton's method in array code begins, and from which it is as quick as
+# descent if there are many features. Measured on 20,000 x 300 and 4,000 x 150.
+TALL = 20
+TALLER = 40
+# C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs, and the
+# features from which a pass in array code takes longer than an epoch. Measured, 20,000 x 10 ... 300.
+EASY = 10.0
+FEW_FEATURES = 64
+
+# Steepness below which descent solves smooth losses in some five epochs, and features from which
+# these are quicker than ten passes. Measured: 0.06 to 0.48 of the time on Fashion-MNIST
+# (20,000 x 784) and 20,000 x 256; 0.7 to 1.6 on 20,000 x 200.
+GENTLE = 4.5
+LONG_ROWS = 128
+
+COORDINATES = "coordinate descent"
+FINISH = "Newton"
+FEATURES = "columns"
+BLOCKS = "Newton by blocks"
+
+
+@dataclass
+class AutoState(ChosenState):
+    """The state of a run.
+
+    Attributes
+    ----------
+    begun : bool
+        Whether the first solver is chosen.
+    equations : NewtonEquations, optional
+        Those of the finish, while it is not at work.
+    """
+
+    phase: str = COORDINATES
+    begun: bool = False
+    equations: NewtonEquations | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Auto(Choosing):
+    """Coordinate descent with a second-order finish, each while it is the cheaper one.
+
+    Parameters
+    ----------
+    memory : float, default=1e9
+        Bytes that factored matrices of the finish may take.
+    begin : {"coordinate descent", "Newton"}, default="coordinate descent"
+        Which solver begins when a starting point is given. Begin with "Newton" if the fit of a
+        neighbouring problem ended with it. At a neighbour's weights, smooth problems with cheap
+        Newton steps begin with it anyway.
+
+    Examples
+    --------
+    >>> from saddlesvm import Auto, LinearSVC
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=Auto(memory=2e9), C=0.01, tol=1e-2, random_state=0).fit(
+    ...     notes.X, notes.y
+    ... )
+    >>> print(model.outcome_)
+    certified
+    """
+
+    name: ClassVar[str] = "auto"
+    phases: ClassVar[tuple[str, ...]] = (COORDINATES, FINISH, FEATURES, BLOCKS, *SMALL)
+    any_penalty: ClassVar[bool] = True
+    without_square: ClassVar[bool] = True
+    memory: float = 1e9
+    begin: str = COORDINATES
+
+    def __post_init__(self) -> None:
+        one_of("begin", self.begin, (COORDINATES, FINISH))
+        if not self.memory > 0.0:
+            raise ValueError(f"memory must be positive; got {self.memory!r}")
+
+    def needs_rows(self, problem: Problem) -> bool:
+        """Return True if a run visits single rows; without them Newton's method works alone."""
+        return not problem.penalty.identity()
+
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Return True if Newton's method begins, and multipliers follow from weights."""
+        return is_smooth(problem.loss) and choose_first(problem)[0] == BLOCKS
+
+    # ---- The first solver
+
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
+        """Begin with the solver that the kind of the problem asks for, else with descent."""
+        phase, why = choose_first(problem)
+        state = AutoState(w=nothing(), seed=seed, begun=True, phase=phase)
+        state.decision = f"epoch 0: {why}"
+        state.inner = self.at_work(problem, state).init(problem, seed, start)
+        state.update()
+        state.course.promised = np.inf
+        if state.phase != COORDINATES:
+            return state
+        state.course.next_prediction = max(FIRST_PREDICTIONS[0], prediction_cost(problem))
+        if not problem.penalty.identity():
+            return state
+        state.begun = start is not None or is_gentle(problem)
+        if start is None and is_smooth(problem.loss):
+            state.course.add(0.0, 1.0)
+        if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
+            solver = Newton(memory=self.memory)
+            inner = solver.init(problem, seed, start)
+            self._begin_with_newton(problem, state, solver, inner, " at the given point")
+        return state
+
+    def step(self, problem: Problem, state: AutoState, budget: Any) -> AutoState:
+        """Do a step of the solver at work, and make a prediction when one is due."""
+        if not state.begun:
+            state.begun = True
+            if is_tall(problem):
+                self._begin_on_samples(problem, state)
+            elif self._is_steep(problem, state):
+                self._begin_with_newton(problem, state, Newton(memory=self.memory, warm_up=0))
+        return super().step(problem, state, budget)
+
+    def _begin_on_samples(self, problem: Problem, state: AutoState) -> None:
+        """Let Newton's method begin on samples of the rows, if enough of them bend at their end."""
+        solver = Newton(memory=self.memory)
+        inner = solver.init(problem, state.seed)
+        if is_cornerless(problem.loss) or inner.active > problem.n_features:
+            self._begin_with_newton(problem, state, solver, inner, " on samples of the rows")
+        else:
+            # The samples' solution is of no use to descent; their cost counts.
+            state.base_rows = inner.rows_touched
+            state.base_epochs = inner.epochs
+
+    @staticmethod
+    def _begin_with_newton(
+        problem: Problem,
+        state: AutoState,
+        solver: Newton,
+        inner: NewtonState | None = None,
+        where: str = "",
+    ) -> None:
+        """Let Newton's method begin, at zero if no point is given."""
+        inner = solver.init(problem, state.seed) if inner is None else inner
+        inner.equations = inner.equations or state.equations
+        state.phase = FINISH
+        state.inner = inner
+        state.equations = None
+        state.course.promised = np.inf
+        state.decision = f"epoch 0: beginning with Newton's method{where}"
+        state.update()
+        state.course.gap_then = state.estimate
+
+    def _is_near(self, problem: Problem, state: AutoState, start: Point) -> bool:
+        """Return True if one or two cheap Newton steps from a neighbour's weights may suffice."""
+        if start.w is None or not needs_no_proximity(problem, state.alpha):
+            return False
+        return self._is_cheap(problem, state)
+
+    def _is_steep(self, problem: Problem, state: AutoState) -> bool:
+        """Return True if descent makes no progress at first, and Newton steps are cheap."""
+        if not is_cornerless(problem.loss) or steepness(problem) < STEEP:
+            return False
+        return self._is_cheap(problem, state)
+
+    def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
+        return self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
+
+    # ---- The change to a finish, and back
+
+    def next_prediction(self, problem: Problem, epochs: float) -> float:
+        """The epoch of the next prediction; none costs more than the work it predicts."""
+        later = (first for first in FIRST_PREDICTIONS if first > epochs + 1e-9)
+        following = next(later, NEXT_PREDICTION * epochs)
+        return max(following, epochs + prediction_cost(problem))
+
+    def predict(self, problem: Problem, state: AutoState, target: float) -> None:
+        """Compare the seconds that descent and a finish have left, and change over if it pays."""
+        # How fast the gap falls, from the gaps of the later half of the run.
+        epochs, gaps = _until_now(state).T
+        gaps = followed_gaps(problem, np.append(gaps, state.estimate))
+        rate = fall_rate(np.column_stack([epochs, gaps[:-1]]))
+        if rate is None or not np.inf > state.estimate > target:
+            return
+        if state.epochs < state.course.rests_until:
+            return
+        epoch = epoch_cost(problem)
+        left = left_at(rate, float(gaps[-1]), target)
+
+        if not problem.penalty.identity():
+            # The spare epochs come first: the cost of the models takes a pass over the rows.
+            spare = left - FEATURES_LEFT
+            has_columns = spare > 0.0 and parts_of(problem.penalty)
+            if has_columns and spare > self._models_cost(problem, state) / epoch:
+                self.change(problem, state, FEATURES, "the column solver finishes")
+            return
+
+        # Seconds of descent, with the predictions that it will make on the way.
+        predictions = min(
+            math.log1p(left / state.epochs) / math.log(NEXT_PREDICTION),
+            left / prediction_cost(problem),
+        )
+        here = left * epoch + CALLS * predictions
+
+        # Seconds of Newton's steps; their equations are looked at only if passes alone take less.
+        passes = passes_cost(problem)
+        steps = newton_steps(problem.loss, state.estimate, target)
+        there = np.inf
+        is_change = False
+        otherwise = ""
+        if here > steps * passes:
+            there = steps_cost(self._step_cost(problem, state), passes, steps)
+            # Smooth problems whose bending rows span the features need no good start.
+            soonest = FIRST_PREDICTIONS[-1]
+            if needs_no_proximity(problem, state.alpha, PLENTY):
+                soonest = min(soonest, SOON * there / epoch)
+            is_change = state.epochs >= soonest - 1e-9 and there < here
+            otherwise = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"
+        falling = "not falling"
+        if rate > 0.0:
+            falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch"
+        verdict = "changing over" if is_change else "staying"
+        why = f"gap {state.estimate:.1e}, {falling}; {in_words(left)}{otherwise}: {verdict}"
+        state.decision = f"epoch {state.epochs:.0f}: {why}"
+        state.remark = state.decision
+        if is_change:
+            state.course.begin(there, state.estimate)
+            self.change(problem, state, FINISH, why)
+
+    def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
+        """Return to descent if rounding ends small steps early, or the finish has done too much."""
+        has_own_end = state.phase == BLOCKS or state.phase in SMALL
+        if has_own_end and state.inner.stuck and problem.holds_rows:
+            if state.estimate > target > 0.0:
+                phase = COORDINATES if holds_square(problem.penalty) else FEATURES
+                self.change(problem, state, phase, "nothing to gain in small steps: changing over")
+        elif state.phase == FINISH:
+            cost = passes_cost(problem) + state.inner.equations.cost
+            self.change_back(problem, state, COORDINATES, cost, state.inner.best.primal)
+
+    def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
+        """Change to the finish if descent stalls before a prediction says so; back once after it."""
+        if state.phase == FEATURES or is_device(problem):
+            return None
+        if state.phase == FINISH:
+            return self.back_once(problem, state, COORDINATES) if problem.holds_rows else None
+        if parts_of(problem.penalty) is None:
+            return None
+        finish = FINISH if problem.penalty.identity() else FEATURES
+        self.change(problem, state, finish, "no progress: changing over")
+        state.course.promised = np.inf
+        return state
+
+    def change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
+        """Hand the present point to another solver, and the equations to the finish or back."""
+        if state.phase == FINISH:
+            state.equations = state.inner.equations
+        if phase == FEATURES and state.phase == COORDINATES:
+            state.inner.w = problem.regularizer.weights(state.w.astype(np.float64))
+        super().change(problem, state, phase, why)
+        if phase == FINISH:
+            state.inner.equations = state.equations
+            state.equations = None
+
+    def at_work(self, problem: Problem, state: AutoState) -> Any:
+        """The solver at work."""
+        if state.phase in SMALL:
+            return SMALL[state.phase]
+        if state.phase == BLOCKS:
+            return BlockNewton()
+        if state.phase == FEATURES:
+            return Columns()
+        return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
+
+    # ---- Seconds of the finish
+
+    def _step_cost(self, problem: Problem, state: AutoState) -> float:
+        """Seconds of a Newton step with the equations of the rows that bend at this point."""
+        if state.equations is None:
+            state.equations = NewtonEquations(problem, self.memory)
+        bend = bending(problem, state.alpha)
+        active = np.flatnonzero(bend)
+        solving = 0.0
+        if active.size and is_cornerless(problem.loss):
+            bend *= problem.C * problem.loss.largest_curvature()
+            solving = state.equations.expected(active, bend)
+        elif active.size:
+            solving = state.equations.cheapest(active, bend).cost
+        return passes_cost(problem) + solving
+
+    @staticmethod
+    def _models_cost(problem: Problem, state: AutoState) -> float:
+        """Seconds of the column solver's models: a factor each, over the support or bending rows."""
+        size = min(problem.members.size, problem.n_features)
+        # The first epochs say too little about either.
+        if state.epochs >= SOON * FEATURES_LEFT:
+            support = np.count_nonzero(problem.regularizer.weights(state.w.astype(np.float64)))
+            size = min(int(np.count_nonzero(bending(problem, state.alpha))), int(support))
+        return MODELS * factor_cost(size)
+
+
+def choose_first(problem: Problem) -> tuple[str, str]:
+    """Return the solver that begins, as far as the kind of the problem says, and why."""
+    small = small_phase(problem)
+    if small is not None:
+        return small, f"{small}: the problem is small"
+    if is_device(problem):
+        if not suits(problem):
+            refuse_device(problem.place)
+        return BLOCKS, f"{BLOCKS}: the rows are on a device"
+    if problem.in_arrays and suits(problem) and is_cheap_by_blocks(problem):
+        return BLOCKS, f"{BLOCKS}: {problem.members.size / problem.n_features:.3g} rows a feature"
+    if not holds_square(problem.penalty):
+        return FEATURES, f"{FEATURES}: the penalty holds no square"
+    if not problem.holds_rows:
+        return FINISH, f"{FINISH}: single rows are not to be had"
+    return COORDINATES, f"{COORDINATES}, until the gap falls too slowly"
+
+
+def is_cheap_by_blocks(problem: Problem) -> bool:
+    """Return True if Newton's method in array code is the cheapest way from the start."""
+    if problem.sparse or problem.members.size < TALL * problem.n_features:
+        return False
+    has_long_rows = problem.n_features > FEW_FEATURES
+    # A kinked loss takes some twenty passes: descent is quicker if it is easy, or if rows are long.
+    # For smooth losses it is if rows are long, and few or easy.
+    if is_smooth(problem.loss):
+        is_short = problem.members.size < TALLER * problem.n_features
+        is_gradual = steepness(problem) < STEEP or is_gentle(problem)
+        is_easy = has_long_rows and (is_short or is_gradual)
+    else:
+        is_easy = has_long_rows or coordinate_curvature(problem) < EASY
+    # Kernels of descent that are not in the cache take seconds to compile, longer than any such fit.
+    return not (is_easy and is_at_hand(descend))
+
+
+def is_gentle(problem: Problem) -> bool:
+    """Return True for long dense rows, many of them, whose smooth loss descent solves in few epochs."""
+    if problem.sparse or not is_smooth(problem.loss):
+        return False
+    is_long = problem.members.size >= TALL * problem.n_features
+    return is_long and problem.n_features > LONG_ROWS and steepness(problem) < GENTLE
+
+
+def is_tall(problem: Problem) -> bool:
+    """Return True for a smooth loss on dense rows, too many for array code, that is not easy."""
+    if problem.sparse or problem.in_arrays or not is_smooth(problem.loss):
+        return False
+    is_long = problem.members.size >= TALL * problem.n_features
+    return is_long and steepness(problem) >= SLOPING
+
+
+def steepness(problem: Problem) -> float:
+    """``C phi'' ||x_i||^2`` of the median row: the larger, the slower the descent."""
+    return coordinate_curvature(problem) * problem.loss.largest_curvature()
+
+
+def newton_steps(loss: Loss, gap: float, target: float) -> float:
+    """Newton steps from one relative gap to another."""
+    least, each = STEPS[traits_of(loss).shape]
+    return least + each * math.log10(gap / target)
+
+
+def steps_cost(first: float, passes: float, steps: float) -> float:
+    """Seconds of Newton steps; the first takes `first`, `passes` of it without its equations."""
+    return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
+
+
+def prediction_cost(problem: Problem) -> float:
+    """Epochs that a prediction costs, at least one."""
+    return max(1.0, CALLS / epoch_cost(problem))
+
+
+def passes_cost(problem: Problem) -> float:
+    """Seconds of a Newton step without its equations."""
+    calls = CALLS if is_smooth(problem.loss) else KINKED_CALLS
+    return values_cost(problem) + TERMS * problem.members.size + calls
+
+
+def _until_now(state: AutoState) -> np.ndarray:
+    """Epochs and estimates over all rows, and the present epoch with the lowest estimate known."""
+    gaps = state.course.gaps
+    now = [state.epochs, state.estimate]
+    if not gaps.size:
+        return np.array([now])
+    if now[0] <= gaps[-1, 0]:
+        return gaps
+    return np.vstack([gaps, [now[0], min(now[1], gaps[-1, 1])]])

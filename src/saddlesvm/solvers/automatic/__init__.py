@@ -1,1 +1,0 @@
-"""The solver that chooses between the others by predicted costs."""
