@@ -1,16 +1,17 @@
-"""The automatic solver: it predicts the seconds of each solver, and leaves each step to the quickest one.
+"""The automatic solver: it predicts the seconds of each solver, and leaves steps to the quickest.
 
     small rows                 Newton's method or the interior point method in NumPy
     penalty without a square   the column solver
-    dense rows, many more      Newton's method in array code, blocks of rows at a time, unless descent is quick
-      rows than features         and its kernels are at hand
+    dense rows, many more      Newton's method in array code, unless descent is quick and its
+      rows than features         kernels are at hand
     else                       dual coordinate descent; then a finish
 
 Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. How fast its
 estimate of the gap falls says how many epochs it has left. The sizes of the problem and the number
-of rows that bend say what a Newton step takes. When Newton's steps take less time, they finish; when
-they take far more than was predicted, descent goes on. If R is not half a square, the column solver
-finishes. A steep smooth problem, or one that begins near its optimum, begins with Newton's method.
+of rows that bend say what a Newton step takes. When Newton's steps take less time, they finish;
+when they take far more than was predicted, descent goes on. If R is not half a square, the column
+solver finishes. A steep smooth problem, or one that is posed near its optimum, begins with Newton's
+method.
 
 Predictions are seconds on one core of 2024, by operations, and never read the clock: a fit is
 repeatable. Compilation counts: kernels that are not in the cache take seconds, and array code none.
@@ -50,6 +51,7 @@ from saddlesvm.solvers.second_order.first_point import (
     bending,
     coordinate_curvature,
     needs_no_proximity,
+    sample_shares,
 )
 from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.second_order.newton import Newton, NewtonState
@@ -60,13 +62,13 @@ from saddlesvm.solvers.threaded.descent import with_threads
 # least that have a rate.
 FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # measured on the cells of benchmarks/peers
 NEXT_PREDICTION = 1.25  # factor from one later prediction to the next; a guess
-SOON = 0.15  # share of the finish's seconds after which it may begin before the first predictions end
+SOON = 0.15  # share of the finish's seconds after which it may begin before these end; a guess
 
 # Newton steps: the least number, and steps per power of ten that the gap falls by. Measured on the
 # cells of benchmarks/peers.
 STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
-AGAIN = 0.4  # share of the first factor's seconds that each later one takes; measured, the same cells
-KINKED_CALLS = 3e-4  # seconds of a step's calls, kinked loss: factors follow the free rows; measured
+AGAIN = 0.4  # share of the first factor's seconds that each later one takes; measured, there
+KINKED_CALLS = 3e-4  # seconds of a step's calls, kinked loss: factors follow rows; measured
 TERMS = 1e-8  # seconds of a step for each row, besides a pass over the values; measured
 # Rows that bend, per feature, from which the rows that bend later span the features, too. A guess.
 PLENTY = 2.25
@@ -77,7 +79,7 @@ STEEP = 1.0  # C phi'' ||x_i||^2
 CHEAP = 4.0  # epochs
 # It begins on samples if so many dense rows are too many for array code, and the curvature above
 # this. Measured on 150,000 x 100 float32, curvature 0.4, 40 and 4,000: 1.16 (squared hinge), 1.2
-# and 1.3 times as fast; 1.3, 1.9 and 1.8 times (logistic). None is faster on a9a (26 November 2026).
+# and 1.3 times as fast; 1.3, 1.9 and 1.8 times (logistic); not on a9a (26 November 2026).
 SLOPING = 0.2
 # Epochs that descent must have left for the column solver to finish an elastic net, and the factors
 # of its models, whose number is rough. Measured on rcv1-binary at C = 100, where descent takes a
@@ -89,7 +91,7 @@ MODELS = 100.0  # factors
 TALL = 20
 TALLER = 40
 # C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs, and the
-# features from which a pass in array code takes longer than an epoch. Measured, 20,000 x 10 ... 300.
+# features from which a pass in array code takes longer than an epoch: measured, 20,000 x 10 to 300.
 EASY = 10.0
 FEW_FEATURES = 64
 
@@ -319,7 +321,7 @@ class Auto(Choosing):
             self.change_back(problem, state, COORDINATES, cost, state.inner.best.primal)
 
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
-        """Change to the finish if descent stalls before a prediction says so; back once after it."""
+        """Change to the finish if descent stalls before a prediction says so; and back once."""
         if state.phase == FEATURES or is_device(problem):
             return None
         if state.phase == FINISH:
@@ -370,7 +372,7 @@ class Auto(Choosing):
 
     @staticmethod
     def _models_cost(problem: Problem, state: AutoState) -> float:
-        """Seconds of the column solver's models: a factor each, over the support or bending rows."""
+        """Seconds of the column solver's models: a factor each, over support or bending rows."""
         size = min(problem.members.size, problem.n_features)
         # The first epochs say too little about either.
         if state.epochs >= SOON * FEATURES_LEFT:
@@ -410,12 +412,12 @@ def is_cheap_by_blocks(problem: Problem) -> bool:
         is_easy = has_long_rows and (is_short or is_gradual)
     else:
         is_easy = has_long_rows or coordinate_curvature(problem) < EASY
-    # Kernels of descent that are not in the cache take seconds to compile, longer than any such fit.
+    # Kernels of descent that are not in the cache take seconds to compile: longer than such a fit.
     return not (is_easy and is_at_hand(descend))
 
 
 def is_gentle(problem: Problem) -> bool:
-    """Return True for long dense rows, many of them, whose smooth loss descent solves in few epochs."""
+    """Return True for many long dense rows whose smooth loss descent solves in few epochs."""
     if problem.sparse or not is_smooth(problem.loss):
         return False
     is_long = problem.members.size >= TALL * problem.n_features
@@ -423,11 +425,10 @@ def is_gentle(problem: Problem) -> bool:
 
 
 def is_tall(problem: Problem) -> bool:
-    """Return True for a smooth loss on dense rows, too many for array code, that is not easy."""
+    """Return True for a smooth loss on dense rows, too many for array code, if samples help."""
     if problem.sparse or problem.in_arrays or not is_smooth(problem.loss):
         return False
-    is_long = problem.members.size >= TALL * problem.n_features
-    return is_long and steepness(problem) >= SLOPING
+    return bool(sample_shares(problem)) and steepness(problem) >= SLOPING
 
 
 def steepness(problem: Problem) -> float:
