@@ -1,7 +1,7 @@
-"""ONNX models of fitted estimators, alone or in a pipeline; they need the extra ``onnx``.
+"""Export fitted estimators to ONNX, alone or in a pipeline; this needs the extra ``onnx``.
 
-The weights are put into scikit-learn's own class with the same predictions, and skl2onnx converts that. What
-scikit-learn's classes cannot express is refused.
+The weights are put into scikit-learn's class with the same predictions, which skl2onnx converts.
+Models that scikit-learn's classes cannot express are refused.
 """
 
 from __future__ import annotations
@@ -30,43 +30,44 @@ from saddlesvm.problem.loss import loss_name
 __all__ = ["to_onnx"]
 
 KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid")
-TWO = np.array([0, 1])  # the classes of a machine for one class, label or pair
+BINARY_CLASSES = np.array([0, 1])  # of a machine for one class, label or pair
 
 
 def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> Any:
-    """The ONNX model of a fitted estimator or pipeline.
+    """Return the ONNX model of a fitted estimator or pipeline.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        LinearSVC, LinearSVCCV, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline of scikit-learn's
-        transformers that ends with one. Kernels: linear, rbf, poly and sigmoid.
+        LinearSVC, LinearSVCCV, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline of
+        scikit-learn's transformers that ends with one. Kernels: linear, rbf, poly and sigmoid.
     X : array-like of shape (n, d)
-        One row or more, for the number of features; the graph takes float32 rows. For a pipeline with a
-        ``ColumnTransformer``, a data frame: each column becomes an input, of float32 where it is of float64; or None,
-        with ``initial_types`` of skl2onnx among the options. For a pipeline with a
-        :func:`saddlesvm.table.encoder`, None: the inputs are numbers (float32, NaN if one is missing), and categories
-        and texts ("" if one is missing), each of shape (n, 1).
+        One row or more, for the number of features; the graph takes float32 rows. For a pipeline
+        with a ``ColumnTransformer``, a data frame: each column becomes an input, of float32 if it
+        is of float64; or None, with ``initial_types`` of skl2onnx among the options. For a pipeline
+        with a :func:`saddlesvm.table.encoder`, None: the inputs are numbers (float32, NaN if one is
+        missing), and categories and texts ("" if one is missing), each of shape (n, 1).
     raw_scores : bool, default=False
-        Scores instead of the probabilities of a logistic model.
+        Export scores instead of the probabilities of a logistic model.
     **options
-        For ``skl2onnx.to_onnx``.
+        Options of ``skl2onnx.to_onnx``.
 
     Returns
     -------
     onnx.ModelProto
-        Its outputs are those of scikit-learn's machines, in float32. Classifiers give ``label``, shape (n,) or (n, k)
-        for several labels, and ``probabilities``, shape (n, classes): where the model has no ``predict_proba``, the
-        scores of ``decision_function``. Scores of two classes are one column for LinearSVC, and for SVC and NuSVC two,
-        of which the second is the score. Regressions give ``variable``, shape (n, targets); OneClassSVM gives
-        ``label`` and ``scores``.
+        It has the outputs of scikit-learn's machines, in float32. Classifiers give ``label``, shape
+        (n,) or (n, k) for several labels, and ``probabilities``, shape (n, classes), or the scores
+        of ``decision_function`` if the model has no ``predict_proba``. Scores of two classes are
+        one column for LinearSVC, and two for SVC and NuSVC, of which the second is the score.
+        Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and
+        ``scores``.
 
     Raises
     ------
     ValueError
-        scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more than two classes,
-        several labels by scores, pairs of
-        classes that are text, probabilities of pairs of classes, or of a loss other than the logistic one.
+        scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more
+        than two classes, several labels by scores, pairs of classes that are text, probabilities of
+        pairs of classes, or probabilities of a loss other than the logistic one.
 
     Examples
     --------
@@ -92,26 +93,30 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
     own: dict[str, Any] = {}
     if isinstance(made, svm.SVC | svm.NuSVC):
         own = {"zipmap": False, "raw_scores": True}
-    elif isinstance(made, LogisticRegression | OneVsRestClassifier | OneVsOneClassifier | CalibratedClassifierCV):
+    elif isinstance(
+        made, LogisticRegression | OneVsRestClassifier | OneVsOneClassifier | CalibratedClassifierCV
+    ):
         own = {"zipmap": False}
     elif isinstance(made, svm.LinearSVC):
-        own = {"nocl": False}  # a pipeline gives a zipmap, which it has not, to a classifier without options
+        # Without options, skl2onnx gives it one that it does not have.
+        own = {"nocl": False}
     if own:
         wanted[id(made)] = own | dict(wanted.pop(id(last), {}))
     if isinstance(model, Pipeline):
         made = Pipeline([*model.steps[:-1], (model.steps[-1][0], made)])
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Attribute `prob", FutureWarning)  # skl2onnx reads them of any SVC
+        # skl2onnx reads the attributes of probabilities of every SVC.
+        warnings.filterwarnings("ignore", "Attribute `prob", FutureWarning)
         return skl2onnx_to_onnx(made, X, options=wanted or None, **options)
 
 
 def scikit_learn_of(model: Any, raw_scores: bool = False) -> Any:
-    """The fitted estimator of scikit-learn with the labels and scores of one of this package.
+    """Return the fitted estimator of scikit-learn with the same labels and scores.
 
     Raises
     ------
     ValueError
-        There is none.
+        scikit-learn has no such estimator.
     """
     if isinstance(model, LinearSVCCV):
         model = model.best_estimator_
@@ -126,23 +131,27 @@ def scikit_learn_of(model: Any, raw_scores: bool = False) -> Any:
         made = _kernel_machine(model, svm.OneClassSVM)
         made.offset_ = -model.intercept_
         return made
-    raise ValueError(f"no export to ONNX for {type(model).__name__}: give a fitted machine, or a pipeline of one")
+    raise ValueError(
+        f"a {type(model).__name__} cannot be exported to ONNX: give a fitted machine of saddlesvm, "
+        "or a pipeline that ends with one"
+    )
 
 
 def _has_columns(model: Any, X: Any) -> bool:
-    """Whether the columns of a data frame are inputs of their own, because a ``ColumnTransformer`` tells them apart."""
+    """Return True if each column is an input, because a ``ColumnTransformer`` needs them apart."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     return hasattr(X, "columns") and any(isinstance(step, ColumnTransformer) for step in steps)
 
 
 def _weights(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The weights, shape (k, d), and intercepts, shape (k,), of a linear model."""
+    """Return the weights, shape (k, d), and intercepts, shape (k,), of a linear model."""
     coef = model.coef_.toarray() if sparse.issparse(model.coef_) else np.asarray(model.coef_)
     coef = np.atleast_2d(coef).astype(np.float64)
     return coef, np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(coef))
 
 
 def _linear_regression(model: Any) -> Any:
+    """Return scikit-learn's linear regression with the weights of a model."""
     made = LinearRegression()
     made.coef_, made.intercept_ = _weights(model)
     made.n_features_in_ = model.n_features_in_
@@ -150,7 +159,7 @@ def _linear_regression(model: Any) -> Any:
 
 
 def _linear_classifier(model: Any, raw_scores: bool) -> Any:
-    """One of scikit-learn's linear classifiers, or of its ways to many classes over them."""
+    """Return scikit-learn's linear classifier, or its classifier of many classes over several."""
     coef, intercept = _weights(model)
     several = getattr(model, "multilabel_", False)
     pairs = model.multi_class == "ovo" and model.classes_.size > 2
@@ -158,14 +167,23 @@ def _linear_classifier(model: Any, raw_scores: bool) -> Any:
     logistic = not calibrated and not raw_scores and hasattr(model, "predict_proba")
     if calibrated and raw_scores:
         raise ValueError(
-            "raw_scores=True: labels of a model with probability=True follow the probabilities; fit it with "
+            "raw_scores=True: labels of a model with probability=True follow the probabilities; "
+            "fit it with "
             "probability=False for labels that follow the scores"
         )
-    if logistic and model.multi_class != "multinomial" and loss_name(model._check_options()) != "logistic":
-        raise ValueError(f"ONNX has no counterpart for the probabilities of loss={model.loss!r}: give raw_scores=True")
+    if (
+        logistic
+        and model.multi_class != "multinomial"
+        and loss_name(model._check_options()) != "logistic"
+    ):
+        raise ValueError(
+            f"ONNX has no counterpart for the probabilities of loss={model.loss!r}: give "
+            "raw_scores=True"
+        )
     if several and not logistic and not calibrated:
         raise ValueError(
-            "ONNX has no counterpart for several labels by scores: use loss='logistic' or probability=True, or export "
+            "ONNX has no counterpart for several labels by scores: use loss='logistic' or "
+            "probability=True, or export "
             "a machine for each label"
         )
     if pairs:
@@ -174,35 +192,49 @@ def _linear_classifier(model: Any, raw_scores: bool) -> Any:
     if several or (logistic and model.classes_.size > 2 and model.multi_class == "ovr"):
         return _one_against_rest(model, coef, intercept, kind, several)
     made = _with_weights(kind(), coef, intercept, _labels(model.classes_))
-    return _calibrated(made, model.calibration_) if calibrated else made
+    return _calibrate(made, model.calibration_) if calibrated else made
 
 
 def _one_against_one(model: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
-    """A machine for each pair of classes."""
+    """Return a machine for each pair of classes."""
     if model.probability:
         raise ValueError(
-            "ONNX has no counterpart for coupled probabilities of pairs of classes: use multi_class='ovr', or "
+            "ONNX has no counterpart for coupled probabilities of pairs of classes: use "
+            "multi_class='ovr', or "
             "probability=False"
         )
     classes = _labels(model.classes_)
     if classes.dtype.kind != "i":
-        raise ValueError("ONNX has no counterpart for pairs of classes that are text: number the classes, or use 'ovr'")
+        raise ValueError(
+            "ONNX has no counterpart for pairs of classes that are text: number the classes, or "
+            "use 'ovr'"
+        )
     made = OneVsOneClassifier(svm.LinearSVC())
-    made.estimators_ = [_with_weights(svm.LinearSVC(), w, b, TWO) for w, b in zip(coef, intercept, strict=True)]
+    made.estimators_ = [
+        _with_weights(svm.LinearSVC(), w, b, BINARY_CLASSES)
+        for w, b in zip(coef, intercept, strict=True)
+    ]
     made.classes_ = classes
     made.n_features_in_ = model.n_features_in_
     made.pairwise_indices_ = None
     return made
 
 
-def _one_against_rest(model: Any, coef: np.ndarray, intercept: np.ndarray, kind: Any, several: bool) -> Any:
-    """A machine for each class or label."""
-    machines = [_with_weights(kind(), w, b, TWO) for w, b in zip(coef, intercept, strict=True)]
+def _one_against_rest(
+    model: Any, coef: np.ndarray, intercept: np.ndarray, kind: Any, several: bool
+) -> Any:
+    """Return a machine for each class or label."""
+    machines = [
+        _with_weights(kind(), w, b, BINARY_CLASSES) for w, b in zip(coef, intercept, strict=True)
+    ]
     if model.probability:
-        machines = [_calibrated(one, curve[None]) for one, curve in zip(machines, model.calibration_, strict=True)]
+        machines = [
+            _calibrate(one, curve[None])
+            for one, curve in zip(machines, model.calibration_, strict=True)
+        ]
     made = OneVsRestClassifier(machines[0])
     made.estimators_ = machines
-    # The rows of a unit matrix and one of ones are labels of several at once.
+    # A unit matrix and a row of ones tell scikit-learn that a row may have several labels.
     labels = np.vstack([np.eye(len(coef), dtype=int), np.ones(len(coef), dtype=int)])
     labels = labels if several else _labels(model.classes_)
     made.label_binarizer_ = LabelBinarizer(sparse_output=not several).fit(labels)
@@ -212,7 +244,7 @@ def _one_against_rest(model: Any, coef: np.ndarray, intercept: np.ndarray, kind:
 
 
 def _with_weights(made: Any, coef: np.ndarray, intercept: Any, classes: np.ndarray) -> Any:
-    """A linear classifier of scikit-learn with these weights."""
+    """Set the weights of a linear classifier of scikit-learn, and return it."""
     made.coef_ = np.atleast_2d(coef)
     made.intercept_ = np.atleast_1d(intercept)
     made.classes_ = classes
@@ -220,8 +252,8 @@ def _with_weights(made: Any, coef: np.ndarray, intercept: Any, classes: np.ndarr
     return made
 
 
-def _calibrated(made: Any, curves: np.ndarray) -> Any:
-    """A classifier with a sigmoid over the scores of each class."""
+def _calibrate(made: Any, curves: np.ndarray) -> Any:
+    """Return a classifier with a sigmoid over the scores of each class."""
     sigmoids = []
     for slope, offset in curves:
         one = _SigmoidCalibration()
@@ -237,30 +269,44 @@ def _calibrated(made: Any, curves: np.ndarray) -> Any:
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:
-    """The classes as ONNX has them: int64 or text."""
+    """Return the classes in the types of ONNX: int64 or text."""
     return classes.astype(np.int64) if classes.dtype.kind in "biuf" else classes.astype(str)
 
 
 def _kernel_machine(model: Any, kind: Any) -> Any:
-    """One of scikit-learn's kernel machines with these support vectors."""
+    """Return scikit-learn's kernel machine with the support vectors of a model."""
     kernel = model.kernel_
     if kernel.name not in KERNELS:
-        raise ValueError(f"ONNX has no counterpart for the kernel {model.kernel!r}; use one of {', '.join(KERNELS)}")
+        raise ValueError(
+            f"ONNX has no counterpart for the kernel {model.kernel!r}; use one of "
+            f"{', '.join(KERNELS)}"
+        )
     classes = getattr(model, "classes_", None)
     many = classes is not None and classes.size > 2
     if many and model.break_ties:
-        raise ValueError("ONNX has no counterpart for break_ties=True with more than two classes: fit without it")
+        raise ValueError(
+            "ONNX has no counterpart for break_ties=True with more than two classes: fit without it"
+        )
     if getattr(model, "probability", False):
         raise ValueError(
-            "ONNX has no counterpart for probabilities of pairs of classes: fit with probability=False, or put the "
+            "ONNX has no counterpart for probabilities of pairs of classes: fit with "
+            "probability=False, or put the "
             "machine into CalibratedClassifierCV"
         )
     name = "poly" if kernel.name == "polynomial" else kernel.name
     if name == "poly" and not float(kernel.degree).is_integer():
         raise ValueError(f"the degree of the kernel is {kernel.degree:g}; ONNX has whole ones only")
     made = kind(kernel=name, degree=int(kernel.degree), gamma=kernel.gamma, coef0=kernel.coef0)
-    vectors = model.support_vectors_.toarray() if sparse.issparse(model.support_vectors_) else model.support_vectors_
-    dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
+    vectors = (
+        model.support_vectors_.toarray()
+        if sparse.issparse(model.support_vectors_)
+        else model.support_vectors_
+    )
+    dual = (
+        model.dual_coef_.toarray()
+        if sparse.issparse(model.dual_coef_)
+        else np.asarray(model.dual_coef_)
+    )
     made.support_ = np.asarray(model.support_, dtype=np.int32)
     made.support_vectors_ = np.ascontiguousarray(vectors, dtype=np.float64)
     made.dual_coef_ = dual
@@ -269,7 +315,7 @@ def _kernel_machine(model: Any, kind: Any) -> Any:
     made.shape_fit_ = (len(made.support_), model.n_features_in_)
     made.fit_status_ = 0
     made.class_weight_ = np.empty(0)
-    # scikit-learn keeps both signs: LIBSVM's scores of two classes are positive for the first one
+    # scikit-learn keeps both signs: LIBSVM's scores of two classes are positive for the first.
     sign = -1.0 if classes is not None and classes.size == 2 else 1.0
     made._dual_coef_ = sign * dual
     made._intercept_ = sign * made.intercept_

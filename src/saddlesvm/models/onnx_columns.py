@@ -1,6 +1,7 @@
-"""Tables of numbers, categories and texts in ONNX: the inputs of a pipeline, and the gaps between numbers.
+"""Tables of numbers, categories and texts in ONNX: the inputs of a pipeline, and gaps in numbers.
 
-skl2onnx converts the transformers. It has no ``SimpleImputer`` with ``add_indicator``, so its graph is here.
+skl2onnx converts the transformers, except a ``SimpleImputer`` with ``add_indicator``: its graph is
+made here.
 """
 
 from __future__ import annotations
@@ -20,43 +21,57 @@ from sklearn.pipeline import Pipeline
 
 from saddlesvm.estimators.columns import kinds_in
 
-LOCALE = "C.UTF-8"  # in which texts become lower case: minimal systems have no other with UTF-8
+# The locale for lower case: minimal systems have no other one with UTF-8.
+LOCALE = "C.UTF-8"
+# The versions of the operators of ONNX in the graph.
+VERSIONS = {"IsNaN": 13, "Where": 9, "Cast": 9, "Gather": 11}
 Inputs = list[tuple[str, Any]]
 
 
 def inputs_of(model: Any) -> Inputs | None:
-    """The inputs of a pipeline that begins with the transformers of a table, one for each column; None for others.
+    """Return an input for each column of a pipeline for tables; None for other models.
 
     Raises
     ------
     ValueError
-        A column holds dates, lists or n-grams of characters, which ONNX has no counterpart for.
+        A column holds dates, lists or n-grams of characters, for which ONNX has no counterpart.
     """
-    columns = model.steps[0][1] if isinstance(model, Pipeline) else None
-    kinds = kinds_in(columns) if isinstance(columns, ColumnTransformer) else None
+    columns = _first_columns(model)
+    kinds = None if columns is None else kinds_in(columns)
     if columns is None or kinds is None:
         return None
     types: Inputs = []
     for name, kind in kinds.items():
         if kind.name not in ("number", "category", "text"):
             raise ValueError(
-                f"column {name!r}: ONNX has no counterpart for the kind {kind.name!r}; train without the column "
-                f"(--columns {name}=drop), or make numbers of it before"
+                f"column {name!r}: ONNX has no counterpart for the kind {kind.name!r}; "
+                f"train without the column (--columns {name}=drop), or make numbers of it before"
             )
-        types.append((name, FloatTensorType([None, 1]) if kind.name == "number" else StringTensorType([None, 1])))
+        is_number = kind.name == "number"
+        types.append((name, (FloatTensorType if is_number else StringTensorType)([None, 1])))
+    # In the order of the columns of the training table.
     order = [name for name in columns.feature_names_in_ if name in kinds]
     return sorted(types, key=lambda pair: order.index(pair[0]))
 
 
+def _first_columns(model: Any) -> ColumnTransformer | None:
+    """Return the transformer of columns with which a pipeline begins, or None."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else None
+    return first if isinstance(first, ColumnTransformer) else None
+
+
 def options_of_texts(model: Any) -> dict[int, dict[str, str]]:
-    """The options of skl2onnx for the texts of a pipeline of a table."""
-    columns = model.steps[0][1] if isinstance(model, Pipeline) else None
-    fitted = columns.named_transformers_.values() if isinstance(columns, ColumnTransformer) else ()
-    return {id(one): {"locale": LOCALE} for one in fitted if isinstance(one, TfidfVectorizer)}
+    """Return the options of skl2onnx for the texts of a pipeline for tables."""
+    columns = _first_columns(model)
+    if columns is None:
+        return {}
+    fitted = columns.named_transformers_.values()
+    texts = [transformer for transformer in fitted if isinstance(transformer, TfidfVectorizer)]
+    return {id(transformer): {"locale": LOCALE} for transformer in texts}
 
 
 def shape_imputer(operator: Any) -> None:
-    """The shape of filled numbers, and of the features that mark gaps."""
+    """Set the shape of filled numbers, and of the features that mark gaps."""
     imputer = operator.raw_operator
     if imputer.indicator_ is None:
         calculate_sklearn_imputer_output_shapes(operator)
@@ -67,39 +82,41 @@ def shape_imputer(operator: Any) -> None:
 
 
 def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
-    """The graph of an imputer: gaps are filled, and features after the numbers mark them."""
+    """Write the graph of an imputer: gaps are filled, and features after the numbers mark them."""
     imputer = operator.raw_operator
     if imputer.indicator_ is None:
         convert_sklearn_imputer(scope, operator, container)
         return
-    single = isinstance(operator.inputs[0].type, FloatTensorType)
-    number = TensorProto.FLOAT if single else TensorProto.DOUBLE
+    is_single = isinstance(operator.inputs[0].type, FloatTensorType)
+    number = TensorProto.FLOAT if is_single else TensorProto.DOUBLE
     X = operator.inputs[0].full_name
-    gaps = _node(scope, container, "IsNaN", [X])
-    fills = _constant(scope, container, number, imputer.statistics_[None, :])
-    parts = [_node(scope, container, "Where", [gaps, fills, X])]
+    gaps = _add_node(scope, container, "IsNaN", [X])
+    fills = _add_constant(scope, container, number, imputer.statistics_[None, :])
+    parts = [_add_node(scope, container, "Where", [gaps, fills, X])]
+    # Of the columns that had gaps in the training rows.
     if imputer.indicator_.features_.size:
-        marks = _node(scope, container, "Cast", [gaps], to=number)
-        places = _constant(scope, container, TensorProto.INT64, imputer.indicator_.features_)
-        parts.append(_node(scope, container, "Gather", [marks, places], axis=1))
-    container.add_node(
-        "Concat", parts, operator.outputs[0].full_name, axis=1, name=scope.get_unique_operator_name("fill")
-    )
+        marks = _add_node(scope, container, "Cast", [gaps], to=number)
+        places = _add_constant(scope, container, TensorProto.INT64, imputer.indicator_.features_)
+        parts.append(_add_node(scope, container, "Gather", [marks, places], axis=1))
+    name = scope.get_unique_operator_name("fill")
+    container.add_node("Concat", parts, operator.outputs[0].full_name, axis=1, name=name)
 
 
-def _node(scope: Any, container: Any, kind: str, inputs: list[str], **options: Any) -> str:
-    """Add a node; the name of its output."""
-    made: str = scope.get_unique_variable_name(kind.lower())
-    version = {"IsNaN": 13, "Where": 9, "Cast": 9, "Gather": 11}[kind]
-    container.add_node(kind, inputs, made, op_version=version, name=scope.get_unique_operator_name(kind), **options)
-    return made
+def _add_node(scope: Any, container: Any, kind: str, inputs: list[str], **options: Any) -> str:
+    """Add a node, and return the name of its output."""
+    output: str = scope.get_unique_variable_name(kind.lower())
+    name = scope.get_unique_operator_name(kind)
+    container.add_node(kind, inputs, output, op_version=VERSIONS[kind], name=name, **options)
+    return output
 
 
-def _constant(scope: Any, container: Any, kind: int, values: np.ndarray) -> str:
-    """Add an array; its name."""
+def _add_constant(scope: Any, container: Any, kind: int, values: np.ndarray) -> str:
+    """Add an array, and return its name."""
     name: str = scope.get_unique_variable_name("constant")
     container.add_initializer(name, kind, list(values.shape), values.ravel().tolist())
     return name
 
 
-update_registered_converter(SimpleImputer, "SklearnSimpleImputer", shape_imputer, convert_imputer, overwrite=True)
+update_registered_converter(
+    SimpleImputer, "SklearnSimpleImputer", shape_imputer, convert_imputer, overwrite=True
+)

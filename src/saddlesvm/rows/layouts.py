@@ -1,10 +1,11 @@
-"""Rows of a design matrix, dense or CSR, of every type of number that is kept, in memory or mapped from a file.
+"""Operations on rows for kernels: dense or CSR, of every type of number, in memory or mapped.
 
-A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)`` without regard to layout or precision:
-types choose among the bodies below. Only this file unrolls loops; only :mod:`saddlesvm.rows.prefetch` prefetches.
+A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)`` for rows of any
+layout and precision: types choose among the bodies below. Only this file unrolls loops; only
+:mod:`saddlesvm.rows.prefetch` prefetches.
 
-An intercept that is a feature of constant value `bias` is appended virtually: ``w`` has one place more than X has
-columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place stays untouched.
+An intercept that is a feature of constant value `bias` is appended virtually: ``w`` has one place
+more than X has columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place is not used.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from saddlesvm.runtime.compiled import kernel, operation
 if TYPE_CHECKING:
     from numba.core import types
 
-AT_ONCE = 2**13  # rows per list of those with a coefficient
+AT_ONCE = 2**13  # rows with a nonzero coefficient that are listed at a time; a guess
 U = np.uint64
 
 
 def _zero_of(w: Any) -> Any:
-    """The zero of the precision that `w` is summed in."""
+    """Return the zero of the precision in which `w` is summed."""
     return number_in(w)(0)
 
 
@@ -52,7 +53,9 @@ def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]
         return np.float64(total) + X.bias * np.float64(w[w.size - 1])
 
     def of_csr(X: Any, i: Any, w: Any) -> Any:
-        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        p = U(X.indptr[U(i)])
+        stop = U(X.indptr[U(i) + U(1)])
+        # Four sums at a time, because each gathers from `w`; the rest follows.
         whole = p + ((stop - p) & ~U(3))
         a = b = c = d = zero
         while p < whole:
@@ -71,7 +74,7 @@ def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]
 
 @operation(_pick_dot)
 def dot(X: Rows, i: int, w: np.ndarray) -> float:
-    """``x_i . w``, summed in the precision of `w`; the virtual feature is included."""
+    """Return ``x_i . w``, summed in the precision of `w`, with the virtual feature."""
     row = X.dense_row(i)
     return float(row @ w)
 
@@ -88,7 +91,8 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
             w[w.size - 1] += cast(c * X.bias)
 
     def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
-        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        p = U(X.indptr[U(i)])
+        stop = U(X.indptr[U(i) + U(1)])
         factor = cast(c)
         while p < stop:
             w[U(X.indices[p])] += factor * X.data[p]
@@ -101,8 +105,9 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
 
 @operation(_pick_axpy)
 def axpy(X: Rows, i: int, c: float, w: np.ndarray) -> None:
-    """``w += c x_i``, in the precision of `w`; the virtual feature is included, if it is not zero."""
-    w += c * X.dense_row(i)[: w.size]  # without the feature, w need not have a place for it
+    """Add ``c x_i`` to ``w`` in its precision, with the virtual feature if it is not zero."""
+    # Without the virtual feature, w need not have a place for it.
+    w += c * X.dense_row(i)[: w.size]
 
 
 def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
@@ -116,7 +121,8 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
 
     def of_csr(X: Any, i: Any) -> Any:
         total = X.bias * X.bias
-        p, stop = U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])
+        p = U(X.indptr[U(i)])
+        stop = U(X.indptr[U(i) + U(1)])
         while p < stop:
             total += np.float64(X.data[p]) * np.float64(X.data[p])
             p += U(1)
@@ -127,7 +133,7 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
 
 @operation(_pick_squared_norm)
 def squared_norm(X: Rows, i: int) -> float:
-    """``||x_i||^2`` in float64; the virtual feature is included."""
+    """Return ``||x_i||^2`` in float64, with the virtual feature."""
     row = X.dense_row(i)
     return float(row @ row)
 
@@ -138,12 +144,15 @@ def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
         norms_in_turn(X, members, norms)
         return
     local, chosen = neighbours(X, members)
-    found = local.squared_norms()
-    norms[:] = found if chosen is None else found[chosen]
+    squares = local.squared_norms()
+    norms[:] = squares if chosen is None else squares[chosen]
 
 
 def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    """Set ``out[k] = x_i . w`` for the k-th member i; array code sums in float64, kernels in the precision of `w`."""
+    """Set ``out[k] = x_i . w`` for the k-th member i.
+
+    Array code sums in float64, kernels in the precision of `w`.
+    """
     if in_arrays(X):
         dot_by_blocks(X, members, w, out)
     else:
@@ -151,7 +160,7 @@ def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> No
 
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
-    """``w += sum over members i of coefficients[i] x_i``, in the precision of `w`; `coefficients` has length n."""
+    """Add the sum over members i of ``coefficients[i] x_i`` to `w`; `coefficients` has length n."""
     if in_arrays(X):
         combine_rows(X, members, coefficients[members], w)
     else:
@@ -159,7 +168,7 @@ def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarr
 
 
 def neighbours(X: Rows, chosen: np.ndarray) -> tuple[Rows, np.ndarray | None]:
-    """The chosen rows without a copy and None, if they are neighbours; else all rows and `chosen`."""
+    """Return the chosen rows as a view and None if they are neighbours, else X and `chosen`."""
     count = chosen.size
     if not count or chosen[-1] - chosen[0] != count - 1 or not (chosen[1:] > chosen[:-1]).all():
         return X, chosen
@@ -170,7 +179,7 @@ def neighbours(X: Rows, chosen: np.ndarray) -> tuple[Rows, np.ndarray | None]:
 
 @silent
 def dot_by_blocks(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    """:func:`dot_rows` in array code."""
+    """Do what :func:`dot_rows` does, in array code."""
     local, chosen = neighbours(X, members)
     weights = w[:-1].astype(np.float64, copy=False)
     if isinstance(local, Dense):
@@ -184,12 +193,13 @@ def dot_by_blocks(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) 
 
 @silent
 def combine_rows(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """``out += sum_k factors[k] x_chosen[k]`` in array code, each row chosen once at most."""
+    """Add ``sum_k factors[k] x_chosen[k]`` to `out` in array code; no row is chosen twice."""
     local, numbers = neighbours(X, chosen)
     if isinstance(local, Dense):
         for rows, block in local.blocks(numbers):
             out[:-1] += factors[rows] @ block
     else:
+        # SciPy multiplies all rows: the factors of the others are zero.
         spread = factors
         if numbers is not None:
             spread = np.zeros(local.n_rows)
@@ -198,14 +208,15 @@ def combine_rows(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarr
     out[-1] += X.bias * float(factors.sum())
 
 
-# Kernels for sparse rows beyond small ones, for large dense ones, and for types from outside. SciPy takes three to six
-# times as long for a product: 17 ms instead of 6, and 19 instead of 4, for 100,000 rows of 50 values in float64; a fit
-# of them then takes 1.6 times as long (26 November 2026). :class:`~saddlesvm.runtime.small.Most` has the other limits.
+# Kernels for sparse rows unless they are few, for many dense rows, and for types from outside. SciPy
+# takes three to six times as long for a product: 17 ms instead of 6, and 19 instead of 4, for
+# 100,000 rows of 50 values in float64; a fit of them then takes 1.6 times as long (26 November
+# 2026). :class:`~saddlesvm.runtime.small.Most` has the other limits.
 
 
 @kernel
 def norms_in_turn(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
-    """:func:`norms_of`, one row after the other."""
+    """Do what :func:`norms_of` does, row by row."""
     for k in range(members.size):
         next_ahead(X, members, k)
         norms[k] = squared_norm(X, members[k])
@@ -213,16 +224,19 @@ def norms_in_turn(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
 
 @kernel
 def dot_in_turn(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    """:func:`dot_rows`, one row after the other."""
+    """Do what :func:`dot_rows` does, row by row."""
     for k in range(members.size):
         next_ahead(X, members, k)
         out[k] = dot(X, members[k], w)
 
 
 @kernel
-def add_in_lists(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray, chosen: np.ndarray) -> None:
-    """:func:`add_rows` in portions: list the rows with a coefficient in `chosen`, up to its length, then add them."""
+def add_in_lists(
+    X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray, chosen: np.ndarray
+) -> None:
+    """Do what :func:`add_rows` does, some rows at a time, which are listed in `chosen`."""
     for start in range(0, members.size, chosen.size):
+        # List the rows with a nonzero coefficient, so that the next ones can be fetched.
         count = 0
         for k in range(start, min(start + chosen.size, members.size)):
             chosen[count] = members[k]
