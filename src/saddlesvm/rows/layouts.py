@@ -208,8 +208,8 @@ def combine_rows(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarr
     out[-1] += X.bias * float(factors.sum())
 
 
-# Kernels for sparse rows unless they are few, for many dense rows, and for types from outside. SciPy
-# takes three to six times as long for a product: 17 ms instead of 6, and 19 instead of 4, for
+# Kernels for sparse rows unless they are few, for many dense rows, and for types from outside.
+# SciPy takes three to six times as long for a product: 17 ms instead of 6, and 19 instead of 4, for
 # 100,000 rows of 50 values in float64; a fit of them then takes 1.6 times as long (26 November
 # 2026). :class:`~saddlesvm.runtime.small.Most` has the other limits.
 
