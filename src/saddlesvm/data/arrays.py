@@ -90,6 +90,7 @@ def npy_source(path: Path, how: ReadOptions) -> Source:
         raise DataError(
             f"{path}: the features are of type {mapped.X.dtype}; they must be real numbers"
         )
+    # Check the labels before any row is read.
     n, width = mapped.X.shape
     if mapped.y is not None and len(mapped.y) != n:
         raise DataError(
@@ -193,6 +194,7 @@ def npz_source(path: Path, how: ReadOptions) -> Source:
     Labels, row pointers, and arrays that are stored column by column, are read at once.
     """
     _refuse_unreadable(path, how.label)
+    # The headers tell shape and type, so that bad data are refused before rows are read.
     with _open_npz(path) as archive:
         rows, labels = _choose_arrays(archive.names, path, how.label, how.n_features)
         y = None if labels is None else archive.read(labels)
@@ -212,6 +214,7 @@ def npz_source(path: Path, how: ReadOptions) -> Source:
 
     def blocks(n_bytes: int) -> Iterator[Block]:
         with _open_npz(path) as archive:
+            # Rows one after the other, or the whole array if it is stored column by column.
             if is_row_by_row:
                 parts = _dense_parts(archive, str(rows), n_bytes)
             elif is_csr:

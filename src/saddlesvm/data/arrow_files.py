@@ -70,6 +70,7 @@ def arrow_file(path: Path, format: str) -> ArrowFile:
         with _open_ipc(path) as file:
             schema = file.schema
             n_rows = sum(batch.num_rows for batch in file.batches())
+    # Leave out the row index of pandas, and make names unique.
     index_names = _index_names(schema)
     kept = [k for k, name in enumerate(schema.names) if name not in index_names]
     names = unique_names([schema.names[k] for k in kept])

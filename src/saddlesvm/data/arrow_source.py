@@ -40,6 +40,7 @@ def arrow_source(path: Path, format: str, how: ReadOptions) -> Source:
 
     def blocks(n_bytes: int) -> Iterator[Block]:
         done = 0
+        # One block of all rows keeps the type of the file, and a mapped list its memory.
         block_dtype = how.dtype if n_bytes == WHOLE else dtype
         for table in file.tables(n_bytes):
             columns = [

@@ -50,6 +50,7 @@ class ReadOptions:
 
     def check_applicable(self, name: str, format: str) -> None:
         """Raise a `DataError` for an option that does not apply to a format."""
+        # False says that there are no labels, which every format understands.
         names_label = self.label is not None and self.label is not False
         if format in ("jsonl", "folder"):
             what = "JSON lines" if format == "jsonl" else "a folder of texts"

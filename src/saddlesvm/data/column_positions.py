@@ -60,6 +60,7 @@ def label_position(
         There is no such column, or its name occurs twice, or the other columns are not
         `n_features`.
     """
+    # A table of just the expected features has no label, unless the user names one.
     kept = [column for column in range(n_columns) if column not in dropped]
     position = None
     if label is None:
@@ -76,6 +77,7 @@ def label_position(
         raise DataError(
             f"{source}: has {len(kept)} columns{listed}; {n_features} features are expected"
         )
+    # The other columns are the features.
     width = len(kept) - (position is not None)
     if width <= 0:
         raise DataError(

@@ -160,6 +160,7 @@ def _parse_cells(
         codes.append(texts.setdefault(cell.strip(), len(texts)))
         return 0.0
 
+    # NumPy parses numbers fastest, but its errors do not name the cell.
     try:
         cells = np.loadtxt(
             lines,
@@ -178,6 +179,7 @@ def _parse_cells(
         _find_fault(path, layout, dtype, how.task)
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
 
+    # Texts as labels must be few; and all values finite.
     if not all(map(is_number, texts)):
         check_classes(list(texts), f"{path}: {layout.label_name!r}")
     has_bad_label = any(_fault_of_label(text, how.task) for text in texts)
@@ -216,6 +218,7 @@ def find_layout(
     DataError
         The file is empty, or there is no such label or dropped column.
     """
+    # The delimiter is the mark that occurs most often in the first line.
     with open_text(path) as file:
         start = _first_line(file)
     delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
@@ -232,6 +235,7 @@ def find_layout(
     first = [cell.strip() for cell in first]
     n_columns = len(first)
 
+    # The first line, compared with some rows below, tells if it holds names.
     has_header = header
     if header == "auto":
         has_header = _looks_like_header(first, others, label, path, drop)

@@ -21,6 +21,7 @@ def store_source(path: Path, how: ReadOptions) -> Source:
     has_labels = store.header["labels"] is not None and how.label is not False
 
     def blocks(n_bytes: int) -> Iterator[Block]:
+        # The rows are mapped: only the pages of the present block are in memory.
         for start, stop in store.blocks(n_bytes):
             X, labels, weights = store.read(start, stop)
             yield Block(X, labels if has_labels else None, weights, stop / len(store))

@@ -166,6 +166,7 @@ def open_table(
             f"dates or texts give one of {', '.join(TABLE_FORMATS)}, or read this file with "
             "saddlesvm.data.read"
         )
+    # CSV leaves out columns while it reads, other formats afterwards.
     import_pandas(source)
     if format == "csv":
         return _open_csv(path, header, drop, label)

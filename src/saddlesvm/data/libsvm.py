@@ -259,6 +259,7 @@ def _fault_of(
     fault = _fault_of_label(label)
     if fault is not None:
         return fault
+    # Indices ascend within their range, and values are finite.
     if pairs and pairs[0].startswith("qid:"):
         pairs = pairs[1:]
     previous = first - 1

@@ -239,6 +239,7 @@ def _read_vectors(
                 "coefficients and INDEX:VALUE are needed"
             )
         dual[:, k] = coefficients
+        # A training row by its number, or the values of a vector.
         if is_precomputed:
             is_row = columns == [0] and entries[0].is_integer()
             if not is_row or not 1 <= entries[0] <= _LARGEST_INDEX:
@@ -257,6 +258,7 @@ def _read_vectors(
         raise DataError(f"{where}: has {len(ends) - 1} support vectors; its header says {total}")
     if not (np.isfinite(dual).all() and np.isfinite(values).all()):
         raise DataError(f"{where}: its support vectors hold NaN or infinity")
+    # Row pointers, columns and values make a CSR array.
     parts = (np.array(values, np.float64), np.array(indices, np.int32), np.array(ends, np.int32))
     width = max(indices, default=-1) + 1
     return dual, rows, sparse.csr_array(parts, shape=(total, width))

@@ -177,6 +177,7 @@ class Store:
         DataError
             Rows of another width or layout, missing or unexpected labels, or a full disk.
         """
+        # The new rows must be like the first part: layout, width, kind of labels, weights.
         first = self._parts[0]
         layout = "csr" if sp.issparse(X) else "dense"
         if layout != first.layout:
@@ -201,6 +202,7 @@ class Store:
             raise DataError(
                 f"{self.path}: has {has}; give sample_weight if, and only if, the store has weights"
             )
+        # The part appears only when it is complete; two processes cannot take one number.
         target = self.path / f"{PART}{len(_appended_folders(self.path)) + 2}"
         with StoreWriter(target, dtype=first.dtype) as writer:
             _write_blocks(writer, X, labels, sample_weight)
@@ -540,6 +542,7 @@ def _join_in_file(
 
 def check_compatible_parts(parts: Sequence[Part]) -> None:
     """Raise a `DataError` for folders whose rows cannot be put into one matrix."""
+    # Compare each part with the first one.
     first = parts[0]
     for part in parts[1:]:
         if part.layout != first.layout:

@@ -98,6 +98,7 @@ def open_array(
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     except DAMAGE:
         raise DataError(f"{path}: is damaged: it does not start as a .npy file does") from None
+    # An array column by column would be mapped as its transpose.
     is_by_column = header.fortran and len(header.shape) > 1 and math.prod(header.shape) > 1
     dtype = next((candidate for candidate in allowed if candidate == header.dtype), None)
     if dtype is None or header.shape != shape or is_by_column:
@@ -133,6 +134,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
         raise DataError(
             f"{folder}: is left over from an interrupted conversion; remove it, and convert again"
         )
+    # The header is text from a stranger: bound what it may take before it is parsed.
     path = folder / HEADER
     refuse_special(path)
     try:
@@ -245,6 +247,7 @@ def _check_labels(labels: dict[str, Any]) -> None:
         _check_numbers(labels, "smallest", "largest")
         if classes is None and counts is None:
             return
+    # Each class has a count, and the type of its kind.
     wanted = (str,) if kind == "text" else (int, float)
     are_lists = isinstance(classes, list) and isinstance(counts, list)
     is_valid = (

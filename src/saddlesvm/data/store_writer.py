@@ -110,6 +110,7 @@ class StoreWriter:
         self.sparse: bool | None = None
         self._arrays: dict[str, GrowingArray] = {}
         self._labels: LabelColumn | None = None
+        # All files are written into a folder beside the target, which takes its name at the end.
         self.target = Path(os.path.realpath(path))
         self.folder = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{PARTIAL}")
         if self.target.name.endswith(PARTIAL):

@@ -201,6 +201,7 @@ def ready_matrix(
     kept = kept_type(X.dtype)
     if X.dtype.kind not in "biuf" and kept is None:
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
+    # Dense rows keep a small type, unless a scale changes their values.
     if dtype is None:
         dtype = float_type(X.dtype)
         if kept is not None and scale == 1.0 and not sp.issparse(X):
@@ -283,6 +284,7 @@ def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.n
         The labels are not one for each row, not finite, missing, or text, but a regression needs
         numbers.
     """
+    # A matrix of one column is a column.
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -305,6 +307,7 @@ def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.n
         raise DataError(f"{source}: the label of row {row + 1} is {y[row]}; labels must be finite")
     if task == "regression":
         return y.astype(np.float64)
+    # Whole numbers are classes, however they are stored.
     is_whole = y.dtype.kind != "f" or are_whole(y)
     return y.astype(np.int64 if is_whole else np.float64)
 

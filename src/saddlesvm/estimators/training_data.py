@@ -294,6 +294,7 @@ def check_class_labels(table: Table) -> None:
     y = table.y
     if y is None:
         return
+    # The message names the column, and what may have been meant.
     column = "" if table.label_name is None else f" in the column {table.label_name!r}"
     losses = ", ".join(name for name in LOSSES if traits_of(make_loss(name)).task == "regression")
     advice = (
@@ -311,6 +312,7 @@ def check_class_labels(table: Table) -> None:
             f"{table.source}: has {np.unique(y).size:,} different numbers with fractions for "
             f"labels{column}, from {y.min():g} to {y.max():g}: {advice}"
         )
+    # An identifier, or a number to predict, has another value in nearly each row.
     counts = np.unique(y, return_counts=True)[1]
     n_single = int((counts == 1).sum())
     if n_single >= SINGLE_ROW_CLASSES and n_single > table.n_rows / 2:
@@ -403,6 +405,7 @@ def make_store(
     DataError
         The files cannot be read, or several of them have words, which would be encoded differently.
     """
+    # Numbers of several files go into one store; words need an encoding, learnt from one file.
     memory = memory_bytes(STORE_MEMORY if reading.memory is None else reading.memory)
     if not any(is_table_with_words(source, reading) for source in sources):
         how: Any = reading.missing or "error"

@@ -161,6 +161,7 @@ def _linear_regression(model: Any) -> Any:
 def _linear_classifier(model: Any, raw_scores: bool) -> Any:
     """Return scikit-learn's linear classifier, or its classifier of many classes over several."""
     coef, intercept = _weights(model)
+    # What the labels follow decides which of scikit-learn's classes predicts alike.
     several = getattr(model, "multilabel_", False)
     pairs = model.multi_class == "ovo" and model.classes_.size > 2
     calibrated = bool(model.probability)

@@ -185,6 +185,7 @@ def sparse_scores(X: CSR, first: int, W: np.ndarray, out: np.ndarray) -> None:
     last = W[W.shape[0] - 1]
     for q in range(out.shape[0]):
         row = out[q]
+        # The virtual feature first, then the stored values.
         for k in range(K):
             row[k] = X.bias * last[k]
         p = U(X.indptr[first + q])

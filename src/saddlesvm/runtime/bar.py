@@ -80,6 +80,7 @@ def make_terminal_bar(parts: str, words: str, total: float, now: Callable[[], st
         def render(self, task: Any) -> Text:
             return Text(now() or task.description)
 
+    # rich draws the columns from left to right, and removes the bar at the end.
     columns_by_name = {
         "spinner": progress.SpinnerColumn(),
         "count": progress.MofNCompleteColumn(),
