@@ -161,7 +161,7 @@ def test_labels_by_probabilities_have_no_raw_scores() -> None:
 
 
 def test_other_estimators_are_refused() -> None:
-    with pytest.raises(ValueError, match="no export to ONNX for StandardScaler"):
+    with pytest.raises(ValueError, match="a StandardScaler cannot be exported to ONNX"):
         outputs(StandardScaler().fit(IRIS[0]), IRIS[0])
 
 

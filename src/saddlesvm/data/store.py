@@ -86,8 +86,8 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        first = Part.open(Path(path))
-        self._parts = [first, *(Part.open(folder) for folder in _appended_folders(Path(path)))]
+        first = StorePart.open(Path(path))
+        self._parts = [first, *(StorePart.open(folder) for folder in _appended_folders(Path(path)))]
         check_compatible_parts(self._parts)
         self.header = first.header
         if len(self._parts) > 1:
@@ -357,7 +357,7 @@ class Store:
         return np.array(labels["classes"], dtype=np.result_type(*types))
 
 
-class Part(NamedTuple):
+class StorePart(NamedTuple):
     """One folder of a store.
 
     Attributes
@@ -375,7 +375,7 @@ class Part(NamedTuple):
     checked: list[bool]
 
     @classmethod
-    def open(cls, folder: Path) -> Part:
+    def open(cls, folder: Path) -> StorePart:
         """Read the header of a folder, and compare it with the files; reads no values."""
         header = read_store_header(folder)
         return cls(folder.absolute(), header, open_arrays(header, folder), [])
@@ -540,7 +540,7 @@ def _join_in_file(
     return joined.X, joined.y, joined.sample_weight
 
 
-def check_compatible_parts(parts: Sequence[Part]) -> None:
+def check_compatible_parts(parts: Sequence[StorePart]) -> None:
     """Raise a `DataError` for folders whose rows cannot be put into one matrix."""
     # Compare each part with the first one.
     first = parts[0]
@@ -591,7 +591,7 @@ def _appended_folders(folder: Path) -> list[Path]:
     return [folder / f"{PART}{number}" for number in sorted(numbers)]
 
 
-def _combine_headers(parts: Sequence[Part]) -> dict[str, Any]:
+def _combine_headers(parts: Sequence[StorePart]) -> dict[str, Any]:
     """Return what the headers of all parts say together."""
     headers = [part.header for part in parts]
     counts = [header.get("n_nonzero") for header in headers]
