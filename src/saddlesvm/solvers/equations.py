@@ -1,11 +1,10 @@
 """Newton's equations ``(R + C sum_i bend_i x_i x_i') D = -gradient``, solved as far as a step needs.
 
-Where there are few features, the matrix is formed and factored (Cholesky). A share of the rows tells it well enough: a
-step that is slightly wrong costs a pass, and the whole matrix costs many. The factor serves for several steps: a step
-s that changed the gradient by y asks the inverse to take y to s, which corrects it (L-BFGS, with the factor in the
-place of a scaled identity). For more features, conjugate gradients solve the equations by products, with the diagonal
-as preconditioner. For several classes the factor of the mean curvature preconditions conjugate gradients over all
-classes at once.
+A matrix or a factor of it comes from a share of the rows, which tells it well enough: a step that is slightly wrong costs
+a pass, and the whole matrix costs many. It serves for several steps: a step s that changed the gradient by y asks the
+inverse to take y to s, which corrects it (L-BFGS, with the factor in the place of a scaled identity). Rows in memory
+are asked by :mod:`saddlesvm.solvers.memory_equations`, several classes by :mod:`saddlesvm.solvers.class_equations`;
+where a pass is dear, it has told the matrix already (:class:`ToldEquations`).
 
 Source: Byrd, Hansen, Nocedal and Singer (2016), "A stochastic quasi-Newton method for large-scale optimization";
 Nocedal and Wright (2006), "Numerical optimization", algorithm 7.4; Lin, Weng and Keerthi (2008), "Trust region Newton
@@ -20,7 +19,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.task import Curvature, Found, Task
+from saddlesvm.solvers.task import Curvature, Task
 
 FEW_FEATURES = 1000  # for which the matrix is formed: 8 MB, and a third of a second to factor; guessed
 PER_FEATURE = 60  # rows a feature that tell the curvature; measured on 30,000 x 50 ... 100,000 x 100
@@ -35,49 +34,23 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Equations:
-    """Newton's equations at a point, with what later steps have told.
+    """Newton's equations at a point: the steps since they were made correct the inverse of their matrix.
 
-    Parameters
-    ----------
-    task : Task
-    point : Found
-    centre, q
-        Of the proximal term.
-    fineness : float
-        1 at first; larger for a curvature of more rows, in double precision.
+    Subclasses define :meth:`inverse`.
 
     Attributes
     ----------
+    secants : list of (ndarray, ndarray)
+        The last steps, and by how much the gradient changed along them.
     bent : int
         Number of rows that bend.
     way : str
         How they are solved, in words; empty where there is one way only.
     """
 
-    way = ""
-
-    def __init__(self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
-        ridge = task.ridge
-        self.machine = task.machine
-        self.ridge = np.maximum(ridge, task.held)
-        self.secants: list[tuple[np.ndarray, np.ndarray]] = []
-        found = point.curvature or find_curvature(task, point, centre, q, fineness)
-        self.bent = found.bent
-        self.few = found.few
-        self.bends = found.bends
-        self.C = task.C
-        self.factor: np.ndarray | None = None
-        if found.matrix is not None:
-            matrix = (task.C / found.share) * found.matrix
-            # Products round in proportion to both features' sizes.
-            raised = RAISED[found.is_coarse] * ridge.size * matrix.diagonal()
-            matrix.flat[:: ridge.size + 1] += self.ridge + raised
-            self.factor = cholesky(matrix)
-        elif self.few is not None:
-            # Conjugate gradients are preconditioned by the diagonal of the matrix.
-            mean = self.machine.mean_bend(slice(0, self.few.n), self.bends)
-            self.diagonal = self.ridge + self.C * self.few.diagonal(mean)
-        self.is_factored = self.factor is not None
+    secants: list[tuple[np.ndarray, np.ndarray]]
+    bent: int
+    way: str = ""
 
     @property
     def serves(self) -> bool:
@@ -104,52 +77,41 @@ class Equations:
 
     def without_rows(self) -> Equations:
         """What the steps have told, and nothing else."""
-        told = Equations.__new__(Equations)
+        told = Equations()
         told.secants = self.secants
+        told.bent = self.bent
         return told
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations as they were at their point."""
-        if self.is_factored:
-            return self.precondition(target)
-        return conjugate_gradients(self.multiply, self.precondition, target)[0]
+        raise NotImplementedError
 
-    def precondition(self, residual: np.ndarray) -> np.ndarray:
-        """Divide by the factored matrix, or by the diagonal."""
-        if self.factor is None:
-            return residual / self.diagonal
-        solved: np.ndarray = dpotrs(self.factor, residual, lower=1)[0]
+
+class ToldEquations(Equations):
+    """Newton's equations of one score a row, whose matrix a pass over the rows has told.
+
+    Parameters
+    ----------
+    task : Task
+    curvature : Curvature
+        With a matrix.
+    """
+
+    def __init__(self, task: Task, curvature: Curvature) -> None:
+        assert curvature.matrix is not None
+        ridge = np.maximum(task.ridge, task.held)
+        self.secants = []
+        self.bent = curvature.bent
+        matrix = task.C * curvature.matrix
+        # Products round in proportion to both features' sizes.
+        raised = RAISED[curvature.is_coarse] * ridge.size * matrix.diagonal()
+        matrix.flat[:: ridge.size + 1] += ridge + raised
+        self.factor = cholesky(matrix)
+
+    def inverse(self, target: np.ndarray) -> np.ndarray:
+        """Solve the equations by the factor."""
+        solved: np.ndarray = dpotrs(self.factor, target, lower=1)[0]
         return solved
-
-    def multiply(self, D: np.ndarray) -> np.ndarray:
-        """Multiply by the matrix, in a pass over the rows that tell it."""
-        curved = self.ridge * D
-        assert self.few is not None
-        for part, block in self.few.blocks():
-            change = self.machine.curve(part, self.bends[part], self.few.scores(block, D))
-            curved += self.C * self.few.pull(block, change)
-        return curved
-
-
-def find_curvature(task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> Curvature:
-    """Ask every so manieth row that bends at a point, by a pass over these rows."""
-    place = task.place
-    machine = task.machine
-    bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
-    mean = machine.mean_bend(slice(0, place.n), bends)
-    bent = np.flatnonzero(mean > 0.0)
-    enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
-    every = max(1, int(bent.size / enough))
-    rows = bent[every // 2 :: every]
-    is_coarse = fineness == 1.0 and q == 0.0
-    matrix = None
-    if place.d <= FEW_FEATURES:
-        matrix = place.gram(rows, mean[rows], np.float32 if is_coarse else np.float64)
-    few = None
-    if matrix is None:
-        few = place if rows.size == place.n else place.take(rows)
-    share = max(rows.size, 1) / max(bent.size, 1)
-    return Curvature(bent.size, share, matrix, is_coarse, few, bends[rows] / share)
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.equations import Equations
+from saddlesvm.solvers.equations import Equations, ToldEquations
 from saddlesvm.solvers.machines import Binary, CompiledBinary, Softmax
 from saddlesvm.solvers.memory_equations import MOST_SIDE, MemoryEquations, score_all
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
@@ -289,7 +289,7 @@ def make_equations(task: Task, point: Found, state: BlockState) -> Equations:
     if isinstance(task.machine, Softmax):
         return ClassEquations(task, point, state.fineness)
     if point.curvature is not None:
-        return Equations(task, point, state.centre, state.q, state.fineness)
+        return ToldEquations(task, point.curvature)
     former = state.work.equations
     equations = former if isinstance(former, MemoryEquations) else MemoryEquations(task)
     equations.renew(point, state.centre, state.q, state.fineness)

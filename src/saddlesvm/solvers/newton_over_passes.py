@@ -41,7 +41,7 @@ DEAR = 100  # products a value of the rows from which on a matrix takes longer t
 PER_FEATURE = 500  # rows a feature that tell the matrix at first: a pass costs more than their products
 
 
-class Elsewhere:
+class UnreadRows:
     """Rows that only passes reach: their number and shape.
 
     Attributes
@@ -258,7 +258,7 @@ class NewtonOverPasses(OverPasses):
         machine: Any = Binary(setting.loss, nothing(), 1.0)
         if self.at.ndim > 1:
             machine = Softmax(nothing(), 1.0, self.at.shape[1], nothing())
-        place: Any = Elsewhere(self.n, self.at.shape[0] - 1)
+        place: Any = UnreadRows(self.n, self.at.shape[0] - 1)
         task = Task(place, machine, ridge, setting.C, keeps_factor=True, keeps_scores=False)
         if self.free:
             task.confirm = unproven
@@ -281,7 +281,7 @@ class NewtonOverPasses(OverPasses):
             matrix = told.matrix if told.matrix.size else None
             is_coarse = run.fineness == 1.0
             is_whole = self.asked.telling >= 1.0
-            found.curvature = Curvature(bent, 1.0, matrix, is_coarse, None, nothing(), None, is_whole)
+            found.curvature = Curvature(bent, matrix, is_coarse, None, nothing(), None, is_whole)
         with blas_for(0.0), np.errstate(all="ignore"):
             choose_next(self.task(setting), run, found, setting.tol)
         found.curvature = None
@@ -325,7 +325,7 @@ def unproven(point: Found) -> tuple[np.ndarray, float]:
 def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> Curvature:
     """The curvature of several classes as rows tell it that were taken along; `pieces` is used up."""
     if not pieces:
-        return Curvature(bent, 1.0, None, False, None, nothing())
+        return Curvature(bent, None, False, None, nothing())
     codes = np.concatenate([one.y for one in pieces]).astype(np.intp)
     weights = np.concatenate([one.weights for one in pieces])
     bends = np.concatenate([one.alpha for one in pieces])
@@ -333,7 +333,7 @@ def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> Curvature
     pieces.clear()
     few = Memory(stacked_rows(values), np.arange(codes.size))
     machine = Softmax(codes, weights, count, nothing())
-    return Curvature(bent, 1.0, None, False, few, bends, machine)
+    return Curvature(bent, None, False, few, bends, machine)
 
 
 class SampleStep(NamedTuple):

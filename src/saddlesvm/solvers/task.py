@@ -87,16 +87,14 @@ class Task:
 
 
 class Curvature(NamedTuple):
-    """What a share of the rows tells of the second derivatives at a point.
+    """What a pass tells of the second derivatives at a point.
 
     Attributes
     ----------
     bent : int
         Number of all rows that bend.
-    share : float
-        The share of them that tells the matrix.
     matrix : ndarray of shape (d + 1, d + 1), optional
-        ``sum_i bend_i x_i x_i'`` over these; of classes with the mean of their bends.
+        ``sum_i bend_i x_i x_i'``, as a share of them tells it.
     is_coarse : bool
         Whether its products are in single precision.
     few : Memory, optional
@@ -110,7 +108,6 @@ class Curvature(NamedTuple):
     """
 
     bent: int
-    share: float
     matrix: np.ndarray | None
     is_coarse: bool
     few: Memory | None
