@@ -1,10 +1,10 @@
 """Newton's equations ``(R + C sum_i bend_i x_i x_i') D = -gradient``, solved as far as a step needs.
 
 A matrix or a factor of it comes from a share of the rows, which tells it well enough: a step that is slightly wrong
-costs a pass, and the whole matrix costs many. It serves for several steps: a step s that changed the gradient by y asks the
-inverse to take y to s, which corrects it (L-BFGS, with the factor in the place of a scaled identity). Rows in memory
-are asked by :mod:`saddlesvm.solvers.memory_equations`, several classes by :mod:`saddlesvm.solvers.class_equations`;
-where a pass is dear, it has told the matrix already (:class:`ToldEquations`).
+costs a pass, and the whole matrix costs many. It serves for several steps: a step s that changed the gradient by y asks
+the inverse to take y to s, which corrects it (L-BFGS, with the factor in the place of a scaled identity). Rows in
+memory are asked by :mod:`saddlesvm.solvers.memory_equations`, several classes by
+:mod:`saddlesvm.solvers.class_equations`; where a pass is dear, it has told the matrix already (:class:`ToldEquations`).
 
 Source: Byrd, Hansen, Nocedal and Singer (2016), "A stochastic quasi-Newton method for large-scale optimization";
 Nocedal and Wright (2006), "Numerical optimization", algorithm 7.4; Lin, Weng and Keerthi (2008), "Trust region Newton
