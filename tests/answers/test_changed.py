@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVR
-from saddlesvm.answers.changed_rows import ChangedGroups, ChangedRows, without_each
+from saddlesvm.answers.changed_rows import ChangedGroups, ChangedRows, bound_margins_left_out
 from saddlesvm.answers.vicinity import vicinity_of
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
@@ -53,9 +53,9 @@ def case(request):
 
 
 def test_no_refit_without_a_row_contradicts_the_bounds(case):
-    bounds, chosen = without_each(case.near), np.arange(0, N, 3)
+    bounds, chosen = bound_margins_left_out(case.near), np.arange(0, N, 3)
     changed = ChangedRows(case.near, chosen)
-    own, error = changed.margins(changed.solved())
+    own, error = changed.margins(changed.solve())
     for k, i in enumerate(chosen):
         scores, off = case.refit(np.delete(case.X, i, 0), np.delete(case.y, i))
         assert bounds.low[i] - off[i] <= scores[i] <= bounds.high[i] + off[i]
@@ -65,7 +65,7 @@ def test_no_refit_without_a_row_contradicts_the_bounds(case):
 
 def test_no_refit_without_a_group_contradicts_the_bounds(case):
     groups = [np.arange(k, N, 8) for k in range(4)]
-    found = ChangedGroups(case.near, groups).solved()
+    found = ChangedGroups(case.near, groups).solve()
     error = found.row_errors(np.arange(N))
     for k, rows in enumerate(groups):
         scores, off = case.refit(np.delete(case.X, rows, 0), np.delete(case.y, rows))
@@ -76,7 +76,7 @@ def test_no_refit_without_a_group_contradicts_the_bounds(case):
 
 def test_the_squared_loss_is_known_in_closed_form():
     case = Case("squared", "regularized")
-    bounds = without_each(case.near)
+    bounds = bound_margins_left_out(case.near)
     X = np.hstack([case.X, np.ones((N, 1))])
     for i in range(N):
         kept = np.delete(np.arange(N), i)

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from saddlesvm.answers.labels import JointNeighbourhood, joint_neighbourhood, largest_by_differences, norms_apart
+from saddlesvm.answers.joint_neighbourhood import JointNeighbourhood, joint_neighbourhood, norms_apart
+from saddlesvm.answers.labels import largest_by_differences
 from saddlesvm.answers.neighbourhood import gap_in_C_form
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits

@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
+from saddlesvm.answers.curvature import FACTORED, Curvature, curvature_of, plain_curvature
 from saddlesvm.answers.gradient import close_margins, gradient_at, margin_slips
-from saddlesvm.answers.neighbourhood import (
-    FACTORED,
-    Curvature,
-    curvature_of,
-    gap_in_C_form,
-    neighbourhood_of,
-    plain_curvature,
-)
+from saddlesvm.answers.neighbourhood import gap_in_C_form, neighbourhood_of
 from saddlesvm.answers.steps import ENOUGH, enough_for, neighbourhood_near
 from saddlesvm.data import load_bundled
 from saddlesvm.fit.loop import fit

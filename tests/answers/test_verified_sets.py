@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
-from saddlesvm.answers.active_set import WORTH, has_margin, verified
+from saddlesvm.answers.active_set import WORTH, has_margin, verify_active_set
 from saddlesvm.estimators.fitted import fitted_value
 from saddlesvm.estimators.proven import go_closer, training_data
 from saddlesvm.problem.losses import Hinge, SquaredHinge
@@ -67,7 +67,7 @@ def dot(a, b):
 @pytest.mark.parametrize("seed", range(9))
 def test_the_exact_optimum_is_in_the_ball(seed):
     problem, alpha, rows = posed(seed)
-    found = verified(problem, alpha)
+    found = verify_active_set(problem, alpha)
     assert found is not None
     w = exact_optimum(problem, alpha, rows)
     away = sum(((a - Fraction(float(b))) ** 2 for a, b in zip(w, found.center, strict=True)), Fraction(0))
@@ -85,7 +85,7 @@ def test_multipliers_that_are_far_from_the_optimum_are_moved_or_not_verified():
     random = np.random.default_rng(0)
     for noise in (1e-3, 0.1, 1.0):
         near = np.clip(alpha * problem.y + noise * random.normal(size=60), 0.0, 1.0) * problem.y
-        found = verified(problem, near)
+        found = verify_active_set(problem, near)
         assert found is None or np.linalg.norm(w - found.center) <= found.radius + 1e-12
 
 
@@ -93,7 +93,7 @@ def test_rows_on_the_margin_that_depend_on_each_other_are_not_verified():
     X = np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [0.3, 1.0], [0.2, -1.0]])
     y = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
     problem = make_problem(as_rows(X, 1.0), y, Hinge(), C=100.0, intercept="regularized")
-    assert verified(problem, 0.004 * y) is None
+    assert verify_active_set(problem, 0.004 * y) is None
 
 
 def test_other_problems_have_no_margin():

@@ -61,8 +61,8 @@ def test_the_choice_of_C_and_its_proof_end_in_time(
 ) -> None:
     slow(monkeypatch, now, Fit, "step", of_step)
     slow(monkeypatch, now, Changed, "gradients", of_gradients)
-    slow(monkeypatch, now, estimates, "rows_left_out", of_step)
-    monkeypatch.setattr("saddlesvm.answers.changed_rows.together", lambda near: 1)  # row by row
+    slow(monkeypatch, now, estimates, "leave_out_rows", of_step)
+    monkeypatch.setattr("saddlesvm.answers.changed_rows.count_at_once", lambda near: 1)  # row by row
     X, y = noisy(300)
     model = LinearSVC(C="auto", loss=loss, max_time=20.0, random_state=0)
     began = now.seconds
@@ -75,7 +75,7 @@ def test_the_choice_of_C_and_its_proof_end_in_time(
 @pytest.mark.parametrize("split", ["ovr", "ovo"])
 def test_probabilities_end_in_time(monkeypatch: pytest.MonkeyPatch, now: Turned, split: str) -> None:
     slow(monkeypatch, now, Fit, "step", 0.5)
-    slow(monkeypatch, now, estimates, "rows_left_out", 1.0)
+    slow(monkeypatch, now, estimates, "leave_out_rows", 1.0)
     X, y = noisy(200, 3)
     model = LinearSVC(probability=True, multi_class=split, max_time=12.0, tol=1e-12)
     model.set_params(solver="sdca", random_state=0)

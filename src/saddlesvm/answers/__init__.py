@@ -1,1 +1,1 @@
-"""Consequences of a proven fit: where the exact optimum lies, and so which decisions, labels and weights are its."""
+"""Consequences of a proven fit: bounds on the exact optimum, and on its scores and labels."""

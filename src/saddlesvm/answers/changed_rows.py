@@ -1,26 +1,28 @@
-"""Rows left out, one at a time or in groups: what that does to the optimum.
+"""The effect on the optimum of leaving out rows, one at a time or in groups.
 
-With ``u = H^-1 x_i``, ``t = x_i . u`` and h the curvature of row i, the problem without the row has the matrix ``H_i =
-H - h x_i x_i'``, whose inverse and norms need no factor of their own. At ``v = w + d``, ``d = -beta_i u / (1 - h t)``,
-its gradient is at most
+With ``u = H^-1 x_i``, ``t = x_i . u`` and h the curvature of row i, the problem without the row has
+the matrix ``H_i = H - h x_i x_i'``, whose inverse and norms need no factor of their own. At ``v = w
++ d``, ``d = -beta_i u / (1 - h t)``, its gradient is at most
 
     (e^m - 1 - m) / m  ||d||_H_i + lambda / sqrt(1 - h t),    m = M max_j |x_j . d|
 
-in the norm of the inverse of H_i, for each other row's derivative differs from its tangent by that share of what the
-tangent rises. The optimum's distance follows (:meth:`Vicinity.distance`). Losses with corners: the whole way is at most
-the gradient at w, and lies in the ball that has the step as a diameter.
+in the norm of the inverse of H_i, for each other row's derivative differs from its tangent by that
+share of what the tangent rises. The optimum's distance follows (:meth:`Vicinity.distance`). Losses
+with corners: the whole way is at most the gradient at w, and lies in the ball that has the step as
+a diameter.
 
-Groups of rows are left out together. With B the columns ``sqrt(h_i) x_i`` of a group and W the inverse of H, the
-inverse without the group is
+Groups of rows are left out together. With B the columns ``sqrt(h_i) x_i`` of a group and W the
+inverse of H, the inverse without the group is
 
     W + W B S^-1 B' W,    S = I - B' W B,
 
 and the smallest eigenvalue of S is the share of the curvature that is left in every direction.
 
-Rows that these bounds leave open are solved for, many at once: steps of Newton's method whose curvature is that of the
-vicinity but for a few squares, so that steps need no factor of their own, and margins and gradients are products of
-matrices. The gradient that is left at a point bounds the distance of the optimum (:meth:`Vicinity.distance`), in plain
-length too, for the regulariser alone has curvature 1.
+Rows that these bounds leave open are solved for, many at once: steps of Newton's method whose
+curvature is that of the vicinity but for a few squares, so that steps need no factor of their own,
+and margins and gradients are products of matrices. The gradient that is left at a point bounds the
+distance of the optimum (:meth:`Vicinity.distance`), in plain length too, for the regulariser alone
+has curvature 1.
 """
 
 from __future__ import annotations
@@ -52,46 +54,52 @@ from saddlesvm.solvers.second_order.leave_one_out import (
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
 BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
-MOST_STEPS = 20
-FALL = 0.5  # share that a step leaves of a gradient at most; else the steps of this change end
-OWN_WORK = 2.0**33  # products for the matrices of their own that the changes solved together take: a few seconds
-LEAST_LEFT = 1e-3  # share of the curvature that a group leaves at least; below it nothing is proven
+MOST_STEPS = 20  # of Newton's method
+FALL = 0.5  # share of a gradient that a step leaves at most; else the steps of this change end
+OWN_WORK = 2.0**33  # products for matrices of single changes in a block: a few seconds
+LEAST_LEFT = 1e-3  # share of the curvature without a group below which nothing is proven
 LEAST_OF_ROW = 1e-12  # the same for one row
-CLEAR = 8.0  # times what rounding may be of this share, that the share is at least
-REFINED_VALUES = 2**31  # stored values that the passes for undecided rows may read once; each takes some four passes
-ROUNDED_UP = 1.0 + 2.0**-40  # what some roundings multiply a bound by, at most
-SMALL = 1e-4  # way below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
+CLEAR = 8.0  # multiple of the rounding of this share that the share is at least
+# Stored values that the problems without undecided rows may have together; each takes some four
+# passes.
+REFINED_VALUES = 2**31
+ROUNDED_UP = 1.0 + 2.0**-40  # factor of a bound that covers some roundings
+SMALL = 1e-4  # m below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
 
 
 class Bounds(NamedTuple):
-    """Proven bounds of every row's margin without it."""
+    """Proven bounds of each row's margin in the model without the row."""
 
     low: np.ndarray
     high: np.ndarray
 
 
-def without_each(near: Vicinity) -> Bounds:
-    """The effect of leaving out each row on its own margin; infinite where nothing is proven. No pass over the rows."""
-    t, beta, z = near.leverages, near.pulls, near.z
+def bound_margins_left_out(near: Vicinity) -> Bounds:
+    """Bound each row's margin without the row, from the leverages; infinite without proof."""
+    t = near.leverages
+    beta = near.pulls
+    z = near.z
     share, possible = shares_left(near, near.bend, t)
     # The leverage without the row, t / (1 - h t), is between `least` and `most`: what rounding
     # may be of t is multiplied by 1 / (1 - h t).
     most = t / share
     exact = t / (1.0 + near.error) ** 2
     least = exact / (1.0 - near.bend * exact)
-    own, missed = np.sqrt(most), near.missed / np.sqrt(share)
+    own = np.sqrt(most)
+    missed = near.missed / np.sqrt(share)
     pull = np.abs(beta) * own
     if corners_of(near.problem.loss):
         whole = (pull + missed) * (1.0 + near.error)
         whole = np.where(whole <= near.reach * np.sqrt(share), whole, np.inf)
         # The ball that has the step as a diameter; it holds the balls of smaller leverages.
         middle = z - 0.5 * beta * most
-        around = times(0.5 * own * (1.0 + 2.0 * near.error), whole + missed)
+        around = multiply_lengths(0.5 * own * (1.0 + 2.0 * near.error), whole + missed)
     else:
         moved = near.growth * near.longest * np.abs(beta) * np.sqrt(t) / share
         off = off_tangent(moved) * pull + missed + near.error * pull
         middle = z - 0.5 * beta * (most + least)
-        around = times(own, near.distance(off, share, moved)) + 0.5 * np.abs(beta) * (most - least)
+        around = multiply_lengths(own, near.distance(off, share, moved))
+        around += 0.5 * np.abs(beta) * (most - least)
     around += near.at.off * most
     sizes = np.abs(z) + np.abs(beta) * most + radii(near.problem.norms) * norm_of(near.w)
     around = ROUNDED_UP * around + gamma(near.problem.row_sizes.terms + 8.0) * sizes
@@ -99,26 +107,26 @@ def without_each(near: Vicinity) -> Bounds:
     return Bounds(middle - around, middle + around)
 
 
-def times(lengths: np.ndarray, far: np.ndarray) -> np.ndarray:
-    """The products of lengths and distances; 0 where a length is 0, and the distance infinite."""
+def multiply_lengths(lengths: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """Return products of lengths and distances; 0 if a length is 0 and the distance infinite."""
     out = np.zeros(np.broadcast_shapes(lengths.shape, far.shape))
     return np.multiply(lengths, far, out=out, where=lengths > 0.0)
 
 
 def shares_left(near: Vicinity, bend: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The shares ``1 - h t`` of the curvature that rows leave, rounded down, and whether they are clear of rounding.
-
-    Shares that are not are 1.
-    """
+    """Return ``1 - h t``, the share of the curvature without each row, and whether it is sure."""
+    # Rounded down. Where rounding may be as large as the share, 1 takes its place.
     share = 1.0 - bend * t - 4.0 * UNIT
     possible = share > np.maximum(LEAST_OF_ROW, CLEAR * near.error * bend * t)
     return np.where(possible, share, 1.0), possible
 
 
 def off_tangent(moved: np.ndarray) -> np.ndarray:
-    """``(e^m - 1 - m) / m``: by what share of its rise a derivative leaves its tangent, over a way of m."""
+    """Return ``(e^m - 1 - m) / m``, the share by which a derivative leaves its tangent."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(moved > SMALL, (np.expm1(moved) - moved) / np.maximum(moved, SMALL), 0.51 * moved)
+        return np.where(
+            moved > SMALL, (np.expm1(moved) - moved) / np.maximum(moved, SMALL), 0.51 * moved
+        )
 
 
 class LossArrays(NamedTuple):
@@ -129,7 +137,7 @@ class LossArrays(NamedTuple):
 
 
 def loss_arrays(loss: Loss) -> LossArrays:
-    """The derivatives of a loss as arrays of the shape of the margins."""
+    """Return the derivatives of a loss as functions of arrays."""
     methods = methods_of(loss)
     return LossArrays(
         lambda z, y: np.asarray(methods.subgradient(loss, z, y) + 0.0 * z),
@@ -138,13 +146,13 @@ def loss_arrays(loss: Loss) -> LossArrays:
 
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
-    """``sum_i A_ik x_i`` for each column k, the virtual feature included, in float64, shape (d + 1, k)."""
+    """Return ``sum_i A_ik x_i`` for each column k, with the virtual feature, shape (d + 1, k)."""
     pulled = X.float64_matrix().T @ A
     return np.vstack([pulled, X.bias * A.sum(axis=0)])
 
 
-def with_feature(some: Any, scale: float) -> np.ndarray:
-    """Rows as a dense array in float64 with the virtual feature, shape (k, d + 1)."""
+def add_feature(some: Any, scale: float) -> np.ndarray:
+    """Return rows as a dense float64 array with the virtual feature, shape (k, d + 1)."""
     dense = some.toarray() if sparse.issparse(some) else some
     return np.hstack([widen(dense, np.float64), np.full((dense.shape[0], 1), scale)])
 
@@ -160,7 +168,7 @@ class Solved:
     Z : ndarray of shape (n, k)
         Margins of all rows.
     radius, apart : ndarray of shape (k,)
-        How far the optimum is at most, in the norm of the changed H and in plain length.
+        Distance of the optimum at most, in the norm of the changed H and in plain length.
     share : ndarray of shape (k,)
         ``q`` with ``q H <=`` the changed H.
     """
@@ -173,27 +181,30 @@ class Solved:
     share: np.ndarray
 
     def errors(self, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """Bounds on the distance of the rows' margins from the optima's margins, shape (m, k).
+        """Return bounds on the distance of margins from those of the optima, shape (m, k).
 
         Parameters
         ----------
         lengths : ndarray of shape (m, 1) or (1, k)
-            Of the rows in the norm of the inverse of H.
+            Lengths of the rows in the norm of the inverse of H.
         norms : ndarray of the same shape
-            In plain length.
+            Plain lengths of the rows.
         """
-        found = np.minimum(times(lengths, self.radius / np.sqrt(self.share)), times(norms, self.apart))
-        rounding = gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
+        by_radius = multiply_lengths(lengths, self.radius / np.sqrt(self.share))
+        found = np.minimum(by_radius, multiply_lengths(norms, self.apart))
+        rounding = (
+            gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
+        )
         return np.asarray(SLACK * (found + rounding))
 
     def row_errors(self, rows: np.ndarray) -> np.ndarray:
-        """Bounds on the distance of `Z` from the optima's margins, for some of the rows, shape (m, k)."""
+        """Return bounds on the distance of `Z` from the optima's margins, for some rows."""
         lengths = np.sqrt(self.near.leverages[rows])[:, None]
         return self.errors(lengths, radii(self.near.problem.norms[rows])[:, None])
 
 
 class Gradients(NamedTuple):
-    """Points, and what a pass over the rows says of them; the last place of each array counts the changes."""
+    """Points, their margins and gradients, and bounds on rounding; a column for each change."""
 
     V: np.ndarray
     Z: np.ndarray
@@ -203,13 +214,13 @@ class Gradients(NamedTuple):
 
 
 class Changed(ABC):
-    """Some changed problems next to a vicinity; what their changes are is for subclasses to say.
+    """Some changed problems next to a vicinity; subclasses define the changes.
 
     Attributes
     ----------
     near : Vicinity
     share : ndarray of shape (k,)
-        ``q`` with ``q H <=`` the changed H, at most the exact one; at most `least` if nothing is proven.
+        ``q`` with ``q H <=`` the changed H, rounded down; at most `least` if nothing is proven.
     least : float
     """
 
@@ -218,8 +229,8 @@ class Changed(ABC):
     least: float
 
     @abstractmethod
-    def beginning(self) -> np.ndarray:
-        """Points to begin at, shape (d + 1, k)."""
+    def starting_points(self) -> np.ndarray:
+        """Return points to begin at, shape (d + 1, k)."""
 
     @abstractmethod
     def drop(self, A: np.ndarray) -> None:
@@ -227,14 +238,14 @@ class Changed(ABC):
 
     @abstractmethod
     def lengths(self, G: np.ndarray) -> np.ndarray:
-        """The lengths of gradients in the norm of the inverse of the changed H, shape (k,)."""
+        """Return the lengths of gradients in the norm of the changed H's inverse, shape (k,)."""
 
     @abstractmethod
     def step(self, at: Gradients) -> np.ndarray:
-        """Newton's steps, shape (d + 1, k)."""
+        """Return Newton's steps, shape (d + 1, k)."""
 
     def gradients(self, V: np.ndarray) -> Gradients:
-        """One pass over the rows at V."""
+        """Return margins and gradients at V, by one pass over the rows."""
         problem = self.near.problem
         Z = scores_of_rows(problem.X, V.T)
         A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
@@ -244,12 +255,13 @@ class Changed(ABC):
         noise = gradient_rounding(problem, V, np.abs(A, out=A))
         return Gradients(V, Z, G, self.lengths(G), noise)
 
-    def solved(self, enough: float = 0.0) -> Solved:
-        """Take steps until none helps, or the optimum of each change is known to `enough` in plain length.
+    def solve(self, enough: float = 0.0) -> Solved:
+        """Take steps until no step helps, or each optimum is known to `enough` in plain length.
 
-        Changes that steps with the curvature of the vicinity do not finish take some with a matrix of their own.
+        Steps have the curvature of the vicinity. Changes that they do not finish take steps with a
+        matrix of their own.
         """
-        best = self.gradients(self.beginning())
+        best = self.gradients(self.starting_points())
         own, ended = (np.zeros(best.length.size, dtype=bool) for _ in range(2))
         for _ in range(MOST_STEPS):
             going = ~ended & (np.linalg.norm(best.G, axis=0) > np.maximum(best.noise, enough))
@@ -259,13 +271,15 @@ class Changed(ABC):
             self._own_steps(best, np.flatnonzero(going & own), step)
             seen = self.gradients(best.V - step * going)
             better = going & (seen.length < FALL * best.length)
-            best = Gradients(*(np.where(better, new, old) for new, old in zip(seen, best, strict=True)))
+            best = Gradients(
+                *(np.where(better, new, old) for new, old in zip(seen, best, strict=True))
+            )
             ended |= going & own & ~better
             own |= going & ~better
-        return self._proven(best)
+        return self._bound_distances(best)
 
     def _own_steps(self, at: Gradients, wanted: np.ndarray, step: np.ndarray) -> None:
-        """Put Newton's steps with a matrix of their own into `step`, of as many changes as the cost allows."""
+        """Put steps with matrices of their own into `step`, as far as the cost allows."""
         if not wanted.size:
             return
         problem = self.near.problem
@@ -279,25 +293,32 @@ class Changed(ABC):
             H = curvature_matrix(problem, bends[:, k], np.flatnonzero(bends[:, k]), ridge)
             step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
 
-    def _proven(self, at: Gradients) -> Solved:
-        """The bounds that are proven for the points."""
-        near, problem = self.near, self.near.problem
+    def _bound_distances(self, at: Gradients) -> Solved:
+        """Return the points with the distances of the optima that their gradients prove."""
+        near = self.near
+        problem = self.near.problem
+        # How far the points are from w, in the measure of the vicinity.
         shift = at.Z - near.z[:, None]
         if near.growth > 0.0:
             moved = near.growth * np.abs(shift).max(axis=0, initial=0.0)
         else:
             D = at.V - near.w[:, None]
             ridge = problem.regularizer.curvature(near.w)[:, None]
-            moved = np.sqrt(np.einsum("ji,ji->i", ridge * D, D) + np.einsum("j,ji,ji->i", near.bend, shift, shift))
+            moved = np.sqrt(
+                np.einsum("ji,ji->i", ridge * D, D)
+                + np.einsum("j,ji,ji->i", near.bend, shift, shift)
+            )
         missed = at.length + near.widest / np.sqrt(self.share) * at.noise
-        radius = np.where(self.share > self.least, near.distance(missed, self.share, SLACK * moved), np.inf)
+        radius = np.where(
+            self.share > self.least, near.distance(missed, self.share, SLACK * moved), np.inf
+        )
         plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
         apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
         return Solved(near, at.V, at.Z, radius, apart, self.share)
 
 
-def together(near: Vicinity) -> int:
-    """The number of changed problems that are solved together."""
+def count_at_once(near: Vicinity) -> int:
+    """Return the number of changed problems that are solved in a block."""
     return max(1, BLOCK_VALUES // max(near.problem.X.n_rows, near.w.size))
 
 
@@ -317,7 +338,7 @@ class ChangedRows(Changed):
         problem = near.problem
         self.near = near
         self.dropped = dropped
-        self.rows = with_feature(problem.X.matrix[dropped], problem.scale)
+        self.rows = add_feature(problem.X.matrix[dropped], problem.scale)
         self.bend = near.at.bends[dropped]
         self.h = near.bend[dropped]
         self.beta = near.pulls[dropped]
@@ -328,11 +349,11 @@ class ChangedRows(Changed):
         self.norms = np.linalg.norm(self.rows, axis=1)
 
     def margins(self, found: Solved) -> tuple[np.ndarray, np.ndarray]:
-        """Return the margins of the dropped rows, and how far they are from those of the optima."""
+        """Return the margins of the dropped rows, and how far the optima's are at most."""
         lengths = np.sqrt(self.t * (1.0 + self.near.error))[None]
         return np.einsum("ij,ji->i", self.rows, found.V), found.errors(lengths, self.norms[None])[0]
 
-    def beginning(self) -> np.ndarray:
+    def starting_points(self) -> np.ndarray:
         """Return the step from w that takes the other rows for parabolas."""
         return np.asarray(self.near.w[:, None] - self.U * (self.beta / self.left))
 
@@ -380,22 +401,25 @@ class WithoutSquares(NamedTuple):
     share: float
 
     @classmethod
-    def of(cls, W: np.ndarray, rows: np.ndarray, bend: np.ndarray) -> WithoutSquares:
-        """For the rows, shape (m, d + 1), with these curvatures."""
+    def from_rows(cls, W: np.ndarray, rows: np.ndarray, bend: np.ndarray) -> WithoutSquares:
+        """Return the inverse without the rows, shape (m, d + 1), with these curvatures."""
         B = rows[bend > 0.0].T * np.sqrt(bend[bend > 0.0])
         if B.shape[1] > B.shape[0]:  # fewer squares with the same sum
             B = np.asarray(np.linalg.qr(B.T, mode="r")).T
         WB = W @ B
         S = np.eye(B.shape[1]) - B.T @ WB
         share = float(np.linalg.eigvalsh(S)[0]) if S.size else 1.0
+        # Too little is left to divide by: lift S, for steps; nothing will be proven.
         if share <= LEAST_LEFT:
             S = S + (LEAST_LEFT - min(share, 0.0)) * np.eye(len(S))
         return cls(W, WB, cho_factor(S, lower=True) if S.size else (S, True), share)
 
-    def times(self, g: np.ndarray) -> np.ndarray:
-        """The inverse times a vector."""
+    def apply(self, g: np.ndarray) -> np.ndarray:
+        """Return the inverse times a vector."""
         plain = self.W @ g
-        return plain + self.WB @ cho_solve(self.S, self.WB.T @ g) if self.WB.size else plain
+        if not self.WB.size:
+            return plain
+        return plain + self.WB @ cho_solve(self.S, self.WB.T @ g)
 
 
 class ChangedGroups(Changed):
@@ -412,21 +436,28 @@ class ChangedGroups(Changed):
 
     def __init__(self, near: Vicinity, groups: list[np.ndarray]) -> None:
         problem = near.problem
-        self.near, self.groups = near, groups
-        self.norms, self.steps = [], []
+        self.near = near
+        self.groups = groups
+        self.norms = []
+        self.steps = []
         self.pulled = np.empty((near.w.size, len(groups)))
         for k, rows in enumerate(groups):
-            some = with_feature(problem.X.matrix[rows], problem.scale)
-            self.norms.append(WithoutSquares.of(near.inverse, some, near.bend[rows]))
-            same = near.steps is near.inverse
-            self.steps.append(self.norms[-1] if same else WithoutSquares.of(near.steps, some, near.at.bends[rows]))
+            some = add_feature(problem.X.matrix[rows], problem.scale)
+            self.norms.append(WithoutSquares.from_rows(near.inverse, some, near.bend[rows]))
+            if near.steps is near.inverse:
+                self.steps.append(self.norms[-1])
+            else:
+                bends = near.at.bends[rows]
+                self.steps.append(WithoutSquares.from_rows(near.steps, some, bends))
             self.pulled[:, k] = some.T @ near.pulls[rows]
-        left = np.array([one.share for one in self.norms]) - 2.0 * near.error
+        left = np.array([inverse.share for inverse in self.norms]) - 2.0 * near.error
         self.share = np.maximum(left, LEAST_LEFT)
 
-    def beginning(self) -> np.ndarray:
-        """One step from w."""
-        return self.near.w[:, None] - self._each(self.steps, self.near.at.value[:, None] + self.pulled)
+    def starting_points(self) -> np.ndarray:
+        """Return one step from w."""
+        return self.near.w[:, None] - self._each(
+            self.steps, self.near.at.value[:, None] + self.pulled
+        )
 
     def drop(self, A: np.ndarray) -> None:
         """Set the multipliers of the groups to zero."""
@@ -434,7 +465,7 @@ class ChangedGroups(Changed):
             A[rows, k] = 0.0
 
     def lengths(self, G: np.ndarray) -> np.ndarray:
-        """By the inverse of H without the group."""
+        """Return the lengths by the inverse of H without the group."""
         squares = np.einsum("ji,ji->i", G, self._each(self.norms, G))
         # The matrix without a group is off by the share of the error that the group leaves.
         lost = np.minimum(self.near.error / self.share, 0.5)
@@ -442,13 +473,13 @@ class ChangedGroups(Changed):
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) * grown))
 
     def step(self, at: Gradients) -> np.ndarray:
-        """With the curvature of the rows that are left."""
+        """Return steps with the curvature of the other rows."""
         return self._each(self.steps, at.G)
 
     @staticmethod
     def _each(inverses: list[WithoutSquares], G: np.ndarray) -> np.ndarray:
-        """The inverse of each group times its column."""
-        return np.column_stack([inverse.times(g) for inverse, g in zip(inverses, G.T, strict=True)])
+        """Return the inverse of each group times its column."""
+        return np.column_stack([inverse.apply(g) for inverse, g in zip(inverses, G.T, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,46 +490,50 @@ class LeftOut:
     ----------
     rows : RowEstimates
     near : Vicinity or None
-        None where the loss has no curvature, or the features are too many for its factor.
+        None if the loss has no curvature, or there are too many features for its factor.
     """
 
     rows: RowEstimates
     near: Vicinity | None
 
-    def refined(self, chosen: np.ndarray, values: float = REFINED_VALUES) -> LeftOut:
-        """The same with the margins of some rows computed, as far as there is room; they are then known to rounding.
+    def refine(self, chosen: np.ndarray, values: float = REFINED_VALUES) -> LeftOut:
+        """Return the bounds with the margins of some rows computed, exact to rounding.
 
-        There is room for as many problems as have so many `values` together.
+        The problems without these rows may read so many `values` together; other rows are left.
         """
         if self.near is None or not chosen.size:
             return self
-        margins, low, high = (getattr(self.rows, name).copy() for name in ("margins", "low", "high"))
+        margins = self.rows.margins.copy()
+        low = self.rows.low.copy()
+        high = self.rows.high.copy()
         most = max(1, int(values // max(1, self.near.problem.n_values)))
-        size = together(self.near)
+        size = count_at_once(self.near)
         for start in range(0, min(most, chosen.size), size):
             if time_is_up():
                 break
             some = chosen[:most][start : start + size]
             changed = ChangedRows(self.near, some)
-            own, error = changed.margins(changed.solved())
-            low[some], high[some] = np.maximum(low[some], own - error), np.minimum(high[some], own + error)
-            margins[some] = np.clip(own, low[some], high[some])
+            computed, error = changed.margins(changed.solve())
+            low[some] = np.maximum(low[some], computed - error)
+            high[some] = np.minimum(high[some], computed + error)
+            margins[some] = np.clip(computed, low[some], high[some])
         return replace(self, rows=replace(self.rows, margins=margins, low=low, high=high))
 
 
-def rows_left_out(
+def leave_out_rows(
     problem: Problem,
     w: np.ndarray,
     beta: np.ndarray,
     near: Vicinity | None,
 ) -> LeftOut:
-    """Estimates and bounds of every row's margin without it.
+    """Return estimates and bounds of each row's margin without the row.
 
-    `near` is the vicinity of the optimum, if there is one; :func:`~.row_estimates` has the other parameters.
+    `near` is the vicinity of the optimum, if there is one; :func:`~.row_estimates` has the other
+    parameters.
     """
     if near is None:
         return LeftOut(row_estimates(problem, w, beta), None)
-    bounds = without_each(near)
+    bounds = bound_margins_left_out(near)
     if is_cornerless(problem.loss):
         bent = near.bend * near.leverages
         margins = near.z - near.pulls * near.leverages / np.maximum(1.0 - bent, 1e-12)
@@ -510,20 +545,25 @@ def rows_left_out(
         rows = RowEstimates(margins, *known, int(np.count_nonzero(bends)), taken, 0.0)
     else:
         rows = row_estimates(problem, w, beta)
-    low, high = np.maximum(rows.low, bounds.low), np.minimum(rows.high, bounds.high)
-    return LeftOut(replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near)
+    low = np.maximum(rows.low, bounds.low)
+    high = np.minimum(rows.high, bounds.high)
+    return LeftOut(
+        replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near
+    )
 
 
-def _solved_groups(near: Vicinity, groups: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarray], Solved]]:
-    """As many groups as are solved together, and the problems without each, one after the other."""
-    size = together(near)
+def _solve_groups(
+    near: Vicinity, groups: Sequence[np.ndarray]
+) -> Iterator[tuple[list[np.ndarray], Solved]]:
+    """Yield blocks of groups, and the solved problems without each of them."""
+    size = count_at_once(near)
     for start in range(0, len(groups), size):
         some = list(groups[start : start + size])
-        yield some, ChangedGroups(near, some).solved()
+        yield some, ChangedGroups(near, some).solve()
 
 
-def groups_left_out(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
-    """The margins of the rows of each group for the model without the group.
+def leave_out_groups(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
+    """Return estimates and bounds of the margins of each group's rows without the group.
 
     Parameters
     ----------
@@ -531,10 +571,13 @@ def groups_left_out(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
     groups : list of ndarray
         The numbers of the rows of each group; each row in one of them.
     """
-    margins, error, share = np.empty(near.z.size), np.empty(near.z.size), 1.0
-    for some, found in _solved_groups(near, groups):
+    margins = np.empty(near.z.size)
+    error = np.empty(near.z.size)
+    share = 1.0
+    for some, found in _solve_groups(near, groups):
         share = min(share, float(found.share.min()))
         for k, rows in enumerate(some):
-            margins[rows], error[rows] = found.Z[rows, k], found.row_errors(rows)[:, k]
+            margins[rows] = found.Z[rows, k]
+            error[rows] = found.row_errors(rows)[:, k]
     inside = int(np.count_nonzero(near.bend))
     return RowEstimates(margins, margins - error, margins + error, inside, 1.0 - share, 0.0)

@@ -24,17 +24,17 @@ from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import margins
 from saddlesvm.runtime.clock import time_is_up
 
-MOST_VALUES = 2**27  # that all bounds together read: some seconds
-MOST_STEPS = 40  # away from the model's intercept
-GROWTH = 4.0  # of each over the one before
+MOST_VALUES = 2**27  # values that all bounds together read: some seconds
+MOST_STEPS = 40  # steps away from the model's intercept at most
+GROWTH = 4.0  # factor of each step over the step before
 HALVINGS = 12  # of the last step
-SEARCHES = 50.0  # evaluations of the losses for a row, about
+SEARCHES = 50.0  # evaluations of the losses for a row, about: steps and halvings on both sides
 
 
 def bounds_of_free_intercept(
     problem: Problem, w: np.ndarray, alpha: np.ndarray, chosen: np.ndarray, sharers: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on the margins of some rows, each without this row; infinite where there is no more room.
+    """Return bounds on the margins of some rows, each without this row; infinite without proof.
 
     Parameters
     ----------
@@ -45,9 +45,10 @@ def bounds_of_free_intercept(
         A feasible dual point.
     chosen : ndarray of shape (k,)
     sharers : int, default=1
-        Problems that share the room.
+        Problems that share the values that may be read.
     """
-    low, high = np.full(chosen.size, -math.inf), np.full(chosen.size, math.inf)
+    low = np.full(chosen.size, -math.inf)
+    high = np.full(chosen.size, math.inf)
     each = sharers * (4.0 * problem.n_values + SEARCHES * problem.y.size)
     for k, row in enumerate(chosen[: max(1, int(MOST_VALUES / each))]):
         if time_is_up():
@@ -57,11 +58,12 @@ def bounds_of_free_intercept(
 
 
 def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tuple[float, float]:
-    """The bounds of one row."""
+    """Return the bounds of one row."""
     others = np.delete(np.arange(problem.y.size), row)
     signs = np.sign(problem.y[others[problem.row_weights[others] > 0.0]])
     if is_classification(problem.loss) and (signs == signs[:1]).all():
-        return -math.inf, math.inf  # of one class, any intercept far enough is best
+        return -math.inf, math.inf  # for one class alone, any intercept far enough is best
+    # The certificate of the model without the row.
     left = alpha.copy()
     left[row] = 0.0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -69,12 +71,20 @@ def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tu
     gap = judged.certificate.gap / problem.strength.unit
     if not 0.0 <= gap < math.inf:
         return -math.inf, math.inf
-    # Margins before the intercept, for whose error the room covers products and sums of any order.
+    # Margins before the intercept, and how far those of the optimum are from them: the ball of the
+    # gap, and rounding of products and sums in any order.
     plain = np.append(judged.coef, 0.0)
-    z, lengths = margins(problem, plain), radii(problem.norms)
-    around = SLACK * lengths * (math.sqrt(2.0 * gap) + gamma(problem.row_sizes.terms + 8.0) * norm_of(plain))
+    z = margins(problem, plain)
+    lengths = radii(problem.norms)
+    around = (
+        SLACK
+        * lengths
+        * (math.sqrt(2.0 * gap) + gamma(problem.row_sizes.terms + 8.0) * norm_of(plain))
+    )
     slope = _slope_of(problem, others)
-    start, step = float(judged.intercept), 1e-3 * (1.0 + float(around.max()))
+    # Ends of the optimal intercepts, searched from the model's.
+    start = float(judged.intercept)
+    step = 1e-3 * (1.0 + float(around.max()))
     most = _first(lambda b: slope(z, -around, b, 1.0), start, step)
     least = _first(lambda b: slope(z, around, b, -1.0), start, -step)
     room = 8.0 * UNIT * (abs(z[row]) + around[row])
@@ -83,14 +93,19 @@ def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tu
     return low - 4.0 * UNIT * abs(low), high + 4.0 * UNIT * abs(high)
 
 
-def _slope_of(problem: Problem, others: np.ndarray) -> Callable[[np.ndarray, np.ndarray, float, float], bool]:
-    """What says whether the sum of derivatives of the other rows has a sign for sure."""
-    loss, y, weights = problem.loss, problem.y[others], problem.row_weights[others]
+def _slope_of(
+    problem: Problem, others: np.ndarray
+) -> Callable[[np.ndarray, np.ndarray, float, float], bool]:
+    """Return a function that says whether the sum of derivatives of the other rows has a sign."""
+    loss = problem.loss
+    y = problem.y[others]
+    weights = problem.row_weights[others]
     derivative = methods_of(loss).subgradient
     units = gamma(others.size + loss_units(loss) + 8.0)
 
     def certain(z: np.ndarray, way: np.ndarray, b: float, sign: float) -> bool:
-        near, moved = z[others], way[others]
+        near = z[others]
+        moved = way[others]
         slips = 8.0 * UNIT * (np.abs(near) + np.abs(moved) + abs(b) + np.abs(y) + 1.0)
         each = weights * derivative(loss, near + moved + b - sign * slips, y)
         return bool(sign * each.sum() > units * np.abs(each).sum() + others.size * UNDERFLOW)
@@ -99,14 +114,18 @@ def _slope_of(problem: Problem, others: np.ndarray) -> Callable[[np.ndarray, np.
 
 
 def _first(holds: Callable[[float], bool], start: float, step: float) -> float:
-    """A place next to the first one in the direction of a step at which a monotone condition holds; else infinite."""
-    before, place = start, start
+    """Return a place next to the first one at which a monotone condition holds; else infinity."""
+    before = start
+    place = start
     for _ in range(MOST_STEPS):
         if holds(place):
             break
-        before, place, step = place, place + step, GROWTH * step
+        before = place
+        place = place + step
+        step = GROWTH * step
     else:
         return math.copysign(math.inf, step)
+    # The first place is between `before` and `place`.
     for _ in range(HALVINGS):
         middle = 0.5 * (before + place)
         if holds(middle):

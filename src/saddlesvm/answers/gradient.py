@@ -1,4 +1,4 @@
-"""The gradient of a problem at its weights, and how far rounding can have taken it from the exact one."""
+"""The gradient of a problem at its weights, and bounds on its rounding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.arithmetic import soft_threshold
-from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, loss_units, norm_of, radii
+from saddlesvm.problem.bounds import (
+    MARGIN_UNITS,
+    SLACK,
+    UNDERFLOW,
+    UNIT,
+    gamma,
+    loss_units,
+    norm_of,
+    radii,
+)
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.short_sums import pulled_by_short_sums
@@ -16,33 +25,39 @@ from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import widen
-from saddlesvm.solvers.second_order.kernels import Answers, answers_at, respond_to_weights, smoothed_terms
+from saddlesvm.solvers.second_order.kernels import (
+    Answers,
+    answers_at,
+    respond_to_weights,
+    smoothed_terms,
+)
 
 FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
-ROWS_AT_ONCE = 512  # dense rows that are widen at a time
-PARTS_SHARE = 2.0  # of the rows' stored values, that the parts of a sum over sparse rows may have places
+ROWS_AT_ONCE = 512  # dense rows that are converted to float64 at a time
+# Values of the partial sums over sparse rows, as a multiple of the rows' stored values.
+PARTS_SHARE = 2.0
 PULL_UNITS = 8.0  # roundings of a term beside those of its sums
-TARGET_UNITS = 4.0  # of the last place of a target, that a residual may be off by
+TARGET_UNITS = 4.0  # rounding of a residual, in units of the target's last place
 
 
 class Gradient(NamedTuple):
-    """The gradient at some weights, where the loss has one; the shortest sub-gradient of an elastic net.
+    """A gradient with bounds on its rounding; for an elastic net, the shortest sub-gradient.
 
     Attributes
     ----------
     value : ndarray of shape (d + 1,)
     error : float
-        How far, at most, the exact one is from it.
+        Distance of the exact gradient at most.
     z : ndarray of shape (n,)
         Margins of the members.
     slips : ndarray of shape (n,)
-        How far, at most, each exact margin is from it.
+        Distance of each exact margin at most.
     bends : ndarray of shape (n,)
         ``C s_i phi_i''`` there, as computed.
     alpha : ndarray of shape (n,)
         Multipliers of the members, ``-s_i phi_i'``.
     off : ndarray of shape (n,)
-        How far, at most, each exact ``C alpha_i`` is from the computed one.
+        Distance of each exact ``C alpha_i`` at most.
     """
 
     value: np.ndarray
@@ -54,51 +69,61 @@ class Gradient(NamedTuple):
     off: np.ndarray
 
 
-def margin_slips(problem: Problem, w: np.ndarray, terms: float | np.ndarray | None = None) -> np.ndarray:
-    """How far, at most, computed margins of w are from exact ones, seen from the labels, shape (n,).
+def margin_slips(
+    problem: Problem, w: np.ndarray, terms: float | np.ndarray | None = None
+) -> np.ndarray:
+    """Return bounds on the rounding of the margins of w, shape (n,).
 
     Parameters
     ----------
     problem : Problem
     w : ndarray of shape (d + 1,)
     terms : float or ndarray of shape (n,), optional
-        Additions that a product of a margin went through, at most; those of a sum in any order when left out.
+        Additions that a product of a margin went through at most; by default those of a sum in any
+        order.
     """
     count = (problem.row_sizes.terms if terms is None else terms) + MARGIN_UNITS
-    slips = count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gathered(problem.norms))
+    slips = (
+        count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gathered(problem.norms))
+    )
     if not is_classification(problem.loss):
         slips += TARGET_UNITS * UNIT * np.abs(problem.gathered(problem.y))
     return SLACK * slips + UNDERFLOW
 
 
 def close_margins(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
-    """``x_i . w`` of the members, shape (n,), and the additions that a product went through, at most: those of a row's
-    own values, or of a part of the columns and of the parts."""
+    """Return ``x_i . w`` of the members, shape (n,), and the additions of a product at most."""
     X = problem.X
     if X.sparse:
         return margins(problem, w), np.diff(X.indptr)[problem.members] + 1.0
     d = problem.n_features
     if d < FEW_COLUMNS or not problem.holds_rows:
         return margins(problem, w), d + 1.0
+    # Sums of about sqrt(d) parts of the features: a product goes through 2 sqrt(d) additions.
     width = math.isqrt(d)
-    parts = np.zeros((d, -(-d // width)))  # each column has the weights of its own features alone
+    parts = np.zeros((d, -(-d // width)))  # each column has the weights of its part only
     parts[np.arange(d), np.arange(d) // width] = w[:-1]
     z = np.empty(problem.members.size)
     for place in range(0, z.size, ROWS_AT_ONCE):
         chosen = slice(place, place + ROWS_AT_ONCE)
-        rows = X.values[chosen] if problem.members.size == problem.y.size else X.values[problem.members[chosen]]
+        if problem.members.size == problem.y.size:
+            rows = X.values[chosen]
+        else:
+            rows = X.values[problem.members[chosen]]
         z[chosen] = (widen(rows, np.float64) @ parts).sum(axis=1) + X.bias * w[-1]
     return z, float(width + parts.shape[1] + 1)
 
 
 def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
-    """``C sum_i a_i x_i`` over the members, shape (d + 1,), and how far the exact one is from it, at most: of sparse
-    rows by sums over about as many parts of the rows as each has rows."""
-    X, members = problem.X, problem.members
+    """Return ``C sum_i a_i x_i`` over the members, shape (d + 1,), and a bound on its rounding."""
+    X = problem.X
+    members = problem.members
     if not X.sparse:
         near = pulled_by_short_sums(problem, problem.spread(alpha))
         return near.pull, norm_of(near.errors)
-    width, spread = problem.n_features + 1, problem.spread(alpha)
+    # Sparse rows: sums over about as many parts of the rows as each part has rows.
+    width = problem.n_features + 1
+    spread = problem.spread(alpha)
     values = members.size * problem.values_per_row
     count = max(1, min(math.isqrt(members.size), int(PARTS_SHARE * values / width)))
     pull = np.zeros(width)
@@ -106,6 +131,7 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
         own = np.zeros(width)
         add_rows(X, part, spread, own)
         pull += own
+    # The sums of sizes, times the roundings that a term of each column went through.
     sizes = np.zeros(width)
     add_rows(X._replace(data=np.abs(X.data), bias=abs(X.bias)), members, np.abs(spread), sizes)
     longest = -(-members.size // count)
@@ -116,8 +142,7 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class Slope(NamedTuple):
-    """A gradient as it is computed, for steps: nothing is said of its rounding; the pull of the rows in it; of the
-    members, shape (n,), the margins and what their losses answer."""
+    """A gradient for steps, without bounds: also the rows' pull, margins, and responses."""
 
     value: np.ndarray
     pull: np.ndarray
@@ -126,44 +151,49 @@ class Slope(NamedTuple):
 
 
 def slope_of(problem: Problem, w: np.ndarray) -> Slope:
-    """The gradient at w: by one pass over the rows where a single thread makes it, else by two."""
+    """Return the gradient at w; a single thread makes one pass over the rows, several make two."""
     if problem.threads > 1 or not isinstance(problem.passes, InMemory):
         z = margins(problem, w)
         answers = answers_at(smoothed_terms(problem), z)
         pull = dual_weights(problem, problem.spread(answers.alpha))
         return Slope(_of_penalty(problem, w, pull), pull, z, answers)
     n = problem.members.size
-    z, pull, answers = np.empty(n), np.zeros(w.size), Answers.room(n)
+    z = np.empty(n)
+    pull = np.zeros(w.size)
+    answers = Answers.room(n)
     respond_to_weights(smoothed_terms(problem), problem.X, problem.members, w, z, answers, pull)
     pull = problem.pulled(pull)
     return Slope(_of_penalty(problem, w, pull), pull, z, answers)
 
 
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
-    """The gradient at w, shape (d + 1,), whose last place is a free intercept divided by the virtual feature.
+    """Return the gradient at w; its last place is a free intercept over the virtual feature.
 
-    Rounding: margins are off by their slips, and so multipliers by the largest curvature times that; each sum over the
-    rows by short sums. A loss without a largest curvature has an infinite error.
+    Rounding: margins are off by their slips, and so multipliers by the largest curvature times
+    that; each sum over the rows by short sums. A loss without a largest curvature has an infinite
+    error.
     """
     z, terms = close_margins(problem, w)
     answers = answers_at(smoothed_terms(problem), z)
     pull, missed = _near_pull(problem, answers.alpha)
     now = Slope(_of_penalty(problem, w, pull), pull, z, answers)
-    return _bounded(problem, w, now, margin_slips(problem, w, terms), missed)
+    return _with_bounds(problem, w, now, margin_slips(problem, w, terms), missed)
 
 
 def gradient_of(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
-    """The gradient at w by a pass that was made there, its rounding counted for sums in any order; see
-    :func:`gradient_at`, whose sums are closer."""
+    """Return the gradient of a pass at w, with rounding of sums in any order."""
     norms = radii(problem.gathered(problem.norms))
     sizes = float(np.einsum("i,i", np.abs(now.answers.alpha), norms))
     missed = SLACK * problem.C * gamma(problem.members.size + PULL_UNITS) * sizes + UNDERFLOW
-    return _bounded(problem, w, now, margin_slips(problem, w), missed)
+    return _with_bounds(problem, w, now, margin_slips(problem, w), missed)
 
 
-def _bounded(problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, missed: float) -> Gradient:
-    """A gradient with its rounding: margins are off by `slips`, the pull of the rows by `missed`."""
-    alpha, bends = now.answers.alpha, now.answers.bend
+def _with_bounds(
+    problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, missed: float
+) -> Gradient:
+    """Return a gradient with bounds, if margins are off by `slips`, and the pull by `missed`."""
+    alpha = now.answers.alpha
+    bends = now.answers.bend
     with np.errstate(invalid="ignore"):
         off = _steepest(problem, now.z, slips, bends) * slips
     off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(alpha) + UNDERFLOW
@@ -174,12 +204,15 @@ def _bounded(problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, mis
 
 
 def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndarray) -> np.ndarray:
-    """``C s_i phi_i''`` within the slips of the margins, at most, shape (n,)."""
+    """Return at least ``C s_i phi_i''`` anywhere within the slips of the margins, shape (n,)."""
     loss = problem.loss
     largest = problem.C * problem.gathered(problem.row_weights) * loss.largest_curvature()
     if hasattr(loss, "steepening"):
         rounded = gamma(4.0 * loss_units(loss))
-        near = bends * (np.exp(np.minimum(loss.steepening() * slips, 1.0)) + rounded) + 4.0 * rounded * largest
+        near = (
+            bends * (np.exp(np.minimum(loss.steepening() * slips, 1.0)) + rounded)
+            + 4.0 * rounded * largest
+        )
         return np.where(loss.steepening() * slips < 1.0, np.minimum(SLACK * near, largest), largest)
     if hasattr(loss, "corners"):
         sure = on_one_piece(problem, z - slips, z + slips, loss.corners())
@@ -187,11 +220,18 @@ def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndar
     return largest
 
 
-def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]) -> np.ndarray:
-    """Whether no corner of a row's loss is between two margins, shape (n,)."""
+def on_one_piece(
+    problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]
+) -> np.ndarray:
+    """Return True for each row whose loss has no corner between two margins, shape (n,)."""
     y = problem.gathered(problem.y)
-    first, last = (y * low, y * high) if is_classification(problem.loss) else (low - y, high - y)
-    first, last = np.minimum(first, last), np.maximum(first, last)
+    # Corners are places of y z for labels, of z - y for targets.
+    if is_classification(problem.loss):
+        first = np.minimum(y * low, y * high)
+        last = np.maximum(y * low, y * high)
+    else:
+        first = np.minimum(low - y, high - y)
+        last = np.maximum(low - y, high - y)
     sure = np.ones(y.size, dtype=bool)
     for corner in corners:
         slip = 8.0 * UNIT * (abs(corner) + np.abs(first) + np.abs(last))
@@ -200,11 +240,11 @@ def on_one_piece(problem: Problem, low: np.ndarray, high: np.ndarray, corners: t
 
 
 def _of_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:
-    """``R'(w) - pull``; of the sub-gradients of an absolute value the one that makes it shortest."""
+    """Return ``R'(w) - pull``; an absolute value has the sub-gradient that makes it shortest."""
     square, l1 = parts_of(problem.penalty) or (1.0, 0.0)
     found = square * w - pull
     if l1 > 0.0:
-        shortest = np.array([soft_threshold(one, l1) for one in found[:-1].tolist()])
+        shortest = np.array([soft_threshold(value, l1) for value in found[:-1].tolist()])
         found[:-1] = np.where(w[:-1] != 0.0, found[:-1] + l1 * np.sign(w[:-1]), shortest)
     if problem.intercept.constrained:
         found[-1] = -pull[-1]

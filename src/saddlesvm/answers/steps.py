@@ -1,8 +1,9 @@
-"""Steps of Newton's method from weights that are near the optimum, until the gradient alone says enough of it.
+"""Steps of Newton's method from weights near the optimum, until the gradient proves enough.
 
-The length of the gradient bounds the distance of the optimum, and no factor of the curvature is needed for that. Near
-the optimum each step squares the distance; conjugate gradients solve its equations in passes over the rows, or a factor
-where that is cheaper (:mod:`saddlesvm.solvers.second_order.equations`).
+The length of the gradient bounds the distance of the optimum, and no factor of the curvature is
+needed for that. Near the optimum each step squares the distance; conjugate gradients solve its
+equations in passes over the rows, or a factor where that is cheaper
+(:mod:`saddlesvm.solvers.second_order.equations`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import math
 
 import numpy as np
 
+from saddlesvm.answers.curvature import plain_curvature
 from saddlesvm.answers.gradient import Slope, gradient_of, slope_of
-from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of, plain_curvature
+from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of
 from saddlesvm.problem.bounds import radii
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
@@ -21,34 +23,49 @@ from saddlesvm.problem.sums import margins
 from saddlesvm.solvers.second_order.equations import NewtonEquations
 from saddlesvm.solvers.second_order.kernels import Line, search, smoothed_terms
 
-ENOUGH = 1e-4  # how far, at most, the scores of the training rows may move: scores are compared with margins of 1
-OF_TOL, CLOSEST, WIDEST = 10.0, 1e-6, 1e-3  # the same as a multiple of a fit's relative gap, and its bounds
-SPARE = 0.9  # share of it that the gradient is shortened to, for its rounding counts, too
+# How far the scores of the training rows may move at most; a margin is 1.
+ENOUGH = 1e-4
+# The same as a multiple of a fit's relative gap, and its limits.
+OF_TOL = 10.0
+CLOSEST = 1e-6
+WIDEST = 1e-3
+SPARE = 0.9  # share of it that the gradient is shortened to: the rest is for its rounding
 AIM = 0.5  # share of the wanted length that a step is solved to: the loss bends further on the way
 MOST_STEPS = 30
-FORCING = 1e-2  # share of the gradient that a step leaves where the loss does not bend further; measured
-LOOSE = 0.25  # the most that a step leaves of it, where a longer gradient will do
-FALL, SLOW = 0.3, 3  # share of the gradient that a good step leaves at most; steps that were not good, to the end
-ROUNDED = 1e-13  # share of the rows' pull that a gradient is mostly rounding below
-LINE = 1e-3  # share of the slope along a step that its length leaves
-FACTORS = 1e9  # bytes that the factors of the equations may take, as those of a fit
-SURE = 0.5  # share of the wanted gap that the gradient is shortened to: the objective is known but for the change
+FORCING = 1e-2  # share of the gradient that a step leaves if the curvature stays (measured)
+LOOSE = 0.25  # share of the gradient that a step leaves at most
+FALL = 0.3  # share of the gradient that a good step leaves at most
+SLOW = 3  # number of steps that were not good after which the steps end
+ROUNDED = 1e-13  # share of the rows' pull below which a gradient is mostly rounding
+LINE = 1e-3  # share of the slope along a step that the line search leaves
+FACTORS = 1e9  # bytes that the factors of the equations may take, as in a fit
+# Share of the wanted gap that the gradient is shortened to; the rest is for the objective's change.
+SURE = 0.5
 
 
 def can_come_nearer(problem: Problem) -> bool:
-    """Whether the gradient bounds the distance of the optimum: a smooth loss, half a square as the penalty."""
-    seen = problem.penalty.identity() and modulus(problem.penalty) > 0.0 and not problem.intercept.constrained
-    return bool(is_smooth(problem.loss) and seen and not problem.fixed.size and problem.holds_rows)
+    """Return True if the gradient bounds the optimum's distance: a smooth loss, half a square."""
+    is_convex = (
+        problem.penalty.identity()
+        and modulus(problem.penalty) > 0.0
+        and not problem.intercept.constrained
+    )
+    return bool(
+        is_smooth(problem.loss) and is_convex and not problem.fixed.size and problem.holds_rows
+    )
 
 
 def enough_for(tol: float) -> float:
-    """How far the scores of the training rows may move after a fit to the relative gap `tol`: the proof is as close as
-    the fit was asked to be."""
-    return min(max(OF_TOL * tol, CLOSEST), WIDEST) if tol > 0.0 else ENOUGH
+    """Return how far the scores of the training rows may move after a fit to a relative gap."""
+    if tol <= 0.0:
+        return ENOUGH
+    return min(max(OF_TOL * tol, CLOSEST), WIDEST)
 
 
-def neighbourhood_near(problem: Problem, w: np.ndarray, enough: float = ENOUGH) -> Neighbourhood | None:
-    """A neighbourhood of the optimum, from steps that begin at w; None where they did not come near it.
+def neighbourhood_near(
+    problem: Problem, w: np.ndarray, enough: float = ENOUGH
+) -> Neighbourhood | None:
+    """Return a neighbourhood of the optimum, by steps from w; None if they do not come near it.
 
     Parameters
     ----------
@@ -56,11 +73,12 @@ def neighbourhood_near(problem: Problem, w: np.ndarray, enough: float = ENOUGH) 
         See :func:`can_come_nearer`.
     w : ndarray of shape (d + 1,)
     enough : float
-        How far, at most, the scores of the training rows may move; a narrower one is not looked for.
+        How far the scores of the training rows may move at most.
     """
     longest = float(radii(problem.norms).max(initial=0.0))
     w, now = steps_from(problem, w, SPARE * enough / longest if longest > 0.0 else math.inf)
-    seen, plain = gradient_of(problem, w, now), plain_curvature(problem)
+    seen = gradient_of(problem, w, now)
+    plain = plain_curvature(problem)
     radius = plain.dual_norm(seen.value, seen.error)
     if radius * longest <= enough:
         return Neighbourhood(w, radius, plain, problem.scale, way="gradient")
@@ -69,27 +87,30 @@ def neighbourhood_near(problem: Problem, w: np.ndarray, enough: float = ENOUGH) 
 
 
 def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray, Slope]:
-    """Weights whose gradient is no longer than `size`, and a pass over the rows there; or as near as steps come: the
-    end is where rounding, or a few slow steps, leave the gradient longer.
+    """Return weights whose gradient is no longer than `size`, if rounding allows, and a pass there.
 
     Parameters
     ----------
     problem : Problem
         See :func:`can_come_nearer`.
     w : ndarray of shape (d + 1,)
-        To begin at.
+        The weights to begin at.
     size : float
     """
     equations = NewtonEquations(problem, FACTORS)
     now = slope_of(problem, w)
-    length, slow, fall = float(np.linalg.norm(now.value)), 0, 1.0
+    length = float(np.linalg.norm(now.value))
+    slow = 0
+    fall = 1.0
     for _ in range(MOST_STEPS):
         rounded = slow > 0 and length <= ROUNDED * float(np.linalg.norm(now.pull))
         if length <= size or slow == SLOW or rounded or not math.isfinite(length):
             break
+        # Solve the equations just well enough for what the step can gain.
         forcing = min(max(FORCING * min(fall, 1.0), AIM * size / length), LOOSE)
         direction = -equations.solve(problem.spread(now.answers.bend), now.value, forcing)
-        moved, before = w + direction, length
+        moved = w + direction
+        before = length
         there = slope_of(problem, moved)
         length = float(np.linalg.norm(there.value))
         if not length <= max(size, FALL * before):  # the whole step is too long, or too short
@@ -100,13 +121,21 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
             length = float(np.linalg.norm(there.value))
         fall = length / before
         slow = slow + 1 if fall > FALL else 0
-        w, now = moved, there
+        w = moved
+        now = there
     return w, now
 
 
-def _step(problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray) -> tuple[float, np.ndarray]:
-    """The length of the best step along a direction, and the weights there."""
-    dz, ahead = margins(problem, direction), problem.intercept.penalised(direction)
+def _step(
+    problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the length of the best step along a direction, and the weights there."""
+    dz = margins(problem, direction)
+    ahead = problem.intercept.penalised(direction)
     line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
-    tau = float(search(smoothed_terms(problem), line, now.answers.alpha, now.answers.bend, np.empty(0), LINE))
+    tau = float(
+        search(
+            smoothed_terms(problem), line, now.answers.alpha, now.answers.bend, np.empty(0), LINE
+        )
+    )
     return tau, w + tau * direction

@@ -1,12 +1,14 @@
-"""A problem seen from its optimum: its gradient, how it bends, and over what distance it keeps bending.
+"""The vicinity of an optimum: gradient, curvature, and the distance over which it stays curved.
 
-``F(v) = R(v) + C sum_i s_i phi_i(x_i . v)``, with gradient r at w, and a matrix H below the curvature around w:
+``F(v) = R(v) + C sum_i s_i phi_i(x_i . v)``, with gradient r at w, and a matrix H below the
+curvature around w:
 
     F''(v) >= exp(-M max_i |x_i . (v - w)|) H,  H = F''(w)     losses with |phi'''| <= M phi''
-    F''(v) >= H  where ||v - w||_H <= reach                    losses with corners; H counts the rows that keep bending
+    F''(v) >= H  where ||v - w||_H <= reach                    losses with corners; H counts the
+    rows that keep bending
 
-What a changed row or group does to the optimum follows from the inverse of H, the leverages ``t_i = x_i' H^-1 x_i`` and
-the length of r. `docs/leave-one-out.md` has the derivations.
+What a changed row or group does to the optimum follows from the inverse of H, the leverages ``t_i =
+x_i' H^-1 x_i`` and the length of r. `docs/leave-one-out.md` has the derivations.
 """
 
 from __future__ import annotations
@@ -18,21 +20,27 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.answers.curvature import TRUSTED
 from saddlesvm.answers.gradient import Gradient, gradient_at, on_one_piece
-from saddlesvm.answers.neighbourhood import TRUSTED
 from saddlesvm.problem.bounds import SLACK, gamma, loss_units, radii
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.second_order.leave_one_out import curvature_matrix, inverse_of, quadratic_forms
+from saddlesvm.solvers.second_order.leave_one_out import (
+    curvature_matrix,
+    inverse_of,
+    quadratic_forms,
+)
 from saddlesvm.solvers.second_order.linear_algebra import cholesky
 
 MOST_STEPS = 20  # of Newton's method towards the optimum
-FALL = 0.1  # share of the gradient's length that a step with an old matrix leaves at most; else a new one is made
-SURE = 0.99  # share of moved rows that the reach of a loss with corners is chosen for
-ROOM = 1.5  # times their largest move, for the leverages grow where rows are left out of H
-MOST_HALVINGS = 8  # of this reach, until the rows that are left keep bending within it
-LEAST = 1e-2  # share of the curvature without a row that this choice counts with at least
+# Share of the gradient's length that a step with an old matrix leaves at most; else the matrix is
+# made again.
+FALL = 0.1
+SURE = 0.99  # share of the rows for which the reach of a loss with corners is enough
+ROOM = 1.5  # factor of the reach: leverages grow when rows are left out of H
+MOST_HALVINGS = 8  # halvings of the reach, until all rows in H stay curved within it
+LEAST = 1e-2  # smallest share of the curvature without a row that this choice assumes
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +53,22 @@ class Vicinity:
         All rows are members; half a square as the penalty.
     w : ndarray of shape (d + 1,)
     at : Gradient
-        There.
+        The gradient at w.
     bend : ndarray of shape (n,)
         ``h_i``, what each row adds to H; zero for rows that may stop bending.
     inverse : ndarray of shape (d + 1, d + 1)
-        Of H.
+        The inverse of H.
     steps : ndarray of shape (d + 1, d + 1)
-        The inverse for steps: of H and of the rows that bend at w, but may stop.
+        The inverse for steps: of the curvature at w, also of rows that may stop bending.
     leverages : ndarray of shape (n,)
         ``t_i``, rounded up; at least its quotient by ``(1 + error)^2`` is exact.
     growth : float
-        M; 0 where the curvature is at least H within `reach`.
+        M; 0 if the curvature is at least H within `reach`.
     reach : float
-        In the norm of H.
+        A distance in the norm of H.
     error : float
-        Relative error of squared lengths by H and its inverse, at most: exact ones are between
-        those computed divided by ``1 + error`` and times ``1 + error``.
+        Relative error of squared lengths by H and its inverse at most: exact lengths are between
+        the computed ones divided by ``1 + error`` and times ``1 + error``.
     """
 
     problem: Problem
@@ -91,28 +99,28 @@ class Vicinity:
 
     @cached_property
     def widest(self) -> float:
-        """The longest that a vector of length 1 can be in the norm of the inverse."""
+        """The largest length, in the norm of the inverse, of a vector of length 1."""
         if not self.problem.intercept.constrained:
             return 1.0
         return math.sqrt(float(np.linalg.norm(self.inverse, 2)) * (1.0 + self.error))
 
     @cached_property
     def missed(self) -> float:
-        """``lambda``: the length of the gradient in the norm of the inverse, rounding counted."""
+        """``lambda``: the length of the gradient in the norm of the inverse, with its rounding."""
         square = max(float(self.at.value @ self.inverse @ self.at.value), 0.0)
         return math.sqrt(square * (1.0 + self.error)) + self.widest * self.at.error
 
     def distance(self, missed: np.ndarray, share: np.ndarray, moved: np.ndarray) -> np.ndarray:
-        """How far the minimiser of a changed problem is from a point, at most, in the norm of its own H.
+        """Bound the distance of a changed problem's optimum from a point, in the norm of its H.
 
         Parameters
         ----------
         missed : ndarray of shape (k,)
-            Length of the changed problem's gradient at the point, in the norm of the inverse.
+            Lengths of the changed problems' gradients at the points, in the norm of the inverse.
         share : ndarray of shape (k,)
             ``q`` with ``q H <=`` the changed problem's H.
         moved : ndarray of shape (k,)
-            With M: ``M max_i |x_i . (v - w)|`` at the point v. Without: ``||v - w||_H``.
+            With M, ``M max_i |x_i . (v - w)|`` at the point v; without M, ``||v - w||_H``.
         """
         missed = missed * (1.0 + self.error)  # the curvature of the rows is rounded
         if self.growth == 0.0:
@@ -120,11 +128,13 @@ class Vicinity:
         scale = self.growth * self.longest / np.sqrt(share)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             inside = scale * missed * np.exp(moved)
-            return np.where(inside < 1.0, -np.log1p(-np.minimum(inside, 1.0)) / scale * SLACK, np.inf)
+            return np.where(
+                inside < 1.0, -np.log1p(-np.minimum(inside, 1.0)) / scale * SLACK, np.inf
+            )
 
 
 def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
-    """The vicinity of a problem's optimum, from weights near it; None where the loss declares no curvature.
+    """Return the vicinity of an optimum, from weights near it; None if the loss has no curvature.
 
     Parameters
     ----------
@@ -132,15 +142,18 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
         All rows are members; half a square as the penalty.
     w : ndarray of shape (d + 1,)
     """
-    loss, corners = problem.loss, corners_of(problem.loss)
+    loss = problem.loss
+    corners = corners_of(problem.loss)
     if not hasattr(loss, "steepening") and corners is None:
         return None
     try:
         at, w, H = _stationary_point(problem, w)
-        bend, reach, steps = at.bends, math.inf, inverse_of(H.copy(order="F"))
+        bend = at.bends
+        reach = math.inf
+        steps = inverse_of(H.copy(order="F"))
         inverse = steps
         if corners:
-            bend, reach, H = _sure(problem, at, steps)
+            bend, reach, H = _lasting_curvature(problem, at, steps)
             inverse = inverse_of(H.copy(order="F"))
     except np.linalg.LinAlgError:
         return None
@@ -153,41 +166,47 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
 
 
 def corners_of(loss: Loss) -> tuple[float, ...] | None:
-    """The corners between which a loss is a parabola; None for a loss that declares none."""
+    """Return the corners between which a loss is a parabola; None if it declares none."""
     return tuple(loss.corners()) if hasattr(loss, "corners") else None
 
 
 def _stationary_point(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.ndarray, np.ndarray]:
-    """The point that Newton's method ends at, and H of all rows there; a matrix serves as long as steps are good."""
-    best, factor, before = gradient_at(problem, w), None, math.inf
+    """Return the point where Newton's method ends, its gradient first, and H of all rows there."""
+    best = gradient_at(problem, w)
+    factor = None
+    before = math.inf
     for _ in range(MOST_STEPS):
         if factor is None:
-            factor, before = cholesky(_matrix(problem, best.bends)), math.inf
+            factor = cholesky(_matrix(problem, best.bends))
+            before = math.inf
         step = dpotrs(factor, best.value, lower=1)[0]
         missed = float(best.value @ step)
         if missed <= best.error**2 or time_is_up():
-            break
+            break  # the gradient is rounding
+        # A matrix serves as long as its steps are good.
         if missed > FALL**2 * before:
             factor = None
             continue
-        before, seen = missed, gradient_at(problem, w - step)
+        before = missed
+        seen = gradient_at(problem, w - step)
         if not float(seen.value @ dpotrs(factor, seen.value, lower=1)[0]) < missed:
             break
-        best, w = seen, w - step
+        best = seen
+        w = w - step
     return best, w, _matrix(problem, best.bends)
 
 
 def _matrix(problem: Problem, bend: np.ndarray) -> np.ndarray:
-    """H in its lower triangle, Fortran-ordered."""
+    """Return H in its lower triangle, in Fortran order."""
     ridge = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
     return curvature_matrix(problem, bend, np.flatnonzero(bend), ridge)
 
 
-def _sure(problem: Problem, at: Gradient, inverse: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    """The curvature of the rows that keep bending within a distance of w, this distance, and their H.
-
-    The distance is chosen so that most single rows that are left out move the optimum by less; zero where none serves.
-    """
+def _lasting_curvature(
+    problem: Problem, at: Gradient, inverse: np.ndarray
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return curvatures that last within a distance of w, this distance, and their H."""
+    # Most single rows, left out, move the optimum by less than this distance.
     t = quadratic_forms(problem.X, np.arange(at.z.size), inverse)
     whole = bend = at.bends
     moves = problem.C * np.abs(at.alpha) * np.sqrt(t) / np.maximum(1.0 - bend * t, LEAST)
@@ -196,41 +215,47 @@ def _sure(problem: Problem, at: Gradient, inverse: np.ndarray) -> tuple[np.ndarr
         if time_is_up():
             break
         reach *= 0.5 if halvings else 1.0
+        # Rows that may stop bending within the reach are left out of H. Leverages then grow, so the
+        # others are checked again.
         bend = np.where(_keeps_bending(problem, at, ROOM * reach * np.sqrt(t)), whole, 0.0)
         H = _matrix(problem, bend)
         if problem.intercept.constrained and not bend.any():
             continue
-        own = quadratic_forms(problem.X, np.arange(at.z.size), inverse_of(H.copy(order="F"))) * SLACK
+        own = (
+            quadratic_forms(problem.X, np.arange(at.z.size), inverse_of(H.copy(order="F"))) * SLACK
+        )
         if _keeps_bending(problem, at, reach * np.sqrt(own))[bend > 0.0].all():
             return bend, reach, H
     return whole, 0.0, _matrix(problem, whole)
 
 
 def _keeps_bending(problem: Problem, at: Gradient, way: np.ndarray) -> np.ndarray:
-    """Whether the curvature of each row is the same over all margins that far from its own."""
+    """Return True for each row whose curvature is the same at all margins that far from its own."""
     way = SLACK * way + at.slips
-    return (at.bends > 0.0) & on_one_piece(problem, at.z - way, at.z + way, corners_of(problem.loss) or ())
+    return (at.bends > 0.0) & on_one_piece(
+        problem, at.z - way, at.z + way, corners_of(problem.loss) or ()
+    )
 
 
 def _error(at: Gradient, growth: float, H: np.ndarray, inverse: np.ndarray, units: float) -> float:
-    """What squared lengths by the inverse can be off by, relative: the norm of ``inverse H - I``, rounding counted.
-
-    The matrices are similar to symmetric ones, so that any norm bounds their eigenvalues. They are taken for features
-    that are scaled so that H has a diagonal of ones: a norm then says nothing of the scales of the features.
-    """
+    """Return the relative error of squared lengths by the inverse: the norm of inverse H - I."""
+    # The matrices are similar to symmetric ones, so any norm bounds their eigenvalues. Features are
+    # scaled so that H has a diagonal of ones: the norm then does not depend on their scales.
     scale = np.sqrt(np.diag(H))
     whole = (np.tril(H) + np.tril(H, -1).T) / scale / scale[:, None]
     inverse = inverse * scale * scale[:, None]
-    size, width = float(np.linalg.norm(inverse)), float(len(whole))
+    size = float(np.linalg.norm(inverse))
+    width = float(len(whole))
     left = float(np.linalg.norm(inverse @ whole - np.eye(len(whole))))
-    # Sums over the rows in H; products with the inverse here, and of two vectors and the inverse later.
+    # Rounding: sums over the rows in H, products with the inverse here, and of two vectors and the
+    # inverse later.
     summed = gamma(at.z.size + 4.0 * width + units + 16.0) * width * size
     off = SLACK * (left + summed + 2.0 * growth * float(at.slips.max(initial=0.0)))
     return off / (1.0 - off) if off < 1.0 else math.inf
 
 
 def gradient_rounding(problem: Problem, V: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Bounds on the rounding errors of gradients at weights V, in the Euclidean norm.
+    """Return bounds on the rounding errors of gradients at weights V, in the Euclidean norm.
 
     Parameters
     ----------

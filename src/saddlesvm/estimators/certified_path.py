@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
 from saddlesvm.answers.labels import labels_between
-from saddlesvm.answers.proof import Stretch, stretch_to
+from saddlesvm.answers.stretch import Stretch, stretch_to
 from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.fitted import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, groups_left_out, rows_left_out
+from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_groups, leave_out_rows
 from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
@@ -278,7 +278,7 @@ class Estimation:
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
         infinite = ~np.isfinite(high - low).all(axis=1)
         chosen = np.flatnonzero(open_labels | infinite)
-        refined = [one.refined(chosen, values).rows for one in found]
+        refined = [one.refine(chosen, values).rows for one in found]
         if not proofs or values <= QUICK_VALUES or self.own.kind != "free":
             return refined
         return [self._with_free_intercept(k, rows) for k, rows in enumerate(refined)]
@@ -301,7 +301,7 @@ class Estimation:
         beta = dual_row(self.fitted.duals, k)
         if not proofs:
             return LeftOut(row_estimates(problem, w, beta, bounded=False), None)
-        return rows_left_out(problem, w, beta, self.own.vicinities[k])
+        return leave_out_rows(problem, w, beta, self.own.vicinities[k])
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """The estimates of every sub-problem without each group."""
@@ -315,7 +315,7 @@ class Estimation:
                     f"{FACTORED:,} features; this model has loss={loss_name(self.posed.loss)!r} and "
                     f"{self.own.design.shape[1]:,} features: use cross-validation with LeaveOneGroupOut"
                 )
-            found.append(groups_left_out(near, members))
+            found.append(leave_out_groups(near, members))
         return found
 
     def _verdicts(self, low: np.ndarray, high: np.ndarray) -> Verdicts:
