@@ -26,14 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.answers.curvature import Curvature, curvature_of
 from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
-from saddlesvm.answers.neighbourhood import (
-    ROUNDS,
-    Curvature,
-    Neighbourhood,
-    curvature_of,
-    radius_by_steepening,
-)
+from saddlesvm.answers.neighbourhood import ROUNDS, Neighbourhood, radius_by_steepening
 from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, norm_of, radii
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
