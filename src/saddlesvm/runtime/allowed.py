@@ -33,8 +33,10 @@ class Allowed(NamedTuple):
 def check(name: str, given: Any, allowed: Allowed) -> None:
     """Raise ValueError, with the name and what the option may be, for a value not allowed."""
     if not allowed.holds(given):
-        shown = repr(given)
-        if not _is_float_sized(given):
+        # Python refuses to write whole numbers of thousands of digits.
+        if _is_float_sized(given):
+            shown = repr(given)
+        else:
             shown = f"a whole number of {given.bit_length()} bits"
         raise ValueError(f"{name} must be {allowed.words}; got {shown}")
 
