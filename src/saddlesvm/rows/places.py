@@ -52,6 +52,8 @@ class Memory:
         Value of the intercept's feature; 0 without an intercept.
     kind : dtype
         Precision of the blocks.
+    is_sparse : bool
+        Whether blocks are sparse.
     """
 
     has_rows = True  # single rows can be had, for matrices of them
@@ -63,6 +65,7 @@ class Memory:
         self.d = X.n_features
         self.constant = X.bias
         self.whole = self.n == X.n_rows
+        self.is_sparse = X.sparse
         self.matrix: Any = None
         self.turned: Any = None
         self.widened = np.empty(0)
@@ -102,11 +105,6 @@ class Memory:
         shape = (rows.stop - rows.start, self.d)
         return sparse.csr_array((data, self.matrix.indices[begin:end], indptr), shape=shape)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Return True if blocks are sparse."""
-        return self.matrix is not None
-
     def widen(self) -> bool:
         """Read float64 blocks from now on; return whether that is new."""
         is_new = self.kind != FLOAT64
@@ -121,7 +119,7 @@ class Memory:
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``x_i . W`` of the rows of a block, the intercept included."""
-        if self.X.sparse and W.ndim == 2:
+        if self.is_sparse and W.ndim == 2:
             of_classes = np.empty((block.shape[0], W.shape[1]))
             sparse_scores(self.kernel_rows(block), 0, np.ascontiguousarray(W), of_classes)
             return of_classes
@@ -138,7 +136,7 @@ class Memory:
 
     def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
         """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
-        if self.X.sparse and A.ndim == 2:
+        if self.is_sparse and A.ndim == 2:
             of_classes = np.zeros((self.d + 1, A.shape[1]))
             sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes, False)
             return of_classes
@@ -207,7 +205,7 @@ class Memory:
 
     def pull_squares(self, block: Any, bends: np.ndarray) -> np.ndarray:
         """``sum_i bend_i x_i^2`` over the rows of a block, the squares feature by feature, shape as for a pull."""
-        squares = block.multiply(block).tocsr() if self.X.sparse else block * block
+        squares = block.multiply(block).tocsr() if self.is_sparse else block * block
         found = self.pull(squares, bends)
         found[-1] *= self.constant
         return found
