@@ -65,6 +65,7 @@ def command(
             "leave them out"
         )
 
+    # The certificates of the sub-problems, on these data with the model's or the given C.
     table = preparation.read(data, reading, task=reading_task(entry))
     y = None if entry.task == "novelty" else labels_of(table)
     weights = table.sample_weight
@@ -78,6 +79,7 @@ def command(
         certificates = kernel_certificates(model, table.X, y, sample_weight=weights)
     total = Certificate.total(certificates)
 
+    # The result stands first: the data may not be the rows of the fit.
     facts: Facts = {
         "found": describe_finding(model, difference, total),
         "certified": state_problem(model, C, lam),

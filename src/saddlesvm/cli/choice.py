@@ -28,6 +28,7 @@ def choose_folds(asked: dict[str, Any], folds: int | None) -> int | None:
     has_several = any(isinstance(asked.get(name), tuple) for name in ("C", "gamma"))
     if folds is None and not has_several:
         return None
+    # The folds choose among values of C or gamma, each a fit from the start.
     if "lam" in asked:
         raise ValueError(
             "--cv chooses among values of C or gamma, not of --lambda: give --C 0.1,1,10 --cv 5"
@@ -36,6 +37,7 @@ def choose_folds(asked: dict[str, Any], folds: int | None) -> int | None:
         raise ValueError(
             "--cv makes many fits, and --checkpoint holds one: leave one of the two out"
         )
+    # `auto` with folds: the grid of the automatic choice, judged by the folds.
     rule = made_automatic(asked.get("C"))
     if rule is not None:
         if rule.rule != AutomaticC.rule:
@@ -151,6 +153,7 @@ def choose_C(
     if isinstance(asked.get("C"), tuple):
         Cs = list(asked["C"])
     search = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(*data)
+    # One line of the table for each C.
     values = [
         {
             "C": float(search.Cs_[k]),

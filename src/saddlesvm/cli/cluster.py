@@ -43,6 +43,7 @@ def check_dask(
     where: str | None, asked: dict[str, Any], folds: int | None, entry: register.Entry
 ) -> None:
     """Raise DataError for options that do not work with ``--dask``, or only with it."""
+    # Without --dask, a solver for clusters alone is a mistake.
     solver = str(asked.get("solver", "auto"))
     if where is None:
         if solver in set(CLUSTER_SOLVERS) - set(SOLVER_NAMES):
@@ -89,6 +90,7 @@ def connect(where: int | str) -> Iterator[Any]:
         raise DataError(
             f"--dask needs the packages dask and distributed: {how_to_install('dask')}"
         ) from error
+    # A cluster of this command, or one that runs already.
     if isinstance(where, int):
         with (
             LocalCluster(n_workers=where, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -202,6 +204,7 @@ def train_on_stores(
     began: float,
 ) -> int:
     """Train on stores that only the workers read; return the exit code of ``train``."""
+    # The labels and the headers are read here, the rows by the workers.
     stores = open_stores(data)
     y = np.concatenate([np.unique(np.asarray(store.y)) for store in stores])
     model = make_estimator(asked, entry, y, quiet=outputs["as_json"])
@@ -215,6 +218,7 @@ def train_on_stores(
         tested = preparation.read(test, task=reading_task(entry))
         facts["test_data"] = describe_data(tested)
 
+    # Workers may have another working directory.
     paths = [os.path.abspath(store.path) for store in stores]
     model, found = fit_on_cluster(model, (paths, None, None), asked, folds, where)
     facts |= found

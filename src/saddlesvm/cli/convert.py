@@ -86,6 +86,7 @@ def command(
         print_error("saddlesvm: interrupted; nothing was written")
         return INTERRUPTED
     seconds = time.perf_counter() - began
+    # The speed counts the bytes of the files, compressed as they are.
     megabytes = sum(source["bytes"] for source in converted.header["sources"]) / 1e6
     speed: dict[str, Any] = {
         "seconds_converting": seconds,

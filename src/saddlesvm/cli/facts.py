@@ -40,6 +40,7 @@ def describe_data(table: Table) -> dict[str, Any]:
         facts["features"] = table.n_features
         facts["nonzeros"] = table.n_nonzero
         facts["precision"] = type_name(table.X.dtype)
+    # Text, and few different numbers, are listed as classes; other numbers are targets.
     if table.y is None:
         return facts
     values, counts = np.unique(table.y, return_counts=True)
@@ -61,6 +62,7 @@ def describe_certificate(model: Any, certificate: Certificate) -> dict[str, Any]
         "relative_gap": certificate.relative_gap,
         "excess": max(certificate.excess, 0.0),
     }
+    # Only a positive semi-definite kernel has a dual bound.
     if certificate.dual == -math.inf:
         facts["excess"] = None
         facts["note"] = (
@@ -182,6 +184,7 @@ def count_support(model: Any) -> dict[str, Any]:
 def describe_model(model: Any, path: str) -> Facts:
     """Return facts of a saved model."""
     defaults = type(model)().get_params(deep=False)
+    # Options that keep their defaults say nothing new.
     changed = {
         name: value
         for name, value in model.get_params(deep=False).items()
@@ -195,6 +198,7 @@ def describe_model(model: Any, path: str) -> Facts:
         "features": int(model.n_features_in_),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
     }
+    # Linear models have weights, kernel machines a kernel.
     if hasattr(model, "coef_"):
         weights = dense_weights(model.coef_)
         facts["nonzero_weights"] = int(np.count_nonzero(weights))

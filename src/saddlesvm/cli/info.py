@@ -89,6 +89,7 @@ def describe_store(store: Store, path: str) -> dict[str, Any]:
         "parts": store.n_parts,
     }
     facts |= describe_labels(header["labels"])
+    # What was done about missing values, and from which files the store was made.
     filled = header.get(NOTE)
     if filled is not None:
         facts["missing_values"] = {"treated": filled["how"], "count": filled["count"]}

@@ -120,6 +120,7 @@ def read_class_weights(text: str, y: np.ndarray) -> Any:
     """Read ``"balanced"``, or ``LABEL=FACTOR,LABEL=FACTOR`` as a dict over the labels of y."""
     if text == "balanced":
         return text
+    # Labels on the command line are text: compare them as text.
     known = {str(label): label for label in np.unique(y)}
     factors = {}
     for part in text.split(","):

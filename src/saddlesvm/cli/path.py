@@ -83,6 +83,7 @@ def command(
     entry = choose_entry(asked)
     if not entry.linear:
         raise ValueError(f"path is for linear models; in Python, {entry.name} has a path, too")
+    # Fit the path, and measure its errors.
     rows = read_rows(
         data,
         replace(reading, memory=asked.get("memory")),
@@ -99,6 +100,7 @@ def command(
     errors = measure_errors(path, rows, leave_one_out)
     chosen = choose_C(errors)
 
+    # What is printed, and the files.
     facts = rows.facts | {"path": describe_path(path, errors)}
     if chosen is not None:
         facts["chosen"] = {"C": chosen} | errors_at(errors, chosen)
@@ -164,9 +166,11 @@ def measure_errors(path: Path, rows: Rows, leave_one_out: bool) -> Errors:
     errors: Errors = {}
     grid = path.grid()
     if rows.validation is not None:
+        # Held-out rows and test rows are scored by the models of the path, without further fits.
         scores = path.score(rows.validation.X, labels_of(rows.validation), grid)
         errors["validation"] = (grid, 1.0 - scores)
     if leave_one_out:
+        # Leave-one-out is estimated at fewer values of C: each needs the curvature of its model.
         Cs = path.grid(VALUES_ESTIMATED)
         train = rows.train
         error = np.full(len(Cs), np.nan)
@@ -219,6 +223,7 @@ def describe_path(path: Path, errors: Errors) -> dict[str, Any]:
     }
     grid = path.Cs
     n_selected = None
+    # A certified path has a model for every C between the ends, a grid for its own C only.
     if isinstance(path, CertifiedPath):
         grid = path.grid(VALUES_SHOWN)
         unproven = [f"C from {low:.4g} to {high:.4g}" for low, high in path.unproven]

@@ -76,11 +76,13 @@ def command(
             f"{model_path}: is a {type(model).__name__}; --proven is for linear classifiers: "
             "leave it out"
         )
+    # A prediction for every row: rows with missing values may not be left out.
     table = preparation.read(data, reading, every_row=True)
     if proven is not None:
         training = preparation.read(proven, reading)
         model.prove(training.X, labels_of(training), training.sample_weight)
 
+    # Predict and write the rows in blocks.
     predicted = []
     with atomic_write(output) if output else contextlib.nullcontext() as file:
         is_terminal = file is None and sys.stdout.isatty()
@@ -101,6 +103,7 @@ def command(
             lines = (" ".join(cells) + "\n" for cells in zip(*columns, strict=True))
             write_text(file, "".join(lines))
 
+    # Data with labels show how good the predictions are.
     if table.y is not None and predicted[0].ndim == 1:
         print_errors(model, np.concatenate(predicted), table.y)
     return OK
@@ -145,6 +148,7 @@ def print_errors(model: Any, predicted: np.ndarray, y: np.ndarray) -> None:
     from saddlesvm.cli.show import write_value
     from saddlesvm.data.table import shorten
 
+    # Labels that the model cannot predict would lower the accuracy without an explanation.
     if hasattr(model, "classes_"):
         known = model.classes_.tolist()
         unknown = [label for label in np.unique(y).tolist() if label not in known]

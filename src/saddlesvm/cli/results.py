@@ -111,6 +111,7 @@ def finish(
         preparation = rows.preparation
         notes = rows.notes()
         rows.name_features(model)
+    # The files first, so that what is printed can name them.
     written = {}
     if outputs["model_path"]:
         persistence.save(preparation.prepend_to(model), outputs["model_path"], notes)
@@ -170,6 +171,7 @@ def write_report(
     if rows is not None:
         shown["quality"] = prove_labels(model, rows) | shown["quality"]
         trace = trace_each_epoch(model, rows)
+    # The report has the words that the command prints.
     groups = {}
     for title, lines in shown.items():
         groups[write_name(title)] = [

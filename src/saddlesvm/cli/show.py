@@ -74,6 +74,7 @@ def write_value(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         if value.keys() == {"proven", "of"}:
             return f"{value['proven']:,} of {value['of']:,}"
+        # A long dict is cut; JSON has all of it.
         items = list(value.items())[:ITEMS_SHOWN]
         parts = [f"{escape_hidden(str(key))}: {write_value(str(key), item)}" for key, item in items]
         if len(value) > ITEMS_SHOWN:
@@ -176,6 +177,7 @@ def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], A
     callable
         Call it with the share that is done, from 0 to 1.
     """
+    # The bar appears only if the work takes longer than the patience.
     began = time.monotonic()
     is_drawn = not quiet and sys.stderr.isatty()
     bar: Bar | None = None

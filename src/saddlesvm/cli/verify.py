@@ -39,6 +39,7 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
     from saddlesvm.estimators.proofs import verified
     from saddlesvm.estimators.training_data import labels_of, read_numbers
 
+    # The proof says how its data are read; the options come first.
     proof = load_proof(proof_path)
     try:
         reading = read_as_noted(proof, reading)
@@ -48,6 +49,7 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
         reason = f"{type(error).__name__}: {error}"
         raise DataError(f"{proof_path}: is not a proof ({reason}); {WHAT_A_PROOF_IS}") from None
     table = read_numbers(data, reading, n_features, task)
+    # A refused proof is a result, not an error of the command.
     try:
         result = verified(proof, table.X, labels_of(table))
     except ValueError as error:

@@ -93,6 +93,7 @@ def command(
     if not 1 <= len(names) <= 2:
         raise ValueError(f"--solvers {solvers}: one or two solvers are shown; got {len(names)}")
     table = read(data, label=label)
+    # Record both solvers on the same rows.
     view = lab.watch(
         table.X,
         labels_of(table),

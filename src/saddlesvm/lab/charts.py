@@ -179,6 +179,7 @@ class Chart:
             _draw_shade(ax, self.shade)
         for series in self.series:
             _draw_series(ax, series)
+        # Lines across the whole chart, with a word beside a level.
         for place in self.uprights:
             ax.axvline(place, color="0.5", linewidth=0.8, linestyle=":")
         for level, word in self.levels.items():
@@ -192,6 +193,7 @@ class Chart:
                 va="bottom",
             )
         ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
+        # Logarithmic axes and words at the ticks, after the limits are known.
         if self.x_log and has_positive(self.series, "x"):
             ax.set_xscale("log")
             _label_log_axis(ax.xaxis)
@@ -244,6 +246,7 @@ class Grid:
         ax.imshow(
             shades, cmap=LinearSegmentedColormap.from_list("shades", SHADES), vmin=0.0, vmax=1.0
         )
+        # The number in each square, in an ink that is seen on its colour.
         for row, column in np.ndindex(*self.values.shape):
             ink = "white" if shades[row, column] > 0.5 else "black"
             text = f"{self.values[row, column]:,}"
@@ -305,6 +308,7 @@ def _draw_shade(ax: Axes, shade: Shade) -> None:
     """Draw a heat map with its colour bar."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
+    # Clear in the middle, so that the decision line stays white.
     ends = [to_rgba(NEGATIVE, OPACITY), to_rgba("white", 0.0), to_rgba(POSITIVE, OPACITY)]
     colours = LinearSegmentedColormap.from_list("shade", ends)
     bound = shade.bound
@@ -325,6 +329,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
     """Draw a histogram, a cloud of points, or a line with its band."""
     marker = MARKERS[series.style % len(MARKERS)]
     label = "_nolegend_" if series.follows else plain(series.name)
+    # A histogram: the area under the steps.
     if series.steps:
         ax.fill_between(
             series.x,
@@ -336,6 +341,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
             label=label,
         )
         return
+    # A cloud of points.
     if series.dash == "none":
         area = POINT_AREA if series.size is None else series.size
         ax.scatter(
@@ -350,6 +356,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
             rasterized=series.x.size > MANY_POINTS,
         )
         return
+    # A line; few points are marked, too.
     marks = marker if 2 < series.x.size <= FEW_POINTS else ""
     line = MATPLOTLIB_DASHES[series.dash]
     ax.plot(

@@ -139,6 +139,7 @@ def compare(
     dataset = make_dataset(
         X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape
     )
+    # Kernel machines have solvers of their own, and no peers.
     has_kernel = kernel is not None
     if kernel is not None:
         if peers:
@@ -148,6 +149,7 @@ def compare(
         solvers = KERNEL_SOLVERS if has_kernel else LINEAR_SOLVERS
     if C is None and lam is None:
         C = 1.0
+    # Every combination of these is a run.
     plan = Plan(
         contenders=parse_contenders(solvers, kernels=has_kernel),
         peers=parse_peers(peers if isinstance(peers, str) else list(peers)),

@@ -102,6 +102,7 @@ def comparison_report(comparison: Comparison) -> Report:
     if trace.empty:
         return report
     report.section("Results", reach_table(trace), endings_table(trace))
+    # The curves of each problem; and, with several values of C, the ends against C.
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
         name, written = strength_texts(part)
         title = f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"
@@ -136,6 +137,7 @@ def reach_table(trace: pd.DataFrame) -> Table:
     for level in LEVELS:
         columns += [f"time to {level:.0e}", "epochs"]
     rows = []
+    # Two cells for each level, in the order of the finest level: the fastest first.
     for key in tables[-1].index:
         loss, C, label = key
         row = [str(loss), written[C], str(label)]
@@ -239,6 +241,7 @@ def classifier_section(comparison: Comparison) -> Section:
 
 def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
     """Return the pictures of a model that the data allow."""
+    # The test rows if there are any; dual variables belong to the training rows.
     X = dataset.X
     y = dataset.y
     alpha: np.ndarray | None = model.alpha
@@ -259,6 +262,7 @@ def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
         figures.confusion_grid(true, predicted, dataset.classes),
         figures.margins_chart(scores, y, dataset.classes),
     ]
+    # Pictures that only some data have.
     shape = dataset.image_shape
     if shape is not None and (true != predicted).any():
         items.append(

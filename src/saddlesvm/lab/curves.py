@@ -72,6 +72,7 @@ def curve_chart(
         )
     column, y_title, logarithmic = QUANTITIES[quantity]
     x_column, x_title = AXES[against]
+    # Lines without a finite point are left out.
     series = []
     for label, style, dash, runs in group_lines(add_shares(trace)):
         points = [(run[x_column], run[column]) for run in runs]
@@ -213,6 +214,7 @@ def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
     lines = add_labels(trace).groupby(["label", "loss"], sort=False)
     series = []
     for style, ((label, loss), line) in enumerate(lines):
+        # The last certificate of each run.
         ends = line.groupby(["C", "repeat"], sort=False).last().reset_index()
         groups = ends.groupby("lam" if name == "lambda" else "C")[column]
         known = groups.quantile([QUARTILES[0], 0.5, QUARTILES[1]]).unstack().dropna()

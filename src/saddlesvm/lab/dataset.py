@@ -276,6 +276,7 @@ def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, 
                 "(positive=...)"
             )
         return found[1], (str(found[0]), str(found[1]))
+    # The command line gives text: compare labels as text.
     matching = [label for label in found if str(label) == str(positive)]
     if not matching:
         known = ", ".join(map(str, found[:LABELS_SHOWN]))

@@ -99,6 +99,7 @@ class GapDisplay(Display):
         against : {"epochs", "seconds"}, default="epochs"
         """
         column, words = AGAINST[against]
+        # A line for each sub-problem, in the order of the trace.
         names = list(dict.fromkeys(record["problem"] for record in self.trace))
         series = []
         for style, problem in enumerate(names):
@@ -309,6 +310,7 @@ class PathDisplay(Display):
             Series(name, np.asarray(Cs), np.asarray(errors), style=style)
             for style, (name, (Cs, errors)) in enumerate(self.scores.items())
         ]
+        # A large mark on the first curve, which chose C.
         if self.chosen is not None:
             Cs, errors = next(iter(self.scores.values()))
             error = float(np.interp(np.log(self.chosen), np.log(Cs), errors))

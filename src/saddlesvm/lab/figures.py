@@ -147,6 +147,7 @@ def plane_chart(
     shade = shade_over(X, decide)
     size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
     series = class_series(X, y, size, names)
+    # The border and both ends of the margin, as far as they cross the box.
     for level, dash, name in (
         (0.0, "solid", "decision 0"),
         (-1.0, "dot", "margin -1"),

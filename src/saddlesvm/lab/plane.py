@@ -234,6 +234,7 @@ def classes_plane(
             f"the step view of all classes shows 2 to {COLOURS} classes; the rows drawn have "
             f"{classes.size}"
         )
+    # Classes become numbers; a virtual feature carries the intercepts.
     problem = make_joint_problem(
         as_rows(np.ascontiguousarray(drawn.X), bias=1.0 if intercept else 0.0),
         codes.astype(np.float64),

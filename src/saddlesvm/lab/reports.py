@@ -85,6 +85,7 @@ def model_verdict(model: Any, quality: dict[str, str]) -> list[str]:
         ]
     if not is_certified:
         sentences.append(f"The fit ended as {outcome}. {outcome.advice}")
+    # Decisions of the exact optimum, if the fit was proven so far.
     for name, value in quality.items():
         if name.endswith("labels proven"):
             rows = name.removesuffix(" proven")
@@ -185,6 +186,7 @@ def path_verdict(display: PathDisplay) -> list[str]:
     path = display.path
     ends = f"from {path.Cs[0]:.4g} to {path.Cs[-1]:.4g}"
     gap = f"a relative gap of {path.proven_gap:.2g}"
+    # A certified path is about every C, a grid about its own values.
     if path.every_C:
         sentences = [
             f"{path.Cs.size} fits prove a model for every C {ends}: its objective is within {gap} "

@@ -354,6 +354,7 @@ class Cell:
     def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
         """Run the cell, and return its rows with the columns that name it."""
         problem = self.problem
+        # A solver of ours is certified along the way; a peer is fitted again and again.
         if isinstance(self.entrant, Contender):
             solver = self.entrant.solver
             if self.repeat == 0:

@@ -170,6 +170,7 @@ def watch(
         raise ValueError(f"rows must be at least 2; got {rows!r}")
     if not epochs > 0.0:
         raise ValueError(f"epochs must be positive; got {epochs!r}")
+    # Both solvers must solve the same kind of problem.
     contenders = [parse_watched(given) for given in (solver, against) if given is not None]
     kind = common_kind(contenders)
     loss = make_loss(loss, task="classification")

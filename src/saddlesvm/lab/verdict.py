@@ -71,6 +71,7 @@ def compare_times(times: pd.DataFrame, level: float, ended: set[str]) -> str:
     has_arrived = np.isfinite(times["seconds"])
     arrived = times[has_arrived]
     missing = list(times[~has_arrived]["label"])
+    # No solver arrived: by the clock, or because all were done.
     if arrived.empty and ended >= set(missing):
         return (
             f"no solver came within {exponent} of the optimum: all ended before, because they had "
@@ -78,6 +79,7 @@ def compare_times(times: pd.DataFrame, level: float, ended: set[str]) -> str:
         )
     if arrived.empty:
         return f"no solver came within {exponent} of the optimum before the time limit."
+    # The fastest, and the times of the others as multiples of its time.
     first = arrived.iloc[0]
     parts = [
         f"{first['label']} came within {exponent} of the optimum first, after "
@@ -89,6 +91,7 @@ def compare_times(times: pd.DataFrame, level: float, ended: set[str]) -> str:
     ]
     if others:
         parts.append(f"times of the others as multiples of this: {', '.join(others)}")
+    # Solvers that never arrived, by reason.
     late = [label for label in missing if label not in ended]
     if late:
         parts.append(f"not before the time limit: {', '.join(late)}")
