@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 
@@ -53,9 +54,9 @@ POSING = (
 def certify_kernel(
     model: Any,
     X: Any,
-    y: Any = None,
+    y: ArrayLike | None = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     points: Any = None,
     coef: Any = None,
     intercept: Any = 0.0,
@@ -149,7 +150,7 @@ def certify_kernel(
 
 
 def kernel_certificates(
-    model: Any, X: Any, y: Any = None, *, sample_weight: Any = None
+    model: Any, X: Any, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
 ) -> list[Certificate]:
     """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
     name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
@@ -225,7 +226,12 @@ def _bounded_if_definite(
 
 
 def _expansion_certificates(
-    model: Any, X: Any, y: Any, sample_weight: Any, expansion: tuple[Any, Any, Any], dual: Any
+    model: Any,
+    X: Any,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    expansion: tuple[Any, Any, Any],
+    dual: Any,
 ) -> list[Certificate]:
     """The certificates of a model over any points in the problems that an SVC or SVR poses."""
     if not isinstance(model, (SVC, SVR)):
@@ -324,7 +330,9 @@ def _class_weights(
     return factors[codes] * (1.0 if weights is None else weights)
 
 
-def _subs(model: Any, name: str, codes: np.ndarray | None, y: Any, n: int) -> Iterator[SubProblem]:
+def _subs(
+    model: Any, name: str, codes: np.ndarray | None, y: ArrayLike | None, n: int
+) -> Iterator[SubProblem]:
     """The sub-problems of a model."""
     if codes is None:
         yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))

@@ -53,7 +53,7 @@ from saddlesvm.kernel.kernel_certificate import KernelEvaluation
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.linear_finish import can_finish, linear_dual, solve_free_rows, work_of
 from saddlesvm.kernel.pair_ascent import (
-    Program,
+    QuadraticProgram,
     add_kernel_rows,
     ascend_pairs,
     ascend_singly,
@@ -372,7 +372,7 @@ def table_of(problem: KernelProblem) -> RowTable:
 
 def whole_program(
     problem: KernelProblem, state: KernelState, order: np.ndarray, starts: np.ndarray
-) -> Program:
+) -> QuadraticProgram:
     """Return the quadratic program over all rows. Each group has rows of one sign.
 
     Parameters
@@ -397,7 +397,7 @@ def whole_program(
         held = RowTable.of(held.whole()[np.ix_(points, points)])
         columns = firsts
     held.table.marks[NEEDED] = ABSENT
-    return Program(
+    return QuadraticProgram(
         table=held.table,
         ridge=state.ridge[order],
         low=state.low[order],
@@ -411,7 +411,9 @@ def whole_program(
     )
 
 
-def compute_rows(problem: KernelProblem, program: Program, g: np.ndarray, beta: np.ndarray) -> None:
+def compute_rows(
+    problem: KernelProblem, program: QuadraticProgram, g: np.ndarray, beta: np.ndarray
+) -> None:
     """Compute the kernel row that steps need now, and those of the most violating rows of each
     group.
     """

@@ -108,7 +108,7 @@ def certified_values(
     own = _function_of(problem, beta, f)
     half = own.half if feasible is beta else _function_of(problem, feasible, dual_f).half
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    posed = Posed(
+    posed = ProblemOfValues(
         problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
     )
     certificate, alpha = certificate_of_values(
@@ -167,7 +167,7 @@ def _asked(
     return Bounded(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
 
-class Posed(NamedTuple):
+class ProblemOfValues(NamedTuple):
     """A problem whose models are known by their values at the rows.
 
     Attributes
@@ -209,7 +209,7 @@ class FeatureFunction(NamedTuple):
 
 
 def certificate_of_values(
-    posed: Posed,
+    posed: ProblemOfValues,
     model: FeatureFunction,
     offsets: np.ndarray,
     asked: Bounded,
@@ -401,7 +401,7 @@ def certificate_of_expansion(
     intercept = problem.intercept
     asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    posed = Posed(
+    posed = ProblemOfValues(
         problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
     )
     function = FeatureFunction(values, slips[:n], Bounded(half, off))

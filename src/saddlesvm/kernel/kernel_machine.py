@@ -18,7 +18,7 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.kernel.definiteness import symmetric
 from saddlesvm.kernel.kernel_fits import KernelFits, make_kernel_solver
 from saddlesvm.kernel.kernel_problem import KernelFacts, shared_facts
-from saddlesvm.kernel.mercer import KERNELS, WITHOUT_GAMMA, Kernel, expand, resolve_gamma
+from saddlesvm.kernel.mercer import KERNELS, WITHOUT_GAMMA, Kernel, Matrix, expand, resolve_gamma
 from saddlesvm.kernel.nu_machines import PLAIN, Machine
 from saddlesvm.multiclass.fits import no_callbacks
 from saddlesvm.multiclass.sub_problems import workers
@@ -39,7 +39,7 @@ class KnownFacts:
     def __init__(self) -> None:
         self.found: list[KernelFacts | None] = []
 
-    def of(self, kernel: Kernel, X: Any, megabytes: float) -> KernelFacts | None:
+    def of(self, kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
         """Return the facts of the rows of X; None if these are too many to be held."""
         if not self.found:
             self.found.append(shared_facts(kernel, X, megabytes))
@@ -96,13 +96,15 @@ class KernelMachine(Estimator, KernelOptions):
             )
         return symmetric(X) if reset else X
 
-    def _made_kernel(self, X: Any, sample_weight: np.ndarray | None) -> Kernel:
+    def _made_kernel(self, X: Matrix, sample_weight: np.ndarray | None) -> Kernel:
         """Return the kernel for these rows, with its parameters as numbers."""
         needed = not callable(self.kernel) and self.kernel not in WITHOUT_GAMMA
         gamma = resolve_gamma(self.gamma, X, sample_weight) if needed else 1.0
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
-    def _solve(self, X: Any, posed: Training, order: np.ndarray | None = None) -> list[FitResult]:
+    def _solve(
+        self, X: Matrix, posed: Training, order: np.ndarray | None = None
+    ) -> list[FitResult]:
         """Fit every sub-problem under one progress bar.
 
         Parameters
@@ -164,7 +166,7 @@ class KernelMachine(Estimator, KernelOptions):
         factor = C / former if former and C else 1.0
         return [factor * (beta if order is None else beta[order]) for beta in found]
 
-    def _rows_of_support(self, X: Any) -> Any:
+    def _rows_of_support(self, X: Matrix) -> Any:
         """Return the support vectors of the fit; none for a precomputed kernel."""
         return np.empty((0, X.shape[1])) if self.kernel_.precomputed else X[self.support_]
 

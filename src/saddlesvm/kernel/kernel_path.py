@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from saddlesvm.estimators.path import check_Cs
@@ -59,11 +60,11 @@ class KernelPath:
         """The relative gap that each fit proves, shape (k,)."""
         return np.array([one.relative_gap for one in self.certificates])
 
-    def score(self, X: Any, y: Any) -> np.ndarray:
+    def score(self, X: Any, y: ArrayLike) -> np.ndarray:
         """The score of each model, shape (k,)."""
         return np.array([model.score(X, y) for model in self.models])
 
-    def best(self, X: Any, y: Any) -> float:
+    def best(self, X: Any, y: ArrayLike) -> float:
         """The value with the best score on X and y, the smallest of several."""
         return float(self.values[int(np.argmax(self.score(X, y)))])
 
@@ -71,11 +72,11 @@ class KernelPath:
 def kernel_path(
     model: KernelMachine,
     X: Any,
-    y: Any = None,
+    y: ArrayLike | None = None,
     *,
     Cs: Any = None,
     nus: Any = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> KernelPath:
     """Fit copies of a kernel machine for several values of C, or of nu; Ctrl-C returns the path so
     far.

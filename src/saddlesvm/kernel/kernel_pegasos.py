@@ -65,7 +65,7 @@ def negative_slope(terms: Pointwise, i: int, z: float) -> float:
     return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
 
 
-class Iterate(NamedTuple):
+class PegasosSums(NamedTuple):
     """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 /
     (lambda size)``.
 
@@ -97,7 +97,7 @@ def visit_batches(
     size: int,
     t: int,
     scale: float,
-    iterate: Iterate,
+    iterate: PegasosSums,
 ) -> int:
     """Visit batches of `size` draws from step t on; stop at a draw whose kernel row is needed and
     not held.
@@ -158,7 +158,7 @@ class KernelPegasosState(State):
         The free intercept; empty for the other kinds.
     late : ndarray of shape (n,)
     harmonic : ndarray of shape (1,)
-        What the average of the iterates is made from, see :class:`Iterate`.
+        What the average of the iterates is made from, see :class:`PegasosSums`.
     order : ndarray of shape (n,)
         All rows, in the order that the subsets drawn so far left.
     steps : int
@@ -293,7 +293,7 @@ class KernelPegasos(SolverBase):
         """Visit the draws; if a kernel row is missing, compute a block of those needed next."""
         cache = state.cache
         scale = self.scale(problem)
-        iterate = Iterate(state.bias, state.alpha, state.sums, state.late, state.harmonic)
+        iterate = PegasosSums(state.bias, state.alpha, state.sums, state.late, state.harmonic)
         while draws.size:
             used = visit_batches(
                 problem.terms,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.kernel.row_table import Table
+from saddlesvm.kernel.row_table import KernelTable
 from saddlesvm.problem.bounds import LEAF, UNIT
 from saddlesvm.problem.loss import Shape, traits_of
 from saddlesvm.problem.terms import weight_of
@@ -88,7 +88,7 @@ class Programs(NamedTuple):
 
     Attributes
     ----------
-    table : Table
+    table : KernelTable
         Kernel values.
     begins : ndarray of shape (problems + 1,)
         First row of each problem, and the number of rows.
@@ -117,7 +117,7 @@ class Programs(NamedTuple):
     C : float
     """
 
-    table: Table
+    table: KernelTable
     begins: np.ndarray
     starts: np.ndarray
     columns: np.ndarray

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.kernel.row_table import Table, holds, whole_table
+from saddlesvm.kernel.row_table import KernelTable, holds, whole_table
 from saddlesvm.problem.arithmetic import soft_threshold
 from saddlesvm.runtime.compiled import (
     allocating_kernel,
@@ -53,13 +53,13 @@ LOW_HALF = np.int64(0xFFFFFFFF)  # the 32 bits with the number of a row
 single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
-class Program(NamedTuple):
+class QuadraticProgram(NamedTuple):
     """The quadratic program over a working set of m rows, group by group; a group has one or more
     parts.
 
     Attributes
     ----------
-    table : Table
+    table : KernelTable
         Kernel values of m points, or of fewer if rows are signed views of the same points.
     ridge, low, high : ndarray of shape (m,)
     tube : float
@@ -75,7 +75,7 @@ class Program(NamedTuple):
         Added to all kernel values; zero if pairs are moved.
     """
 
-    table: Table
+    table: KernelTable
     ridge: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -93,12 +93,12 @@ def program_over(
     bounds: tuple[np.ndarray, np.ndarray],
     tube: float,
     starts: np.ndarray,
-) -> Program:
+) -> QuadraticProgram:
     """Return the program over the rows of a kernel matrix, one part for each group."""
     columns = starts[:-1]
     signs = np.ones(columns.size)
     groups = np.arange(starts.size)
-    return Program(whole_table(K), ridge, *bounds, tube, starts, columns, signs, groups)
+    return QuadraticProgram(whole_table(K), ridge, *bounds, tube, starts, columns, signs, groups)
 
 
 @allocating_kernel
@@ -141,7 +141,7 @@ def slope_down(g: float, b: float, tube: float) -> float:
 
 @kernel
 def ascend_singly(
-    program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
+    program: QuadraticProgram, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
 ) -> int:  # fmt: skip
     """Take single steps, largest gain first; return their number.
 
@@ -192,7 +192,7 @@ def ascend_singly(
 
 
 def ascend_pairs(
-    program: Program, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
+    program: QuadraticProgram, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
 ) -> int:
     """Take pair steps as :func:`pair_steps` does, with arrays of their own for its room; return
     their number.
@@ -203,7 +203,7 @@ def ascend_pairs(
 
 
 @inlined
-def ordered_bits(x: float) -> Any:
+def ordered_bits(x: float) -> np.int64:
     """Return the bits of a double as a whole number that ascends with x."""
     # Negative doubles descend as whole numbers: turn all their bits but the sign.
     bits = bits_of(x)
@@ -211,7 +211,7 @@ def ordered_bits(x: float) -> Any:
 
 
 @inlined
-def double_of_ordered(number: Any) -> float:
+def double_of_ordered(number: np.int64) -> float:
     """Return the double that :func:`ordered_bits` turned into this number."""
     return double_of(number ^ ((number >> 63) & LAST))
 
@@ -231,7 +231,7 @@ def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[floa
 
 
 @inlined_search
-def find_slope(value: float, slopes: np.ndarray, ups: np.ndarray) -> Any:
+def find_slope(value: float, slopes: np.ndarray, ups: np.ndarray) -> np.int64:
     """Return the first place where both add up to a value; the last place if they do nowhere, as
     after overflow.
     """
@@ -302,7 +302,7 @@ def largest_gain(
 
 
 @inlined
-def part_of(row: Any, starts: np.ndarray) -> int:
+def part_of(row: int | np.int64, starts: np.ndarray) -> int:
     """Return the part that holds a row."""
     part = 0
     while starts[part + 1] <= row:
@@ -311,7 +311,7 @@ def part_of(row: Any, starts: np.ndarray) -> int:
 
 
 @inlined
-def point_of(row: Any, starts: np.ndarray, columns: np.ndarray) -> Any:
+def point_of(row: int | np.int64, starts: np.ndarray, columns: np.ndarray) -> int:
     """Return the point of a row."""
     part = part_of(row, starts)
     return columns[part] + row - starts[part]
@@ -319,12 +319,12 @@ def point_of(row: Any, starts: np.ndarray, columns: np.ndarray) -> Any:
 
 @inlined_search
 def find_extremes(
-    program: Program,
+    program: QuadraticProgram,
     g: np.ndarray,
     room: np.ndarray,
     extremes: np.ndarray,
-    slot_i: Any,
-    slot_j: Any,
+    slot_i: np.int64,
+    slot_j: np.int64,
     move: float,
 ) -> float:  # fmt: skip
     """Add ``move (K_i - K_j)`` to the gradient, find the extreme slopes of each group, return the
@@ -360,7 +360,9 @@ def find_extremes(
 
 
 @inlined_search
-def best_pair(program: Program, g: np.ndarray, room: np.ndarray, extremes: np.ndarray) -> Any:
+def best_pair(
+    program: QuadraticProgram, g: np.ndarray, room: np.ndarray, extremes: np.ndarray
+) -> Any:
     """Return the rows i and j of the pair to move, its step without a box, and the sign of its
     group.
 
@@ -420,7 +422,7 @@ def best_pair(program: Program, g: np.ndarray, room: np.ndarray, extremes: np.nd
 
 @searching_kernel
 def pair_steps(
-    program: Program,
+    program: QuadraticProgram,
     g: np.ndarray,
     beta: np.ndarray,
     room: np.ndarray,

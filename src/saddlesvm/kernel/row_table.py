@@ -32,7 +32,7 @@ from saddlesvm.runtime.exp_log import exp_of_negative
 FEW_FEATURES = 64
 ABSENT = -1  # the slot of a row that is not held; no row
 HELD = 0
-NEEDED = 1  # places in :attr:`Table.marks`
+NEEDED = 1  # places in :attr:`KernelTable.marks`
 ELSEWHERE, LINEAR, RADIAL, POWER, SIGMOID = range(5)
 
 
@@ -59,7 +59,7 @@ class RowMaker(NamedTuple):
     half: np.ndarray
 
 
-class Table(NamedTuple):
+class KernelTable(NamedTuple):
     """A kernel matrix as compiled code sees it.
 
     Attributes
@@ -82,7 +82,7 @@ class Table(NamedTuple):
 
 
 @kernel
-def holds(table: Table, point: int) -> bool:
+def holds(table: KernelTable, point: int) -> bool:
     """Return True if the row of a point is held, computed if need be; else mark it as needed."""
     if table.slots[point] >= 0:
         return True
@@ -130,12 +130,12 @@ def nowhere(points: int) -> RowMaker:
     return RowMaker(ELSEWHERE, 0.0, 0.0, 1, np.empty((0, points)), np.empty(0))
 
 
-def whole_table(matrix: np.ndarray) -> Table:
+def whole_table(matrix: np.ndarray) -> KernelTable:
     """Return the table that holds all rows of a matrix."""
     n = matrix.shape[0]
     # Compiled code has one type of table: writeable.
     matrix = matrix if matrix.flags.writeable else matrix.copy()
-    return Table(
+    return KernelTable(
         matrix,
         np.arange(n),
         np.array([n, ABSENT]),
@@ -157,7 +157,7 @@ class RowTable:
 
     Attributes
     ----------
-    table : Table
+    table : KernelTable
     """
 
     def __init__(self, kernel: Kernel, X: Matrix, room: np.ndarray | None = None) -> None:
@@ -170,7 +170,9 @@ class RowTable:
         values[:1] = 0.0
         slots = np.full(n, ABSENT)
         marks = np.array([0, ABSENT])
-        self.table = Table(values, slots, marks, _diagonal(kernel, squares), self._maker(squares))
+        self.table = KernelTable(
+            values, slots, marks, _diagonal(kernel, squares), self._maker(squares)
+        )
 
     @classmethod
     def of(cls, matrix: np.ndarray) -> RowTable:

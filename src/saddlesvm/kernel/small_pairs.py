@@ -38,7 +38,7 @@ from saddlesvm.kernel.kernel_sums import (
 )
 from saddlesvm.kernel.mercer import leaf_of
 from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, PublishedModel
-from saddlesvm.kernel.pair_ascent import Program, pair_steps
+from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
 from saddlesvm.kernel.row_table import HELD, RowTable, whole_table
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.bounds import (
@@ -206,9 +206,9 @@ class PairsTask:
         return self.machine.model(facts, beta, offsets, certificate)
 
 
-def program_of(programs: Programs, k: int, first: int, end: int) -> Program:
+def program_of(programs: Programs, k: int, first: int, end: int) -> QuadraticProgram:
     """Return the quadratic program of problem k, with the rows from `first` to `end`."""
-    return Program(
+    return QuadraticProgram(
         programs.table,
         programs.ridge[first:end],
         programs.low[first:end],
@@ -251,7 +251,7 @@ def solve_each(
     for k in live:
         first = programs.begins[k]
         end = programs.begins[k + 1]
-        program = Program(
+        program = QuadraticProgram(
             programs.table,
             programs.ridge[first:end],
             programs.low[first:end],

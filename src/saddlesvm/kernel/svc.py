@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +29,7 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.kernel.kernel_fits import Coefficients
 from saddlesvm.kernel.kernel_machine import duals_of, pair_duals
 from saddlesvm.kernel.kernel_problem import MIDDLE, check_kernel_loss, has_shared
-from saddlesvm.kernel.mercer import expand
+from saddlesvm.kernel.mercer import Matrix, expand
 from saddlesvm.kernel.nu_machines import Machine, NuClassification
 from saddlesvm.kernel.svm import NU, SVM, TRUTH
 from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
@@ -63,7 +64,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train to the relative gap `tol`.
 
         Parameters
@@ -112,13 +113,15 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
             np.int32
         )
 
-    def _shares(self, X: Any) -> bool:
+    def _shares(self, X: Matrix) -> bool:
         """Return True if the pairs share a kernel matrix."""
         return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(
             self.kernel_, X, self.cache_size
         )
 
-    def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
+    def _solve(
+        self, X: Matrix, posed: Training, order: np.ndarray | None = None
+    ) -> list[FitResult]:
         """Solve the problems of all pairs, over the rows class by class if they share a kernel
         matrix.
         """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,7 @@ from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_fits import Coefficients
 from saddlesvm.kernel.kernel_machine import KernelMachine, duals_of
 from saddlesvm.kernel.kernel_problem import FEW, check_kernel_loss
+from saddlesvm.kernel.mercer import Matrix
 from saddlesvm.kernel.nu_machines import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -90,7 +92,9 @@ class SVM(KernelMachine, SVMOptions):
                 f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}"
             )
 
-    def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
+    def _solve(
+        self, X: Matrix, posed: Training, order: np.ndarray | None = None
+    ) -> list[FitResult]:
         """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded
         by it.
 
@@ -128,7 +132,9 @@ class SVM(KernelMachine, SVMOptions):
             return type(solver)(shrinking=False)
         return solver
 
-    def _fit_one(self, X: Any, y: np.ndarray, sample_weight: Any, loss: Loss) -> None:
+    def _fit_one(
+        self, X: Matrix, y: np.ndarray, sample_weight: ArrayLike | None, loss: Loss
+    ) -> None:
         """Solve a single problem over checked rows, and keep it."""
         weights = check_weights(sample_weight, X.shape[0])
         self.kernel_ = self._made_kernel(X, weights)
@@ -144,7 +150,7 @@ class SVM(KernelMachine, SVMOptions):
         self.intercept_ = np.array([result.intercept])
         self.n_support_ = np.array([self.support_.size], dtype=np.int32)
 
-    def _keep_vectors(self, X: Any, results: list[FitResult]) -> None:
+    def _keep_vectors(self, X: Matrix, results: list[FitResult]) -> None:
         """Keep the rows of the support vectors, and how the fits ended."""
         self.support_vectors_ = self._rows_of_support(X)
         if sparse.issparse(X):
@@ -210,7 +216,7 @@ class Regressor(RegressorMixin, SVM):
     """Prediction of both regressions."""
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train to the relative gap `tol`.
 
         Parameters
@@ -383,7 +389,9 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         """Return the tube that leaves the share out."""
         return NuRegression(float(self.nu))
 
-    def _solve(self, X: Any, posed: Training, order: Any = None) -> list[FitResult]:
+    def _solve(
+        self, X: Matrix, posed: Training, order: np.ndarray | None = None
+    ) -> list[FitResult]:
         """Return the results of the fit; equal targets have the optimum w = 0 and a tube of no
         width.
         """
@@ -481,7 +489,9 @@ callbacks, warm_start, checkpoint
         return SHORTFALL
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Train to the relative gap `tol`; `y` is ignored. See :meth:`SVR.fit`."""
         self._check_options()
         X = self._check_design(X, reset=True)
@@ -495,7 +505,7 @@ callbacks, warm_start, checkpoint
         """Return the surface that leaves the share out."""
         return Novelty(float(self.nu))
 
-    def _fit_weights(self, X: Any, sample_weight: Any) -> None:
+    def _fit_weights(self, X: Matrix, sample_weight: ArrayLike | None) -> None:
         """Solve the problem of the linear kernel over the weights of the features, which many rows
         do not slow down.
         """
