@@ -119,6 +119,11 @@ class Binary:
         return inside / q
 
     @silent
+    def bring_inside(self, A: np.ndarray) -> np.ndarray:
+        """Multipliers of all rows, moved back to their bounds."""
+        return within_bounds(self.methods, self.loss, A, self.y, self.s)
+
+    @silent
     def conjugates(self, A: np.ndarray) -> float:
         """The sum of ``s phi*`` over all rows at multipliers A."""
         return float(np.sum(self.methods.conjugate(self.loss, A, self.y, self.s)))
@@ -146,7 +151,7 @@ class Binary:
         low, high = self.methods.bounds(self.loss, self.y, self.s)
         centre = np.broadcast_to(0.5 * (low + high), Z.shape).copy()
         apart = 1.0 - self.y * Z if is_classification(self.loss) else self.y - Z
-        near = float(np.quantile(np.abs(apart), share))
+        near = float(np.quantile(np.abs(apart), share)) or float(np.abs(apart).mean())
         reach = float(np.median(np.broadcast_to(high - low, Z.shape)))
         return centre, 2.0 * near / reach + 1e-12
 

@@ -44,6 +44,8 @@ LEAST_PRODUCTS = 10  # that this share has to allow; else they are not tried
 PATIENCE = 15  # iterations with an earlier factor before a new one is made
 CHANGED = 3.0  # factor by which a row's bend changes that makes it another row for an old factor
 MOST_CHANGED = 0.1  # share of the rows that may have changed
+# As AT_EASE, for sparse rows: their matrix takes two or three passes then; measured on a9a.
+AT_EASE_SPARSE = 24.0
 SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditioned
 
 
@@ -134,6 +136,7 @@ class MemoryEquations(Equations):
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.machine = task.machine
         # That of a free intercept is zero, and has to be positive where no row bends.
         self.ridge = np.maximum(task.ridge, task.held)
         self.secants: list[tuple[np.ndarray, np.ndarray]] = []
@@ -169,8 +172,10 @@ class MemoryEquations(Equations):
         self.rows = bent
         self.is_share = False
         if place.has_rows and place.d < min(FEW_FEATURES, task.most_side):
-            # Every so manieth row that bends, with the weight of all.
-            enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1.0, place.values_per_row))
+            # Every so manieth row that bends, with the weight of all. Sparse rows have few products.
+            ease = AT_EASE_SPARSE if place.is_sparse else AT_EASE
+            at_ease = ease * place.n / max(1.0, place.values_per_row)
+            enough = fineness * max(PER_FEATURE * (place.d + 1), at_ease)
             every = max(1, int(bent.size / enough))
             if every > 1:
                 self.rows = bent[every // 2 :: every]
@@ -184,7 +189,8 @@ class MemoryEquations(Equations):
     @property
     def serves(self) -> bool:
         """Return True if the factor may serve for more than one step, corrected by the secants."""
-        return self.is_share or self.way == "features"
+        # Where the derivative of a loss has corners, other rows bend after each step.
+        return self.is_share or (self.way == "features" and not self.machine.cornered)
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations at their point, as far as a step needs."""
@@ -217,12 +223,14 @@ class MemoryEquations(Equations):
                 return D
         self.prepared = None  # its memory is needed for the next one
         own = self.bends[self.rows]
+        self.factored = self.bends
         if way == "features":
             self.prepared = FeatureFactor(self.task.place, self.rows, own, self.ridge, False)
-        else:
-            self.prepared = RowFactor(self.gather(), own, float(self.ridge[-1]))
-        self.factored = self.bends
-        return self.prepared.solve(target)
+            return self.prepared.solve(target)
+        # A vector over features comes of the rows by subtraction, in which digits cancel: an
+        # iteration or two with the exact matrix bring them back.
+        self.prepared = RowFactor(self.gather(), own, float(self.ridge[-1]))
+        return conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, FORCING)[0]
 
     def changed(self) -> int:
         """Number of rows whose bend is not about that in the factor."""

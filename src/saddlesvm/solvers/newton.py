@@ -152,12 +152,10 @@ def advance(task: Task, state: BlockState, target: float) -> None:
     """Evaluate the next point, and choose the one after it."""
     place = task.place
     work = state.work
-    if state.best.relative_gap < NARROW_GAP and place.widen():
+    if min(state.best.relative_gap, state.estimate) < NARROW_GAP and place.widen():
         # Sums of float32 rows end here, and nothing that rests on them may stay.
         work.known = None
-        work.base = None
-        state.best.primal = np.inf
-        state.best.dual = -np.inf
+        begin_again(state)
     is_given = not state.begun and bool(state.w.any())
     if not state.begun:
         begin(task, state)
@@ -182,6 +180,8 @@ def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bo
     work = state.work
     judge(task, state, point, target)
     if (state.estimate <= target or state.stuck) and place.widen():
+        # What float32 sums say, or hide, is confirmed in double precision at the best point.
+        state.w = state.best.w
         begin_again(state)
         return False
     if state.stuck or state.estimate <= target:
@@ -222,11 +222,10 @@ def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bo
 
 
 def begin_again(state: BlockState) -> None:
-    """Evaluate the best point anew in double precision: float32 sums may have hid what is left."""
+    """Forget what rests on float32 sums."""
     state.stuck = False
     state.vain = 0
     state.least = np.inf
-    state.w = state.best.w
     state.best.primal = np.inf
     state.best.dual = -np.inf
     state.estimate = np.inf
@@ -502,7 +501,8 @@ class BlockNewton(SolverBase):
                 ridge[-1] = 0.0
 
                 def balance(point: Found) -> tuple[np.ndarray, float]:
-                    A = problem.gathered(problem.balanced(problem.spread(point.A)))
+                    # Rounding may take a multiplier at its bound beyond, where its conjugate is infinite.
+                    A = machine.bring_inside(problem.gathered(problem.balanced(problem.spread(point.A))))
                     pulled = point.pulled + pull_of_change(place, A - point.A)
                     features = problem.C * pulled[:-1]
                     reached = 0.5 * float(np.vdot(features, features))
@@ -519,10 +519,13 @@ class BlockNewton(SolverBase):
 
     def solution(self, problem: Problem, state: BlockState) -> Point:
         """The best points so far, with their certificate if one pass has found both."""
+        lowest = state.work.lowest
         alpha = problem.spread(state.best.alpha)
+        if lowest is not None and state.best.dual == -np.inf:
+            # Multipliers whose sum was not worth a pass yet: the certificate gives them the one asked for.
+            alpha = problem.spread(lowest.A)
         if not problem.intercept.homogeneous:
             return Point(None, alpha)  # told by its dual variables: the certificate is that of their weights
-        lowest = state.work.lowest
         if lowest is None or lowest is not state.work.highest or not lowest.is_fresh:
             return Point(state.best.w, alpha)
         if problem.intercept.constrained:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 LEFT = 0.1  # share of the first slope that may be left; guessed: exact searches save no step
+LEFT_BEYOND = 0.02  # the same where the slope is positive; guessed
 WIDEN = 10.0  # factor by which the place moves on at once, at most
 MOST = 30  # places to look at: each halves the slope at least now and then
 SHORTER = (0.02, 0.7)  # factor of a step that went too far, at least and at most; guessed
@@ -51,21 +52,29 @@ def find_least(slope_at: Callable[[float], float], first: float, last: float) ->
             return place
     high = place
     at_high = slope
+    was_low = False
+    was_high = False
     for _ in range(MOST):
         # The zero of the secant, not too close to either end.
         place = (low * at_high - high * at_low) / (at_high - at_low)
         inner = MARGIN * (high - low)
         place = min(max(place, low + inner), high - inner)
         slope = slope_at(place)
-        if abs(slope) <= LEFT * abs(first):
-            break
+        # A place before the least one has a lower value than 0; beyond it, the slope has to be small.
+        if -LEFT * abs(first) <= slope <= LEFT_BEYOND * abs(first):
+            return place
         if slope < 0.0:
             low = place
             at_low = slope
+            # The same end moves again: half the slope of the other draws the secant's zero to it (Illinois).
+            at_high *= 0.5 if was_low else 1.0
         else:
             high = place
             at_high = slope
-    return place
+            at_low *= 0.5 if was_high else 1.0
+        was_low = slope < 0.0
+        was_high = not was_low
+    return low if low > 0.0 else place
 
 
 def find_better(before: float, after: float, line: np.ndarray) -> float:

@@ -1,0 +1,63 @@
+"""Newton's equations of rows in memory: each way solves them, and the search finds a lower place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from saddlesvm.problem.losses import make_loss
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.matrix import as_rows
+from saddlesvm.solvers.memory_equations import MemoryEquations
+from saddlesvm.solvers.newton import BlockNewton
+from saddlesvm.solvers.search import find_least
+from saddlesvm.solvers.task import evaluate
+
+SIZES = {"features": (300, 12, 5000), "rows": (40, 90, 5000), "products": (60, 30, 3)}
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("way", SIZES)
+def test_each_way_solves_the_equations(way: str, intercept: Any, kind: Any, layout: Any) -> None:
+    n, d, most_side = SIZES[way]
+    random = np.random.default_rng(0)
+    values = (random.standard_normal((n, d)) * (random.random((n, d)) < 0.5)).astype(kind)
+    y = np.where(random.random(n) < 0.5, -1.0, 1.0)
+    bias = float(intercept != "none")
+    problem = make_problem(as_rows(layout(values), bias), y, make_loss("logistic"), C=2.0, intercept=intercept)
+    solver = BlockNewton()
+    task = solver._task(problem, solver.init(problem, 0))
+    task.most_side = most_side
+    task.place.widen()
+    point = evaluate(task, 0.1 * random.standard_normal(d + 1), np.empty(0), 0.0)
+    equations = MemoryEquations(task)
+    equations.is_stiff = way != "products"  # products alone would do here
+    equations.renew(point, np.empty(0), 0.0, 2.0)
+    found = equations.direction(point.gradient)
+    whole = np.column_stack([values.astype(float), np.full(n, task.place.constant)])
+    share = 1.0 / (1.0 + np.exp(-y * (whole @ point.W)))
+    matrix = np.diag(equations.ridge) + 2.0 * whole.T @ ((share * (1.0 - share))[:, None] * whole)
+    residual = matrix @ found + point.gradient
+    assert equations.way == way
+    left = 1e-9 if way == "features" else 0.5
+    assert np.linalg.norm(residual) <= left * np.linalg.norm(point.gradient)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_search_ends_lower_than_it_began(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    places = np.sort(10.0 ** random.uniform(-6.0, 2.0, 12))
+    rises = 10.0 ** random.uniform(-3.0, 8.0, 12)
+
+    def slope_at(place: float) -> float:
+        return float(place - 1.0 + rises @ np.maximum(place - places, 0.0))
+
+    found = find_least(slope_at, slope_at(0.0), slope_at(1.0))
+    value = 0.5 * found**2 - found + 0.5 * float(rises @ np.maximum(found - places, 0.0) ** 2)
+    assert found > 0.0
+    assert value < 0.0
