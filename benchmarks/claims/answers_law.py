@@ -81,7 +81,9 @@ def exact(X: Any, y: np.ndarray, options: dict[str, Any], asked: Any) -> tuple[n
 def without_rows(seed: int) -> tuple[int, int, int]:
     """Ten single rows left out: refits, contradicted, finite bounds."""
     X, y, options = fresh(seed)
-    found, wrong, known = leave_one_out(LinearSVC(**options).fit(X, y), X, y), 0, 0
+    found = leave_one_out(LinearSVC(**options).fit(X, y), X, y)
+    wrong = 0
+    known = 0
     for i in np.random.default_rng(seed).permutation(len(y))[:10]:
         kept = np.arange(len(y)) != i
         score, slip = exact(X[kept], y[kept], options, X[[i]])
@@ -94,7 +96,9 @@ def without_groups(seed: int) -> tuple[int, int, int]:
     """Five groups of rows left out."""
     X, y, options = fresh(seed)
     groups = np.arange(len(y)) % 5
-    found, wrong, known = leave_one_out(LinearSVC(**options).fit(X, y), X, y, groups=groups), 0, 0
+    found = leave_one_out(LinearSVC(**options).fit(X, y), X, y, groups=groups)
+    wrong = 0
+    known = 0
     for name in range(5):
         own = groups == name
         scores, slip = exact(X[~own], y[~own], options, X[own])
@@ -108,8 +112,11 @@ def along_path(seed: int) -> tuple[int, int, int]:
     X, y, options = fresh(seed)
     options |= {"intercept": "regularized"}
     path = LinearSVC.path(X, y, C=(0.1, 10.0), gap=1e-4, loss=options["loss"], random_state=0)
-    asked, edges = drawn(2 * seed, 2)[2], path.band_edges()
-    bands, wrong, known = path.decision_bands(asked), 0, 0
+    asked = drawn(2 * seed, 2)[2]
+    edges = path.band_edges()
+    bands = path.decision_bands(asked)
+    wrong = 0
+    known = 0
     for C in 10.0 ** np.random.default_rng(seed).uniform(-1.0, 1.0, 10):
         scores, slip = exact(X, y, options | {"C": float(C)}, asked)
         low, high = bands[min(int(np.searchsorted(edges, C, side="right")) - 1, len(bands) - 1)]

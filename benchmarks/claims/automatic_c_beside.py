@@ -93,7 +93,8 @@ def main(folder: Path, other: str, names: list[str]) -> None:
                     found[k, place] = [float(word) for word in process.stdout.readline().split()]
             for process in started:
                 process.communicate()
-            seconds, errors = found[:, :, 0].min(axis=0), found[0, :, 1]
+            seconds = found[:, :, 0].min(axis=0)
+            errors = found[0, :, 1]
             wrong = ", ".join(f"{error:.2f}" for error in errors)
             took = ", ".join(f"{second:.3f}" for second in seconds)
             faster = " | ".join(f"{second / seconds[0]:.1f}" for second in seconds[1:])

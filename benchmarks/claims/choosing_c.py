@@ -46,7 +46,9 @@ def skewed() -> Data:
 def binary() -> Data:
     """49,749 x 300, twelve ones a row, three per cent positive, as w8a."""
     random = np.random.default_rng(0)
-    n, d, each = 49_749, 300, 12
+    n = 49_749
+    d = 300
+    each = 12
     often = 1.0 / np.arange(1, d + 1) ** 0.7
     columns = np.concatenate([random.choice(d, each, replace=False, p=often / often.sum()) for _ in range(n)])
     X = sparse.csr_matrix((np.ones(n * each), columns, np.arange(0, n * each + 1, each)), shape=(n, d))

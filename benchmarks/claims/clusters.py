@@ -58,7 +58,8 @@ def in_process(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Nam
     plan = Training(made, C, len(y), problems, X.shape[1], options.tol, max_time=options.seconds)
     memory = MEMORY if options.memory is None else memory_bytes(options.memory)
     method: Any = chosen(options.solver, plan, sum(part.nbytes for part in parts), memory, len(parts))
-    began, worked = time.perf_counter(), time.process_time()
+    began = time.perf_counter()
+    worked = time.process_time()
     solution = method(plan, Engine(parts, problems)).run()
     told = {"seconds": time.perf_counter() - began, "processor": time.process_time() - worked}
     name = NAMES[getattr(method, "func", method).__name__]

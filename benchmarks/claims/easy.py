@@ -64,7 +64,8 @@ def compare(n: int, d: int, unit: bool, C: float, repeats: int) -> None:
         if logistic_objective(X, y, peer(tol).coef_.ravel().astype(np.float64), C) <= most:
             break
     table = in_turn({"ours": ours, "lbfgs": lambda: peer(tol)}, repeats)
-    (seconds, model), (others, other) = table["ours"], table["lbfgs"]
+    seconds, model = table["ours"]
+    others, other = table["lbfgs"]
     rows = "length 1" if unit else "Gaussian"
     print(
         f"| {n:,} x {d:,}, {rows} | {C:g} | {seconds:.3f} ({', '.join(model.phases_)}) | "

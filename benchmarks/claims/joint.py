@@ -35,7 +35,8 @@ LEVEL = 1e-5  # relative distance from our dual bound that peers have to reach
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 LONGEST = 60.0  # seconds of a peer's run after which no finer tolerance is tried
 CLASSES = 20
-REPEATS, SHORT = 5, 3.0  # calls of which the least counts; seconds beyond which one is enough
+REPEATS = 5  # calls of which the least counts
+SHORT = 3.0  # seconds beyond which one is enough
 
 
 def text(folder: Path) -> tuple[Any, np.ndarray]:
@@ -57,9 +58,11 @@ def with_ones(X: Any) -> Any:
 
 def objective(X: Any, y: np.ndarray, W: np.ndarray, C: float) -> float:
     """Multinomial regression's objective in float64."""
-    W, paid = np.asarray(W, dtype=np.float64), 0.0
+    W = np.asarray(W, dtype=np.float64)
+    paid = 0.0
     for start in range(0, len(y), 4096):
-        part, own = X[start : start + 4096].astype(np.float64), y[start : start + 4096]
+        part = X[start : start + 4096].astype(np.float64)
+        own = y[start : start + 4096]
         z = np.asarray(part @ W.T)
         paid += float((logsumexp(z, axis=1) - z[np.arange(len(own)), own]).sum())
     return 0.5 * float(np.vdot(W, W)) + C * paid
@@ -79,7 +82,8 @@ def spent(work: Any) -> tuple[float, Any]:
 
 def to_level(solver: str, X: Any, y: np.ndarray, C: float, bound: float) -> tuple[float, float]:
     """Seconds of the first run of a peer that comes close enough to the bound, and how far it is from it."""
-    seconds, away = np.inf, np.inf
+    seconds = np.inf
+    away = np.inf
     for tol in TOLERANCES:
         peer = LogisticRegression(C=C, solver=solver, tol=tol, max_iter=100_000, fit_intercept=False)
         seconds, fitted = spent(partial(peer.fit, X, y))

@@ -48,7 +48,8 @@ Split = tuple[Any, np.ndarray, Any, np.ndarray]
 def letters(n: int = 15_000, spread: float = 1.7) -> tuple[np.ndarray, np.ndarray]:
     """Overlapping classes of different shapes; features in [-1, 1] with sixteen values."""
     random = np.random.default_rng(0)
-    centres, mixing = random.normal(size=(26, 16)), 0.2 * random.normal(size=(26, 16, 16))
+    centres = random.normal(size=(26, 16))
+    mixing = 0.2 * random.normal(size=(26, 16, 16))
     y = random.integers(0, 26, n)
     sizes = spread * np.where(random.random(n) < 0.15, 2.0, 0.8)
     X = centres[y] + np.einsum("nij,nj->ni", mixing[y], random.normal(size=(n, 16))) * sizes[:, None]
@@ -65,7 +66,8 @@ def cases(folder: Path) -> dict[str, Any]:
     """Training and test parts by name, made when they are asked for."""
 
     def clothes() -> Split:
-        (X, y), test = fashion(folder, "train"), fashion(folder, "t10k")
+        X, y = fashion(folder, "train")
+        test = fashion(folder, "t10k")
         return X[:20_000], y[:20_000], *test
 
     return {
@@ -113,7 +115,8 @@ def against_liblinear(name: str, X: Any, y: np.ndarray, C: float) -> list[str]:
     line = [name, f"{C:g}"]
     for level in LEVELS:
         ours, model = spent(partial(LinearSVC(tol=level, max_time=LONGEST, **options).fit, X, y))
-        taken, away = np.inf, np.inf
+        taken = np.inf
+        away = np.inf
         for tol in TOLERANCES:
             begun = time.process_time()
             theirs = OfLiblinear(tol=tol, max_iter=100_000, **options).fit(X, y)

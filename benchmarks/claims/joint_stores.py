@@ -29,10 +29,12 @@ LONGEST = 100.0  # seconds of a fit
 def line_of(way: str, C: float, tol: float, X: Any, y: np.ndarray, memory: str | None) -> list[str]:
     """One fit, from the store where `memory` is given."""
     model = LinearSVC(multi_class=way, C=C, tol=tol, memory=memory, max_time=LONGEST, random_state=0)
-    begun, spent = time.perf_counter(), time.process_time()
+    begun = time.perf_counter()
+    spent = time.process_time()
     with MemoryWatch() as watch:
         model.fit(X, y)
-    spent, wall = time.process_time() - spent, time.perf_counter() - begun
+    spent = time.process_time() - spent
+    wall = time.perf_counter() - begun
     gap = f"{model.certificate_.relative_gap:.0e}"
     told = [f"{model.n_iter_:.0f}", gap, f"{spent:.1f}", f"{wall:.1f}", f"{watch.most / 2**20:.0f}"]
     return [way, f"{C:g}", memory or "all", *told]

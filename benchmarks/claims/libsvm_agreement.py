@@ -34,7 +34,8 @@ KERNELS: tuple[dict[str, Any], ...] = (
     {"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.1}, {"kernel": "poly", "degree": 2, "gamma": 0.1, "coef0": 1.0},
 )  # fmt: skip
 STRENGTHS = {"C": (0.1, 1.0, 10.0), "nu": (0.1, 0.2, 0.3)}
-OURS_TOL, THEIR_TOL = 1e-6, 1e-6
+OURS_TOL = 1e-6
+THEIR_TOL = 1e-6
 ROUNDING = 1e-9  # relative, in decision values
 
 
@@ -103,7 +104,8 @@ def compared(label: str, name: str, options: dict[str, Any], X: np.ndarray, y: n
         if "infeasible" in str(error):
             return None
         raise
-    one, two = certify_kernel(own, X, y), certify_kernel(other, X, y)
+    one = certify_kernel(own, X, y)
+    two = certify_kernel(other, X, y)
     slack = ROUNDING * (abs(one.primal) + abs(two.primal))
     agrees = one.dual <= two.primal + slack and two.dual <= one.primal + slack
     apart = np.nan

@@ -142,7 +142,8 @@ def compare(trees: Sequence[Tree], cell: Sequence[str], seconds: float, most: in
 def row(cell: Sequence[str], found: Sequence[Sequence[Timed]]) -> tuple[str, float, float]:
     """A line of the table, and the ratios of the minima and of the medians."""
     old, new = ([one.seconds for one in fits] for fits in found)
-    least, middle = min(new) / min(old), median(new) / median(old)
+    least = min(new) / min(old)
+    middle = median(new) / median(old)
     same = "same" if found[0][0][1:] == found[1][0][1:] else "OTHER WORK"
     line = (
         f"{' '.join(cell):34s} {1e3 * min(old):9.2f} {1e3 * min(new):9.2f} ms {least:6.3f} {middle:6.3f} "

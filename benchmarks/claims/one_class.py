@@ -64,7 +64,8 @@ def main() -> None:
         for tol in (1e-3, 1e-6):
             OneClassSVM(kernel="linear", nu=nu, tol=tol).fit(X[:1000])  # compiles, or loads what was compiled before
             spent, own = processor_seconds(lambda tol=tol, X=X: OneClassSVM(kernel="linear", nu=nu, tol=tol).fit(X))
-            bound, found = own.certificate_.dual, worth(X, own.coef_[0], nu)
+            bound = own.certificate_.dual
+            found = worth(X, own.coef_[0], nu)
             line = f"| {name} | OneClassSVM, tol={tol:g} | {spent:.2f} | {found:.8g} | {(found - bound) / -bound:.1e} |"
             print(line, f"{own.certificate_.relative_gap:.1e} |", flush=True)
         for passes in PASSES:

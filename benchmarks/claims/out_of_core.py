@@ -50,7 +50,8 @@ class MemoryWatch:
         self.used = used
 
     def __enter__(self) -> MemoryWatch:
-        self.before, self.most = self.used(), 0
+        self.before = self.used()
+        self.most = 0
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
@@ -77,7 +78,8 @@ def reading_speed(path: Path, cold: bool, ahead: int = 0) -> float:
     if cold:
         drop(path)
     room = memoryview(bytearray(BUFFER_BYTES))
-    total, began = 0, time.perf_counter()
+    total = 0
+    began = time.perf_counter()
     with path.open("rb", buffering=0) as file:
         if ahead:
             os.posix_fadvise(file.fileno(), 0, ahead * BUFFER_BYTES, os.POSIX_FADV_WILLNEED)
@@ -116,11 +118,14 @@ class Sweeps:
     """
 
     def __init__(self, path: Path, cold: bool, ahead: int) -> None:
-        self.path, self.cold, self.ahead = path, cold, ahead
+        self.path = path
+        self.cold = cold
+        self.ahead = ahead
         self.speeds: list[float] = []
         self.work: list[float] = []
         self.readings: list[float] = []
-        self.sweep, self.paused = 0, 0.0
+        self.sweep = 0
+        self.paused = 0.0
         self._read()
 
     def _read(self) -> None:
@@ -132,7 +137,8 @@ class Sweeps:
             drop(self.path)
         self.began = time.perf_counter()
         self.paused += self.began - began
-        self.worked, self.read = time.process_time(), bytes_read()
+        self.worked = time.process_time()
+        self.read = bytes_read()
 
     def tick(self, epoch: float, estimate: float, seconds: float) -> None:
         """Note the end of a sweep, and read plainly."""
@@ -154,7 +160,8 @@ class Sweeps:
 
 def measure(options: argparse.Namespace) -> None:
     """Train, with plain readings between the sweeps; say what came of it."""
-    store, values = Store(options.store), Path(options.store) / "values.npy"
+    store = Store(options.store)
+    values = Path(options.store) / "values.npy"
     cold = not options.warm
     if options.warm:
         reading_speed(values, False)
@@ -165,12 +172,14 @@ def measure(options: argparse.Namespace) -> None:
     )  # fmt: skip
     del store
     with MemoryWatch() as watch:
-        sweeps.paused, sweeps.began = 0.0, time.perf_counter()
+        sweeps.paused = 0.0
+        sweeps.began = time.perf_counter()
         began = time.perf_counter()
         store = Store(options.store)
         model.fit(store)
         spent = time.perf_counter() - began - sweeps.paused
-    size, shares = values.stat().st_size, sweeps.shares()
+    size = values.stat().st_size
+    shares = sweeps.shares()
     limit = memory_bytes(options.memory)
     print(
         f"store           {size / 1e9:.2f} GB, {store.shape[0]:,} x {store.shape[1]}; {size / limit:.1f} x the memory"
@@ -205,7 +214,8 @@ def kill_and_resume(options: argparse.Namespace) -> None:
     undisturbed = LinearSVC(**given).fit(store)
     usual = time.perf_counter() - began
     print(f"undisturbed     {undisturbed.certificate_}")
-    random, killed = np.random.default_rng(options.seed), 0
+    random = np.random.default_rng(options.seed)
+    killed = 0
     with tempfile.TemporaryDirectory(dir=Path(options.store).resolve().parent) as folder:
         path = Path(folder) / "run.ckpt"
         arguments = [options.store, str(path), json.dumps(given)]

@@ -50,10 +50,12 @@ SETS: dict[str, Callable[[Path], Data]] = {
 
 def judge(path: Any, X: Any, y: np.ndarray, loss: str, values: np.ndarray, seconds: float) -> tuple[int, np.ndarray]:
     """How many fits contradict the path, and the relative gap that each of them proves."""
-    wrong, gaps = 0, []
+    wrong = 0
+    gaps = []
     fit = LinearSVC(loss=loss, tol=1e-9, max_time=seconds, random_state=0, warm_start=True)
     for C in np.sort(values):
-        claim, best = path.certificate(C), fit.set_params(C=float(C)).fit(X, y).certificate_
+        claim = path.certificate(C)
+        best = fit.set_params(C=float(C)).fit(X, y).certificate_
         wrong += claim.dual > best.primal or best.dual > claim.primal
         gaps.append(best.relative_gap)
     return wrong, np.array(gaps)

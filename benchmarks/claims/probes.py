@@ -40,7 +40,8 @@ WAYS: dict[str, dict[str, Any]] = {
 def embeddings(n: int, d: int, classes: int, noise: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
     """Rows of norm 1 around a centre a class, float32, and their classes."""
     random = np.random.default_rng(0)
-    centres, y = random.standard_normal((classes, d), dtype=np.float32), np.arange(n) % classes
+    centres = random.standard_normal((classes, d), dtype=np.float32)
+    y = np.arange(n) % classes
     X = centres[y] + np.float32(noise) * random.standard_normal((n, d), dtype=np.float32)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X, y
@@ -74,7 +75,8 @@ def resident() -> int:
 
 def show_large(name: str, way: dict[str, Any], C: float, X: np.ndarray, y: np.ndarray, most: float | None) -> None:
     """Fit once; print every certificate, the seconds, and the memory above the rows."""
-    began, wall = time.process_time(), time.perf_counter()
+    began = time.process_time()
+    wall = time.perf_counter()
 
     def show(record: Any) -> None:
         spent = f"{time.process_time() - began:.0f} s of processor time, {time.perf_counter() - wall:.0f} s"
@@ -117,7 +119,9 @@ def main() -> None:
         return
     X, y = embeddings(*options.shape)
     last = len(y) // 10
-    held_out, X, y = (X[:last], y[:last]), X[last:], y[last:]
+    held_out = (X[:last], y[:last])
+    X = X[last:]
+    y = y[last:]
     rows = X.astype(options.dtype)
     print(f"{options.shape}, {options.dtype}, C = {options.C:g}: rows of {rows.nbytes / 2**20:.0f} MiB")
     ours = {name: LinearSVC(C=options.C, tol=1e-2, random_state=0, **way) for name, way in WAYS.items()}

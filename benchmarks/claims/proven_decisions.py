@@ -21,7 +21,9 @@ from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import read
 
 LOSSES = ("logistic", "squared_hinge", "hinge")
-STRENGTHS, TOLS, REPEATS = (0.01, 1.0, 100.0), (1e-4, 1e-6), 3
+STRENGTHS = (0.01, 1.0, 100.0)
+TOLS = (1e-4, 1e-6)
+REPEATS = 3
 Set = tuple[Any, np.ndarray, Any]
 
 
@@ -62,7 +64,8 @@ def cell(given: Set, options: dict[str, Any], repeats: int) -> tuple[float, floa
     """The share of proven labels in per cent, the median width of their bounds, and the least processor seconds of the
     fit and of the proof, one after the other."""
     X, y, asked = given
-    fits, proofs = [], []
+    fits = []
+    proofs = []
     for _ in range(repeats):
         model = LinearSVC(random_state=0, **options)
         fits.append(seconds_of(model.fit, X, y)[0])

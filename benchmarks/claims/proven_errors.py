@@ -28,7 +28,8 @@ def spent(work: Any) -> tuple[float, Any]:
 
 def large(folder: Path) -> dict[str, tuple[Any, np.ndarray, tuple[float, ...]]]:
     """a9a, and lymphocytes against neutrophils, with values of C."""
-    table, cells = read(folder / "a9a.bz2"), np.load(folder / "blood-cells.npz")
+    table = read(folder / "a9a.bz2")
+    cells = np.load(folder / "blood-cells.npz")
     kept = (cells["split"] == 0) & np.isin(cells["label"], [1, 3])
     images = cells["images"][kept].reshape(int(kept.sum()), -1) / 255.0
     return {

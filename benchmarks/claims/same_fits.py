@@ -43,11 +43,16 @@ PLACES = ("dense", "csr", "files", "store", "cluster")
 PENALTIES = ("l2", "l1", "elasticnet")
 INTERCEPTS = ("regularized", "free", "none")
 SOLVERS = ("auto", "dcd", "sdca", "pegasos", "newton")
-SMALL, LARGE = ("banknote", "heart"), ("a9a", "rcv1-binary", "fashion")
+SMALL = ("banknote", "heart")
+LARGE = ("a9a", "rcv1-binary", "fashion")
 HUNDREDTH = "heart"  # its features have no scale in common: at C = 1 first-order solvers end uncertified
 LIMITS = {"tol": 1e-3, "max_iter": 60}
-L1_RATIO, C_OF_PLACES = 0.15, 0.1
-FEATURES, ROWS, ROWS_OF_FILES, PARTITIONS = 60, 1_000, 24_000, 4
+L1_RATIO = 0.15
+C_OF_PLACES = 0.1
+FEATURES = 60
+ROWS = 1_000
+ROWS_OF_FILES = 24_000
+PARTITIONS = 4
 SWEEPS = 12  # epochs of a fit of made data, at most
 MEMORY = "16M"  # the least; rows in files take more than half of it, and so are read block by block
 
@@ -119,7 +124,8 @@ def rows_of(cell: Cell, found: dict[str, Any], folder: Path) -> tuple[Any, np.nd
             found[cell.data] = dataset(cell.data, folder)
     X, y = found[cell.data]
     if cell.data == "made" and cell.place not in ("files", "store"):
-        X, y = X[:ROWS], y[:ROWS]
+        X = X[:ROWS]
+        y = y[:ROWS]
     X = X.astype(cell.dtype)
     if cell.place in ("csr", "store"):
         X = sparse.csr_matrix(X)
@@ -206,7 +212,8 @@ def fit(cell: Cell, found: dict[str, Any], folder: Path, scratch: Path) -> Fitte
     except Exception as error:
         return Fitted([], [], [], f"{type(error).__name__}: {error}")
     if cell.machine in KERNELS:
-        coef, intercept = model.dual_coef_, np.ravel(model.intercept_)
+        coef = model.dual_coef_
+        intercept = np.ravel(model.intercept_)
         coef = coef.toarray() if sparse.issparse(coef) else np.atleast_2d(coef)  # as the rows are
         rows = [np.append(coef.ravel(), intercept)]
     else:
@@ -234,23 +241,26 @@ def difference(cell: Cell, old: Fitted, new: Fitted) -> str:
         return f"OTHER RESULTS: {old.error or 'a fit'}; {new.error or 'a fit'}"
     if cell.penalty == "l1" or cell.machine in KERNELS:
         apart = max(abs(a - b) for a, b in zip(old.primal, new.primal, strict=True))
-        allowed, what = max(old.gaps + new.gaps), "primal objectives"
+        allowed = max(old.gaps + new.gaps)
+        what = "primal objectives"
     else:
         square = 1.0 - L1_RATIO if cell.penalty == "elasticnet" else 1.0
         last = None if cell.intercept == "regularized" else -1  # of a free intercept the bound says nothing
         apart = float(np.linalg.norm(np.subtract(old.weights, new.weights)[:, :last]))
         pairs = zip(old.gaps, new.gaps, strict=True)
-        allowed, what = (
-            math.hypot(*(math.sqrt(2 * g / square) + math.sqrt(2 * h / square) for g, h in pairs)),
-            "weights",
-        )
+        allowed = math.hypot(*(math.sqrt(2 * g / square) + math.sqrt(2 * h / square) for g, h in pairs))
+        what = "weights"
     verdict = "within the certified gaps" if apart <= allowed else "BEYOND THE CERTIFIED GAPS"
     return f"{what} {apart:.2e} apart, {allowed:.2e} allowed: {verdict}"
 
 
 def compare(trees: Sequence[subprocess.Popen[str]], cells: Sequence[Cell], seconds: float) -> bool:
     """Fit in both trees, say what differs as it is found, and how many agree; whether nothing differs by too much."""
-    began, same, done, fine, refused = time.monotonic(), 0, 0, True, 0
+    began = time.monotonic()
+    same = 0
+    done = 0
+    fine = True
+    refused = 0
     for cell in cells:
         if time.monotonic() - began > seconds:
             break
@@ -259,7 +269,9 @@ def compare(trees: Sequence[subprocess.Popen[str]], cells: Sequence[Cell], secon
             print(json.dumps(cell), file=tree.stdin, flush=True)
         old, new = (Fitted(*json.loads(tree.stdout.readline())) for tree in trees if tree.stdout is not None)
         told = difference(cell, old, new)
-        done, same, refused = done + 1, same + (not told), refused + bool(new.error)
+        done = done + 1
+        same = same + (not told)
+        refused = refused + bool(new.error)
         fine = fine and "BEYOND" not in told and "OTHER" not in told
         if told:
             print(" ".join(map(str, cell)), told, flush=True)

@@ -47,7 +47,8 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, method: tuple[Loss, Any], 
     """Rounds to the gap, and what they cost."""
     n, d = X.shape
     order = np.random.default_rng(0).permutation(n)
-    classes, (loss, make) = np.unique(y), method
+    classes = np.unique(y)
+    loss, make = method
     spans = np.array_split(order, K)
     parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none", place=place) for place, rows in enumerate(spans)]
     tol = options.tol if make is Rounds else options.newton_tol

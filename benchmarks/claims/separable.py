@@ -38,7 +38,8 @@ MACHINES: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
 
 def ended(machine: Callable[..., Any], options: dict[str, Any], X: np.ndarray, y: np.ndarray) -> str:
     """The processor seconds of a certified fit, or how the fit ended and at which gap."""
-    best, model = np.inf, None
+    best = np.inf
+    model = None
     for _ in range(2):
         model = machine(random_state=0, **options)
         began = time.process_time()

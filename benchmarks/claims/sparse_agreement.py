@@ -27,7 +27,8 @@ from benchmarks.peers.multiclass import show
 from benchmarks.peers.sparse_models import KINDS, of_skglm
 from saddlesvm import LinearSVC
 
-TOL, THEIRS = 1e-8, 1e-7
+TOL = 1e-8
+THEIRS = 1e-7
 STRENGTHS = (1e-2, 1.0)
 LONGEST = 60.0  # seconds of our fit
 

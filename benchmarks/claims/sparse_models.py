@@ -53,7 +53,8 @@ def objective(X: Any, y: np.ndarray, w: np.ndarray, b: float, options: dict[str,
     z = y * (np.concatenate([X[i : i + 5000].astype(np.float64) @ w for i in range(0, X.shape[0], 5000)]) + b)
     slack = np.maximum(0.0, 1.0 - z)
     paid = {"squared_hinge": slack**2, "hinge": slack, "logistic": np.logaddexp(0.0, -z)}[loss].sum()
-    share, all_weights = options.get("l1_ratio", 1.0), np.append(w, b)
+    share = options.get("l1_ratio", 1.0)
+    all_weights = np.append(w, b)
     seen = all_weights if share == 1.0 else w
     return float(share * np.abs(seen).sum() + (1.0 - share) / 2.0 * (all_weights @ all_weights) + C * paid)
 

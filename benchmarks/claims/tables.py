@@ -58,10 +58,13 @@ def mixed() -> None:
     """Accuracy on 2,000 rows of encoders that were made by :func:`encoder` and by hand, before the same machine."""
     for made in (adult_like, titanic_like, notes):
         table, y = made(12_000)
-        by_hand, frame, apart = made.by_hand(table), frame_of(table), []
+        by_hand = made.by_hand(table)
+        frame = frame_of(table)
+        apart = []
         for seed in range(5):
             order = np.random.default_rng(seed).permutation(12_000)
-            train, test = order[:8_000], order[10_000:]
+            train = order[:8_000]
+            test = order[10_000:]
             ours = make_pipeline(encoder(frame.iloc[train]), TheirSVC(random_state=0)).fit(frame.iloc[train], y[train])
             theirs = TheirSVC(random_state=0).fit(by_hand[train], y[train])
             apart.append(100.0 * (ours.score(frame.iloc[test], y[test]) - theirs.score(by_hand[test], y[test])))
@@ -97,7 +100,8 @@ def written(path: Path, n_bytes: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     words = np.array([f"w{k:x}" for k in range(60_000)])
     chances = 1.0 / np.arange(10, words.size + 10)
-    chances, weight = chances / chances.sum(), np.random.default_rng(0).normal(size=words.size)
+    chances = chances / chances.sum()
+    weight = np.random.default_rng(0).normal(size=words.size)
     with path.open("w") as file:
         while file.tell() < n_bytes:
             drawn = random.choice(words.size, (500, 120), p=chances)
@@ -116,14 +120,16 @@ def batches(path: Path) -> Iterator[tuple[list[str], list[int]]]:
             labels.append(row["stars"])
             if len(texts) == BATCH:
                 yield texts, labels
-                texts, labels = [], []
+                texts = []
+                labels = []
     if texts:
         yield texts, labels
 
 
 def by_sgd(path: Path, test: Path) -> float:
     """Accuracy of HashingVectorizer and SGDClassifier by ``partial_fit``, some passes over the file."""
-    vectorizer, model = HashingVectorizer(n_features=1 << 18), SGDClassifier(random_state=0)
+    vectorizer = HashingVectorizer(n_features=1 << 18)
+    model = SGDClassifier(random_state=0)
     for _ in range(SGD_PASSES):
         for texts, labels in batches(path):
             model.partial_fit(vectorizer.transform(texts), labels, classes=[0, 1])
@@ -133,11 +139,13 @@ def by_sgd(path: Path, test: Path) -> float:
 
 def large(megabytes: int, memory: str, folder: Path) -> None:
     """Text that is larger than the memory, by one command; SGD beside."""
-    path, test = folder / "large.jsonl", folder / "test.jsonl"
+    path = folder / "large.jsonl"
+    test = folder / "test.jsonl"
     written(path, megabytes << 20, 1)
     written(test, 4 << 20, 2)
     facts, used = by_command(path, "--label", "stars", "--memory", memory, "--test", test, "--tol", "1e-3")
-    worth, read = facts["quality"], facts["data"]
+    worth = facts["quality"]
+    read = facts["data"]
     print(f"{megabytes} MB of text, {read['rows']:,} rows, {read['features']:,} words, memory {memory}")
     print(f"  one command: {worth['test_accuracy']:.4f}, gap {worth['relative_gap']:.1e}, ", end="")
     print(f"{used['cpu']:.0f} s of processor time, {used['seconds']:.0f} s")
@@ -146,9 +154,11 @@ def large(megabytes: int, memory: str, folder: Path) -> None:
         flush=True,
     )
     with MemoryWatch() as watch:
-        cpu, clock = time.process_time(), time.perf_counter()
+        cpu = time.process_time()
+        clock = time.perf_counter()
         score = by_sgd(path, test)
-        cpu, clock = time.process_time() - cpu, time.perf_counter() - clock
+        cpu = time.process_time() - cpu
+        clock = time.perf_counter() - clock
     print(f"  HashingVectorizer and SGDClassifier, {SGD_PASSES} passes: {score:.4f}, ", end="")
     print(f"{cpu:.0f} s of processor time, {clock:.0f} s, at most {watch.most >> 20} MB more than before")
 

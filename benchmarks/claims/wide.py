@@ -54,7 +54,8 @@ def text(n: int = 100_000, d: int = 4_000, words: int = 60) -> tuple[Any, np.nda
 
 def sweeps(X: Any, y: np.ndarray, loss: Any, C: float, solver: Any, options: argparse.Namespace) -> str:
     """Sweeps over rows in so many blocks, of which two are in memory at a time."""
-    rows, n = as_rows(X), y.size
+    rows = as_rows(X)
+    n = y.size
     edges = np.linspace(0, n, CHUNKS * options.blocks + 1).astype(np.int64)
     with BlockReader(rows, edges, CHUNKS, np.zeros(n)) as reader:
         rooms = Rooms(np.zeros(n), np.zeros(n), np.zeros(n))

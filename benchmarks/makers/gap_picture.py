@@ -55,7 +55,8 @@ def halves(name: str, X: Any, y: Any) -> Split:
 
 def splits(data: Path | None) -> list[Split]:
     """The bundled sets, and those of the folder."""
-    heart, digits = load_bundled("heart"), load_digits()
+    heart = load_bundled("heart")
+    digits = load_digits()
     found = [
         halves("heart", heart.X, heart.y),
         halves("breast cancer", *load_breast_cancer(return_X_y=True)),
@@ -107,7 +108,8 @@ def draw(axes: Any, sets: dict[str, list[Step]], ink: tuple[str, str, str]) -> N
         final = 100.0 * first_below(found, SMALLEST).mean()
         ax.axvspan(SMALLEST / 3, 1e-3, color=optimum, alpha=0.12, linewidth=0)
         ax.axhline(final, color=optimum, linewidth=1.8)
-        gaps, errors = [max(one.gap, SMALLEST / 2) for one in found], [100.0 * one.error for one in found]
+        gaps = [max(one.gap, SMALLEST / 2) for one in found]
+        errors = [100.0 * one.error for one in found]
         ax.scatter(gaps, errors, s=16, color=dots)
         ax.set(xscale="log", xlim=(3.0, SMALLEST / 3))
         ax.set_xticks([1.0, 1e-1, 1e-3, 1e-5], ["1", "0.1", "1e-3", "1e-5"])

@@ -88,9 +88,11 @@ def draw(ax: Any, given: list[Cell], ink: tuple[str, str, str]) -> None:
     """A square a cell, its colour by the logarithm of the factor; where a peer wins its text is bold."""
     text, peers, ours = ink
     names = shapes()
-    rows, columns = list(names), sorted({cell.problem for cell in given})
+    rows = list(names)
+    columns = sorted({cell.problem for cell in given})
     for cell in given:
-        x, y = columns.index(cell.problem), rows.index(cell.data)
+        x = columns.index(cell.problem)
+        y = rows.index(cell.data)
         color = ours if cell.factor >= 1.0 else peers
         alpha = min((0.08 if cell.factor >= 1.0 else 0.4) + DEEPER * abs(log2(cell.factor)), 0.75)
         ax.add_patch(Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, facecolor=color, alpha=alpha, linewidth=0))

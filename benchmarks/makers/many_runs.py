@@ -72,7 +72,8 @@ def pegasos_runs(
         while done < mark:
             count = min(AT_A_TIME, mark - done)
             X, y = draw(random, count * runs)
-            X, y = X.reshape(count, runs, width), y.reshape(count, runs)
+            X = X.reshape(count, runs, width)
+            y = y.reshape(count, runs)
             taken = random.random((count, runs)) * np.arange(done + 1, done + count + 1)[:, None] < 1.0
             for k in range(count):
                 done += 1

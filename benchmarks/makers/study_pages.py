@@ -33,7 +33,8 @@ def lines_of(name: str) -> str:
     node = ast.parse(source).body[0]
     assert isinstance(node, ast.FunctionDef)
     rows = source.splitlines()
-    head, body = rows[node.lineno - 1 : node.body[0].lineno - 1], rows[node.body[0].end_lineno :]
+    head = rows[node.lineno - 1 : node.body[0].lineno - 1]
+    body = rows[node.body[0].end_lineno :]
     if ast.get_docstring(node) is None:
         body = rows[node.body[0].lineno - 1 :]
     return f"```py\n{fitted(chr(10).join([*head, *body]))}```\n"

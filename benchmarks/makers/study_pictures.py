@@ -27,7 +27,9 @@ from saddlesvm.solvers import DCD, SDCA, Newton
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 
-LAM, ROWS, DELTA = 0.02, 400, 0.05
+LAM = 0.02
+ROWS = 400
+DELTA = 0.05
 
 
 def two_classes(n: int = ROWS, d: int = 5, distance: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +51,13 @@ def pegasos() -> Chart:
         losses = np.maximum(0.0, 1.0 - y * (w @ X.T)).mean(axis=1)
         return losses + 0.5 * LAM * (w**2).sum(axis=1) - optimum
 
-    average, last = [], []
+    average = []
+    last = []
     for seen in pegasos_runs(sampler(X, y), LAM, marks, 200):
         average.append(excess(seen.total / seen.T))
         last.append(excess(seen.last))
-    means, ends = np.array(average), np.array(last)
+    means = np.array(average)
+    ends = np.array(last)
     series = [
         Series("average iterate, mean", marks, means.mean(axis=1), means.min(axis=1), means.max(axis=1), style=0),
         Series("last iterate, mean", marks, ends.mean(axis=1), style=1),
@@ -74,10 +78,13 @@ def kernel_pegasos() -> Chart:
     K = np.exp(-2.0 * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
     given = (np.empty(0), Hinge(), 1.0 / (LAM * ROWS), ROWS, Absent())
     problem = KernelProblem(K, Kernel("precomputed"), y, *given, uses_lambda=True)
-    solver, marks = KernelPegasos(), np.unique(np.geomspace(10, 20_000, 20).round()).astype(int)
-    found, best = [], fit(problem, Decomposition(), Limits(tol=1e-8)).certificate.dual
+    solver = KernelPegasos()
+    marks = np.unique(np.geomspace(10, 20_000, 20).round()).astype(int)
+    found = []
+    best = fit(problem, Decomposition(), Limits(tol=1e-8)).certificate.dual
     for seed in range(50):
-        state, values = solver.init(problem, seed), []
+        state = solver.init(problem, seed)
+        values = []
         for mark in marks:
             state = solver.step(problem, state, Budget(int(mark) - state.rows_touched))
             beta = state.alpha / (LAM * state.steps)
@@ -139,7 +146,9 @@ def dcd() -> Chart:
     for style, shrinking in enumerate((False, True)):
         solver = DCD(stopping="projected_gradient", threshold=1e-9, shrinking=shrinking, run_length=1)
         state = solver.init(problem, 0)
-        passes, distance, active = [], [], []
+        passes = []
+        distance = []
+        active = []
         while not state.satisfied and state.epochs < 400.0:
             state = solver.step(problem, state, Budget(max(1, state.active)))
             passes.append(state.rows_touched / 500)
@@ -161,7 +170,8 @@ def second_order() -> Chart:
     random = np.random.default_rng(0)
     y = random.choice([-1.0, 1.0], 1000)
     X = random.standard_normal((1000, 10)) + 0.4 * y[:, None]
-    data, steps = make_dataset(X, y, name=""), list(np.arange(1.0, 41.0))
+    data = make_dataset(X, y, name="")
+    steps = list(np.arange(1.0, 41.0))
     series = []
     for style, C in enumerate((0.01, 1.0, 100.0)):
         for loss, words, dash in ((Hinge(), "hinge", "solid"), (SquaredHinge(), "squared hinge", "dash")):

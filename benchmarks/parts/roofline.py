@@ -33,7 +33,9 @@ from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
 
 RUN = DCD().run_length
-ORDERED, RUNS, SINGLE = "in order", f"runs of {RUN}", "one by one"
+ORDERED = "in order"
+RUNS = f"runs of {RUN}"
+SINGLE = "one by one"
 SOLVERS = {
     ORDERED: DCD(permutation=False, shrinking=False),
     RUNS: DCD(shrinking=False),
@@ -124,9 +126,11 @@ def epochs(problem: Problem, solver: DCD, repeats: int, at_once: int = 1) -> tup
     """Least seconds of an epoch under way, so many to a call, and the median share of the rows that are moved."""
     state = solver.init(problem, 0)
     rows = problem.X.n_rows
-    taken, moving = [], []
+    taken = []
+    moving = []
     for k in range(SETTLING + repeats):
-        before, touched = state.alpha.copy(), state.rows_touched
+        before = state.alpha.copy()
+        touched = state.rows_touched
         began = time.perf_counter()
         state = solver.step(problem, state, Budget(at_once * rows, relative_gap=NEVER))
         spent = (time.perf_counter() - began) * rows / (state.rows_touched - touched)

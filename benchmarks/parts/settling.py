@@ -36,7 +36,8 @@ class Timed(Engine):
         """The passes over all partitions."""
         began = time.process_time()
         found = super().persist(*given)
-        self.passing, self.taken = time.process_time() - began, rows_sent(found.found)
+        self.passing = time.process_time() - began
+        self.taken = rows_sent(found.found)
         return found
 
     def map_each(self, *given: Any) -> Any:
@@ -54,7 +55,8 @@ def partitions(rows: int, features: int, count: int) -> list[Part]:
     for place in range(count):
         sizes = np.diff(np.append(np.arange(0, rows // count, CHUNK), rows // count))
         X = np.empty((rows // count, features), dtype=np.float32)
-        y, done = np.empty(len(X)), 0
+        y = np.empty(len(X))
+        done = 0
         for number, size in enumerate(sizes.tolist()):
             span = slice(done, done + size)
             X[span] = embedding_like(size, features, np.float32, seed=[place, number])[0]  # type: ignore[arg-type]

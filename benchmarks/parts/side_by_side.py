@@ -142,7 +142,8 @@ def worker(place: Any, share: int) -> None:
             known.add((name, jobs))
         if ready:
             ready.wait()
-        began, busy = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
+        busy = time.process_time()
         work(*held[1], jobs)
         place.send((time.perf_counter() - began, time.process_time() - busy))
 
@@ -159,7 +160,8 @@ class Workers:
     def __init__(self, count: int, share: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.manager = context.Manager()
-        self.start, self.own = self.manager.Barrier(count), 0.0
+        self.start = self.manager.Barrier(count)
+        self.own = 0.0
         self.ends = []
         for _ in range(count):
             here, there = context.Pipe()
@@ -197,14 +199,17 @@ def measured(workers: Workers, kind: str, name: str, count: int, repeats: int) -
     """A line of the table: ms, times faster, the most that is to be had, the share of it, and what others took."""
     workers.alone(kind, name, count)  # data and kernels
     workers.together(kind, name)
-    busy, own, began = busy_seconds(), workers.own, time.perf_counter()
+    busy = busy_seconds()
+    own = workers.own
+    began = time.perf_counter()
     taken = [
         (workers.alone(kind, name, 1), workers.alone(kind, name, count), workers.together(kind, name))
         for _ in range(repeats)
     ]
     others = (busy_seconds() - busy - workers.own + own) / (time.perf_counter() - began)
     one, several, together = (statistics.median(times) for times in zip(*taken, strict=True))
-    faster, most = one / several, count * one / together
+    faster = one / several
+    most = count * one / together
     return (
         f"{name:52s} {1e3 * one:8.0f} {1e3 * several:8.0f} {1e3 * together:8.0f} {faster:6.2f} {most:6.2f} "
         f"{faster / most:6.0%} {others:6.2f}"
@@ -220,7 +225,8 @@ def main() -> None:
     parser.add_argument("--name", default="", help="works whose names have this in them only")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     options = parser.parse_args()
-    share, count = 10 if options.quick else 1, options.threads
+    share = 10 if options.quick else 1
+    count = options.threads
     workers = Workers(count, share)
     heads = f"{'1: ms':>8s} {count:>4d}: ms {'apart':>8s} {'faster':>6s} {'most':>6s} {'share':>6s} {'others':>6s}"
     print(f"{'work':52s} {heads}", flush=True)

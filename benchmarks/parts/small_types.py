@@ -47,12 +47,15 @@ def spent(work: Callable[[], Any]) -> float:
 
 def works(values: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], Any]]:
     """The pieces of work for the rows in one type."""
-    X, random = as_rows(values), np.random.default_rng(0)
-    members, out = np.arange(len(y), dtype=np.int32), np.empty(len(y))
+    X = as_rows(values)
+    random = np.random.default_rng(0)
+    members = np.arange(len(y), dtype=np.int32)
+    out = np.empty(len(y))
     w = random.normal(size=values.shape[1] + 1)
     short = w.astype(np.float32)
     unit = float(np.mean(np.square(values[:1000].astype(np.float64)).sum(axis=1))) if values.dtype.kind == "i" else 1.0
-    problem, solver = make_problem(X, y, Hinge(), C=1.0 / unit), DCD(shrinking=False)
+    problem = make_problem(X, y, Hinge(), C=1.0 / unit)
+    solver = DCD(shrinking=False)
     state = solver.init(problem, 0)
     assert state.w.dtype == X.dtype
     return {

@@ -149,11 +149,13 @@ def late_imports(tree: ast.Module) -> list[str]:
 
 def report(root: Path) -> str:
     """The figures of a tree, a line each."""
-    edges, found = graph(root), functions(root)
+    edges = graph(root)
+    found = functions(root)
     late = sum(name.startswith(root.name) for tree in trees(root).values() for name in late_imports(tree))
     circles = [files for files in components(edges) if len(files) > 1]
     rooms = [entry for entry in root.iterdir() if (entry / "__init__.py").exists() or entry.suffix == ".py"]
-    longest, widest = max(found, key=lambda one: one.lines), max(found, key=lambda one: one.positional)
+    longest = max(found, key=lambda one: one.lines)
+    widest = max(found, key=lambda one: one.positional)
     return "\n".join(
         [
             f"{root}: {len(edges)} files, {len(found)} functions",

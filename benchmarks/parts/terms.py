@@ -24,7 +24,10 @@ from saddlesvm.rows.layouts import as_rows, dot_rows
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
 
-ROWS, PER_ROW, FEATURES, REPEATS = 100_000, 14, 123, 21
+ROWS = 100_000
+PER_ROW = 14
+FEATURES = 123
+REPEATS = 21
 
 
 @kernel
@@ -35,7 +38,8 @@ def by_the_c_library(y: np.ndarray, C: float, z: np.ndarray, alpha: np.ndarray, 
         m = y[k] * z[k]
         e = math.exp(-abs(m))
         p = (e if m >= 0.0 else 1.0) / (1.0 + e)
-        alpha[k], bend[k] = y[k] * p, C * p * (1.0 - p)
+        alpha[k] = y[k] * p
+        bend[k] = C * p * (1.0 - p)
         paid += math.log1p(e) + max(0.0, -m)
     return paid
 
@@ -58,8 +62,10 @@ def main() -> None:
     """Print the table."""
     random = np.random.default_rng(0)
     X = sparse.random(ROWS, FEATURES, density=PER_ROW / FEATURES, format="csr", random_state=random)
-    rows, members = as_rows(X), np.arange(ROWS, dtype=np.int32)
-    w, y = random.normal(size=FEATURES + 1), random.choice([-1.0, 1.0], ROWS)
+    rows = as_rows(X)
+    members = np.arange(ROWS, dtype=np.int32)
+    w = random.normal(size=FEATURES + 1)
+    y = random.choice([-1.0, 1.0], ROWS)
     z, alpha, bend = np.empty((3, ROWS))
     dot_rows(rows, members, w, z)
     for loss in (SquaredHinge(), SmoothHinge(), Logistic()):

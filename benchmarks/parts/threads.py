@@ -71,7 +71,8 @@ def compare(name: str, X: Any, y: np.ndarray, loss: str, options: argparse.Names
 
     fit(1)(), fit(options.threads)()  # compile
     table = interleaved({"one": fit(1), "several": fit(options.threads)}, options.repeats)
-    (one, first), (several, second) = table["one"], table["several"]
+    one, first = table["one"]
+    several, second = table["several"]
     print(
         f"{name:30s} {loss:14s} {1e3 * one:9.1f} {1e3 * several:9.1f} {one / several:6.2f} {np.max(first.n_iter_):7d} "
         f"{np.max(second.n_iter_):7d} {first.certificate_.relative_gap:8.1e} {second.certificate_.relative_gap:8.1e}",

@@ -121,7 +121,8 @@ class Intelex:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps([path, cell.machine, cell.options | {"tol": tol}]) + "\n")
         self.process.stdin.flush()
-        spent, found = float(self.process.stdout.readline()), np.load(path + ".out.npz")
+        spent = float(self.process.stdout.readline())
+        found = np.load(path + ".out.npz")
         given = {"kernel": "rbf", "gamma": "scale", "degree": 3, "coef0": 0.0, "class_weight": None, "epsilon": 0.1}
         given |= cell.options
         if cell.machine == "SVC":

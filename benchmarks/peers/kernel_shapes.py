@@ -71,7 +71,9 @@ def main() -> None:
     patients, progress = sets.load_diabetes(return_X_y=True)
     tumours, malign = sets.load_breast_cancer(return_X_y=True)
     for n in (100, 200, 300):
-        rows, targets, labelled = scale(patients)[:n], scale(progress)[:n], scale(tumours)[:n]
+        rows = scale(patients)[:n]
+        targets = scale(progress)[:n]
+        labelled = scale(tumours)[:n]
         line(f"breast cancer, {n} x 30", "SVC", {"C": 1.0}, labelled, malign[:n], 5 * repeats)
         line(f"breast cancer, {n} x 30", "NuSVC", {"nu": 0.2}, labelled, malign[:n], 5 * repeats)
         line(f"diabetes, {n} x 10", "SVR", {"C": 1.0}, rows, targets, 5 * repeats)

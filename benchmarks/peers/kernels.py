@@ -54,7 +54,8 @@ def two_classes(folder: Path, positive: list[int], negative: list[int], part: st
 
 def objective(model: Any, gamma: float, C: float, X: np.ndarray, y: np.ndarray) -> float:
     """``1/2 beta' K beta + C sum max(0, 1 - y f)`` in float64, from a model's coefficients and intercept."""
-    beta, support = model.dual_coef_[0], model.support_
+    beta = model.dual_coef_[0]
+    support = model.support_
     centres = X[support].astype(np.float64)
     scores = np.concatenate(
         [rbf_kernel(X[k : k + 512].astype(np.float64), centres, gamma=gamma) @ beta for k in range(0, len(X), 512)]
@@ -74,7 +75,8 @@ def against_svc(data: Path, strengths: list[float], repeats: int, tol: float) ->
             models = {"ours": SVC(C=C, tol=tol, random_state=0), "SVC": theirs.SVC(C=C, cache_size=200)}
             works = {key: partial(model.fit, X, y) for key, model in models.items()}
             table = interleaved(works, repeats)
-            (ours_s, ours), (their_s, other) = table["ours"], table["SVC"]
+            ours_s, ours = table["ours"]
+            their_s, other = table["SVC"]
             gamma = ours.kernel_.gamma
             value, peer = (objective(model, gamma, C, X, y) for model in (ours, other))
             print(f"{name:28}{C:6g}{len(X):8,}{ours.support_.size:7,}{ours_s:9.2f}{their_s:9.2f}", end="")

@@ -55,7 +55,8 @@ def compared(path: Path, n_text: int, repeats: int) -> list[str]:
     works = {"ours": lambda: read(path), "theirs": lambda: load_svmlight_file(str(path))}
     read(path)
     medians = interleaved(works, repeats)
-    table, (X, y) = medians["ours"][1], medians["theirs"][1]
+    table = medians["ours"][1]
+    X, y = medians["theirs"][1]
     if (table.X != X).nnz or not np.array_equal(table.y, y):
         raise AssertionError(f"{path}: the two readers disagree")
     target = path.with_name(path.name + ".store")
@@ -64,7 +65,8 @@ def compared(path: Path, n_text: int, repeats: int) -> list[str]:
     fits = {"fit": lambda: LinearSVC(loss="hinge", random_state=0).fit(table.X, table.y)}
     fits["fit"]()
     training = interleaved(fits, repeats)["fit"][0]
-    ours, theirs = medians["ours"][0], medians["theirs"][0]
+    ours = medians["ours"][0]
+    theirs = medians["theirs"][0]
     figures = (n_text / 1e6, n_text / 1e6 / ours, ours, theirs, theirs / ours, first, mapped, training)
     return [path.name, *(f"{figure:.3g}" for figure in figures)]
 

@@ -31,7 +31,8 @@ from saddlesvm import LinearSVC
 
 def stories(folder: Path) -> tuple[Any, np.ndarray]:
     """Rows and topics of the stories for training that have a topic."""
-    texts, topics = [], []
+    texts = []
+    topics = []
     with lzma.open(folder / "reuters21578.jsonl.xz", "rt", encoding="utf-8") as file:
         for story in map(json.loads, file):
             if story["lewis"].upper() == "TRAIN" and story["topics"]:

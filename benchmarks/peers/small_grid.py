@@ -23,7 +23,9 @@ from sklearn.preprocessing import scale
 import saddlesvm
 from saddlesvm.data import load_bundled, read
 
-FEW, MANY = 1000, 2000  # rows of sets with many features, and with few
+# rows of sets with many features, and with few
+FEW = 1000
+MANY = 2000
 MOST_SECONDS = 8.0  # of a cell, after which no round begins
 BEHIND = 0.9
 LEAST = 1.0  # millisecond of a fit that counts among those behind
@@ -95,7 +97,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    ratios, behind = [], []
+    ratios = []
+    behind = []
     for name, X, y in data_sets(options.data):
         for label, (machine, given, other) in MODELS.items():
             cell = f"{name}, {X.shape[0]:,} x {X.shape[1]:,}, {label}"

@@ -30,10 +30,13 @@ from benchmarks.claims.sparse_models import data_sets, objective
 from benchmarks.peers.multiclass import show
 from saddlesvm import LinearSVC
 
-LEVEL, REFERENCE = 1e-4, 1e-7
+LEVEL = 1e-4
+REFERENCE = 1e-7
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 LONGEST = 5.0  # seconds of a peer's run after which no finer tolerance is tried
-SHORT, REPEATS = 0.5, 3  # seconds of a run below which the least of some counts
+# seconds of a run below which the least of some counts
+SHORT = 0.5
+REPEATS = 3
 STRENGTHS = (1e-2, 1.0, 100.0)
 KINDS = {
     "l1": {"penalty": "l1"},
@@ -49,7 +52,8 @@ def ours(X: Any, y: np.ndarray, kind: str, loss: str, C: float, tol: float) -> A
 
 def peers(X: Any, y: np.ndarray, kind: str, loss: str, C: float) -> dict[str, Peer]:
     """The solvers from elsewhere that have this objective: from a tolerance to weights."""
-    share, n = KINDS[kind].get("l1_ratio", 1.0), len(y)
+    share = KINDS[kind].get("l1_ratio", 1.0)
+    n = len(y)
     found: dict[str, Peer] = {}
     options = {"fit_intercept": False, "max_iter": 100_000, "random_state": 0}
     if kind == "l1":
@@ -103,11 +107,14 @@ def of_cyanure(X: Any, y: np.ndarray, share: float, loss: str, C: float, tol: fl
 
 def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
     """Processor seconds of a call, the least of some where it is short, and what it returns."""
-    least, made, result = np.inf, 0, None
+    least = np.inf
+    made = 0
+    result = None
     while made < REPEATS and (made == 0 or least < SHORT):
         began = time.process_time()
         result = work()
-        least, made = min(least, time.process_time() - began), made + 1
+        least = min(least, time.process_time() - began)
+        made = made + 1
     return least, result
 
 
@@ -134,7 +141,8 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     names = ["LIBLINEAR -s 5", "LIBLINEAR -s 6", "skglm", "cyanure", "saga"]
-    lines, ratios = [], []
+    lines = []
+    ratios = []
     for name, (rows, y) in data_sets(given.data).items():
         X = rows.astype(np.float64) if name != "heart" else MaxAbsScaler().fit_transform(rows)
         for kind in KINDS:

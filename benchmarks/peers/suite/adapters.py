@@ -190,7 +190,8 @@ def vowpal_wabbit(task: Task, loss: str) -> Adapter:
 
     if stored_values(task.X) > WRITABLE:
         raise NotImplementedError("its text would take minutes to write")
-    text, cache = task.scratch / "rows.vw", task.scratch / "rows.cache"
+    text = task.scratch / "rows.vw"
+    cache = task.scratch / "rows.cache"
     bits = max(18, int(task.X.shape[1]).bit_length())
     way = f"--bfgs --l2 {1.0 / task.C!r} --termination 1e-12" if loss == "logistic" else f"--sgd --l2 {task.lam!r}"
     options = f"--cache_file {cache} --noconstant --holdout_off --loss_function {loss} -b {bits} --quiet {way}"

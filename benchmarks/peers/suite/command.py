@@ -171,7 +171,8 @@ def settle(options: argparse.Namespace) -> list[Cell]:
         raise ValueError("--repeats and --time-limit must be positive")
     options.pythons = parse_pythons(options.python)
     options.solvers = parse_solvers(options)
-    data, losses = listed(options.datasets, SOURCES), listed(options.losses, LOSSES)
+    data = listed(options.datasets, SOURCES)
+    losses = listed(options.losses, LOSSES)
     if options.data is None:
         data = [name for name in data if name in SYNTHETIC]
     strengths = [float(text) for text in options.strengths.split(",")] if options.strengths else None

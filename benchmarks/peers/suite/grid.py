@@ -152,7 +152,8 @@ def write_arrays(source: Source, folder: Path, scratch: Path, quick: bool) -> tu
     X, y = (source.small or source.make)(folder) if quick else source.make(folder)
     if quick:
         few = np.random.default_rng(0).permutation(X.shape[0])[:QUICK_ROWS]
-        X, y = X[few], y[few]
+        X = X[few]
+        y = y[few]
     place.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, np.ndarray] = {"y": np.asarray(y, dtype=np.float64)}
     if sparse.issparse(X):

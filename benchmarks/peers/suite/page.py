@@ -132,7 +132,8 @@ def summary(duels: list[Duel]) -> str:
     if not counted:
         return f"No cell takes long enough to be counted.{missed}"
     factors = [duel.factor for duel in counted]
-    mean, median = float(np.exp(np.mean(np.log(factors)))), float(np.median(factors))
+    mean = float(np.exp(np.mean(np.log(factors))))
+    median = float(np.median(factors))
     bounds = sum(not np.isfinite(duel.theirs) for duel in counted)
     lost = sum(duel.lost for duel in counted)
     told = (

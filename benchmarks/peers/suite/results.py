@@ -11,7 +11,9 @@ import pandas as pd
 
 from saddlesvm.data import DataError, atomic_write
 
-TEXT, WHOLE, NUMBER = "str", "int64", "float64"
+TEXT = "str"
+WHOLE = "int64"
+NUMBER = "float64"
 COLUMNS: dict[str, str] = {
     "data": TEXT,
     "title": TEXT,
@@ -39,8 +41,13 @@ COLUMNS: dict[str, str] = {
     "command": TEXT,
 }
 CELL = ["data", "loss", "C", "cores"]
-REFERENCE, COMPLETE = "reference", "complete"  # rows that are no solver's: the bound of a cell, and its end
-DONE, KILLED, FAILED, ENDED = "done", "killed", "failed", "ended"
+# rows that are no solver's: the bound of a cell, and its end
+REFERENCE = "reference"
+COMPLETE = "complete"
+DONE = "done"
+KILLED = "killed"
+FAILED = "failed"
+ENDED = "ended"
 TARGETS = (1e-2, 1e-3, 1e-6)
 ENDINGS = (".parquet", ".csv")
 

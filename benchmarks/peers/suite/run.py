@@ -41,7 +41,9 @@ class Suite:
     """A run of the grid: what has been measured, and where it is kept."""
 
     def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
-        self.options, self.scratch, self.plan = options, scratch, options.plan
+        self.options = options
+        self.scratch = scratch
+        self.plan = options.plan
         self.out: Path = options.out
         self.cores = usable_cores() if options.cores == "all" else 1
         self.core = one_core() if self.cores == 1 else None

@@ -131,7 +131,8 @@ def float64_objective(task: Task, w: np.ndarray) -> float:
     w = np.asarray(w, dtype=np.float64).ravel()
     if w.size != task.X.shape[1]:
         raise ValueError(f"{w.size} weights for {task.X.shape[1]} features")
-    paid, step = 0.0, 20_000
+    paid = 0.0
+    step = 20_000
     for start in range(0, task.n, step):
         rows = task.X[start : start + step].astype(np.float64)
         paid += float(loss_values(task.loss, task.y[start : start + step] * (rows @ w)).sum())

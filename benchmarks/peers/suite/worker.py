@@ -22,9 +22,12 @@ from typing import Any
 WARM_ROWS = 300
 TOGETHER = 3.0  # times the limit of one fit: what the fits of a climb may take together
 # A climb ends without progress when the best of the last rungs left more than this share of the distance before them.
-STALLED, LAST = 0.95, 3
+STALLED = 0.95
+LAST = 3
 QUICK = 0.3  # seconds of a fit, up to which it is made twice
-WORTH_WATCHING, MANY_EPOCHS = 1.0, 100  # seconds and epochs of a fit
+# seconds and epochs of a fit
+WORTH_WATCHING = 1.0
+MANY_EPOCHS = 100
 
 
 def main() -> None:

@@ -20,7 +20,8 @@ from saddlesvm import LinearSVC, certify
 
 X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)
-C, lam = 1.0, 1.0 / len(y)
+C = 1.0
+lam = 1.0 / len(y)
 
 warnings.simplefilter(
     "ignore"

@@ -15,7 +15,8 @@ from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
 
 notes = load_bundled("banknote")
-X, y = StandardScaler().fit_transform(notes.X), notes.y
+X = StandardScaler().fit_transform(notes.X)
+y = notes.y
 model = LinearSVC(loss="hinge", C=0.1, tol=1e-3, random_state=0).fit(X, y)
 print(model.outcome_)
 print(model.certificate_)
@@ -30,7 +31,8 @@ from saddlesvm.lab import compare
 trace = compare(
     X, y, solvers="sdca", C=0.1, tol=1e-5, certify_every=1.0, name="banknote"
 ).trace
-above, below = trace["primal"].cummin(), trace["dual"].cummax()
+above = trace["primal"].cummin()
+below = trace["dual"].cummax()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 left.fill_between(trace["epoch"], below, above, alpha=0.2)

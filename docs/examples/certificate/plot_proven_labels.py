@@ -35,7 +35,8 @@ constant = path.is_constant(points)
 print(f"{constant.mean():.1%} of the labels are the same for every C from 0.01 to 1")
 
 shown = points[[np.argmin(np.abs(points @ [1, 1] - level)) for level in (0.4, 1.1, 2)]]
-bands, edges = path.decision_bands(shown), path.band_edges()
+bands = path.decision_bands(shown)
+edges = path.band_edges()
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for mask, color, name in (
     (constant, "C0", "the same label for every C"),

@@ -19,7 +19,8 @@ X_train, X_test, y_train, y_test = train_test_split(
     X, y, test_size=0.4, random_state=0, stratify=y
 )
 scaler = StandardScaler().fit(X_train)
-X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+X_train = scaler.transform(X_train)
+X_test = scaler.transform(X_test)
 
 model = LinearSVC(C="auto", loss="logistic", random_state=0).fit(X_train, y_train)
 choice = model.choice_

@@ -15,7 +15,8 @@ from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
 
 heart = load_bundled("heart")
-X, y = StandardScaler().fit_transform(heart.X), heart.y
+X = StandardScaler().fit_transform(heart.X)
+y = heart.y
 path = LinearSVC.path(X, y, C=(1e-3, 1e2), gap=1e-2, loss="hinge", random_state=0)
 print(
     path.outcome,

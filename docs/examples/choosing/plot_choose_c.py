@@ -21,7 +21,8 @@ X_train, X_test, y_train, y_test = train_test_split(
     heart.X, heart.y, test_size=0.4, random_state=0, stratify=heart.y
 )
 scaler = StandardScaler().fit(X_train)
-X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+X_train = scaler.transform(X_train)
+X_test = scaler.transform(X_test)
 
 path = LinearSVC.path(X_train, y_train, Cs=13, loss="hinge", tol=1e-4, random_state=0)
 for C, certificate, seconds in zip(

@@ -46,8 +46,10 @@ for ax, (name, machine) in zip(axes, machines.items(), strict=True):
 # Handwritten digits, even against odd: a task that is not linear in the pixels. With more sampled rows the linear
 # machine comes near the exact kernel.
 pixels, digits = load_digits(return_X_y=True)
-pixels, odd = pixels / 16.0, digits % 2
-train, test = np.arange(0, 1200), np.arange(1200, 1797)
+pixels = pixels / 16.0
+odd = digits % 2
+train = np.arange(0, 1200)
+test = np.arange(1200, 1797)
 exact = SVC(C=10.0, gamma=0.05, random_state=0).fit(pixels[train], odd[train])
 plain = LinearSVC(loss="hinge", C=1.0, random_state=0).fit(pixels[train], odd[train])
 print(

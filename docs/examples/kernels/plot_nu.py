@@ -52,7 +52,8 @@ figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 # line, the second above it. A smaller ``nu`` than 0.2 leaves no margin here: the classes overlap.
 X, labels = make_moons(400, noise=0.3, random_state=0)
 nus = np.linspace(0.2, 0.9, 15)
-inside, support = [], []
+inside = []
+support = []
 for nu in nus:
     model = NuSVC(nu=nu, gamma=1.0).fit(X, labels)
     margins = np.where(labels == 1, 1.0, -1.0) * model.decision_function(X)

@@ -22,7 +22,8 @@ random = np.random.default_rng(0)
 truth = random.normal(size=40)
 X = random.normal(size=(20_000, 40))
 y = np.where(X @ truth + random.normal(scale=4.0, size=20_000) > 0, "yes", "no")
-rows, labels = da.from_array(X, chunks=(5_000, 40)), da.from_array(y, chunks=5_000)
+rows = da.from_array(X, chunks=(5_000, 40))
+labels = da.from_array(y, chunks=5_000)
 
 # %%
 # ``fit`` takes Dask arrays, DataFrames, or lists of stores and Parquet files. One round is one exchange of weights.

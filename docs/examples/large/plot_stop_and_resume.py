@@ -31,7 +31,8 @@ print(model.outcome_, "-", heard[0].message)
 
 # %%
 # Continue, a few epochs at a time: each fit begins at the dual point of the last one.
-gaps, epochs = [model.certificate_.relative_gap], [5]
+gaps = [model.certificate_.relative_gap]
+epochs = [5]
 warnings.simplefilter("ignore", NotCertifiedWarning)
 while str(model.outcome_) != "certified":
     model.fit(X, y)

@@ -31,7 +31,8 @@ def embed(X: np.ndarray) -> np.ndarray:
     return (hidden / np.linalg.norm(hidden, axis=1, keepdims=True)).astype(np.float32)
 
 
-X, y = pixels[~seen], digits[~seen]
+X = pixels[~seen]
+y = digits[~seen]
 embeddings = embed(X)
 print(embeddings.shape, embeddings.dtype)
 

@@ -13,7 +13,8 @@ absolute loss is robust against outliers.
 import matplotlib.pyplot as plt
 import numpy as np
 
-margins, residuals = np.linspace(-2, 2.5, 300), np.linspace(-2, 2, 300)
+margins = np.linspace(-2, 2.5, 300)
+residuals = np.linspace(-2, 2, 300)
 classification = {
     "hinge": np.maximum(0, 1 - margins),
     "squared hinge": np.maximum(0, 1 - margins) ** 2,

@@ -16,7 +16,8 @@ from saddlesvm import LinearSVC
 
 X, y = load_digits(return_X_y=True)
 X = X / 16.0
-train, test = np.arange(0, 1200), np.arange(1200, len(y))
+train = np.arange(0, 1200)
+test = np.arange(1200, len(y))
 
 models = {}
 for split in ("ovr", "ovo", "crammer_singer"):

@@ -25,10 +25,8 @@ x, y = np.meshgrid(np.linspace(-5, 5, 150), np.linspace(-5, 5, 150))
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained", sharey=True)
 for ax, nu in zip(axes, (0.3, 0.1, 0.02), strict=True):
     model = OneClassSVM(nu=nu, gamma=0.3).fit(ordinary)
-    outside, found = (
-        np.mean(model.predict(ordinary) == -1),
-        np.mean(model.predict(strangers) == -1),
-    )
+    outside = np.mean(model.predict(ordinary) == -1)
+    found = np.mean(model.predict(strangers) == -1)
     print(
         f"nu = {nu}: {outside:.1%} of the ordinary rows outside,",
         f"{found:.1%} of the strangers; {model.outcome_}",

@@ -40,7 +40,8 @@ target = X @ [1.0, -2.0] + np.random.default_rng(0).normal(size=len(X))
 line = LinearSVR(loss="huber:delta=1.0", C=1.0).fit(X[:600], target[:600])
 bands = SplitConformalRegressor(line, confidence_level=0.9, prefit=True)
 _, ends = bands.conformalize(X[600:900], target[600:900]).predict_interval(X[900:])
-low, high = ends[:, 0, 0], ends[:, 1, 0]
+low = ends[:, 0, 0]
+high = ends[:, 1, 0]
 covered = (low <= target[900:]) & (target[900:] <= high)
 print(
     f"the interval has the target for {covered.mean():.1%} of the rows, width {np.mean(high - low):.2f}"

@@ -16,7 +16,8 @@ from saddlesvm import LinearSVR
 random = np.random.default_rng(0)
 x = random.uniform(0, 3, 600)
 y = 1.0 + 0.8 * x + random.normal(scale=0.15 + 0.35 * x)
-X, line = x[:, None], np.linspace(0, 3, 50)[:, None]
+X = x[:, None]
+line = np.linspace(0, 3, 50)[:, None]
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(x, y, ".", color="C7", alpha=0.4)

@@ -10,7 +10,8 @@ From a data frame of mixed columns to a certified model, and to its most importa
 import numpy as np
 import pandas as pd
 
-random, n = np.random.default_rng(0), 1500
+random = np.random.default_rng(0)
+n = 1500
 when = np.datetime64("2024-01-01T00:00") + random.integers(0, 366 * 24, n) * 60
 hour = when.astype("datetime64[h]").astype(int) % 24
 line = random.choice(["S1", "S2", "RE7", "RE9"], n)

@@ -30,7 +30,8 @@ for library, modules in MODULES.items():
             text = getattr(module, name).__doc__ if not name.startswith("_") else None
             if isinstance(text, str) and len(text) > 200:
                 texts.setdefault(NAMES.sub(" ", text), library)
-documents, labels = list(texts), np.array(list(texts.values()))
+documents = list(texts)
+labels = np.array(list(texts.values()))
 for library, count in zip(*np.unique(labels, return_counts=True), strict=True):
     print(f"{library}: {count} texts")
 
