@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
@@ -176,7 +177,7 @@ def made_automatic(C: Any) -> AutomaticC | None:
     return AutomaticC(**parse_options(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
 
 
-def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Choice:
+def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: Any = None) -> Choice:
     """The C that leave-one-out prefers for these rows; with groups, the one that leaving whole groups out prefers.
 
     Parameters
@@ -295,7 +296,7 @@ def _group_folds(model: Any, groups: Any, n: int) -> Folds:
 
 
 def _errors_of_folds(
-    template: Any, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: Any, folds: Folds | None
+    template: Any, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: ArrayLike | None, folds: Folds | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The error at each C of models of the other folds (of five where none are given), and its standard error."""
     design = check_design(X).X
@@ -332,7 +333,7 @@ def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.nda
 
 
 def fit_automatically(
-    template: Any, how: AutomaticC, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    template: Any, how: AutomaticC, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: Any = None
 ) -> Fitted:
     """Choose C, and fit there from the path's model.
 

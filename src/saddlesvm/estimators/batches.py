@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import check_labels, check_weights, find_codes
 from saddlesvm.estimators.base import Labels, seed_of
@@ -15,7 +17,7 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.solvers.register import make_solver
 
 
-def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: Any, sample_weight: Any) -> Fitted:
+def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None) -> Fitted:
     """Learn a batch of rows by one pass of Pegasos, from where an earlier call ended.
 
     Parameters

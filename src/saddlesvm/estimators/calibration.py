@@ -19,6 +19,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
@@ -187,7 +188,7 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
     return np.array([found.x[0] / size, found.x[1]])
 
 
-def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
+def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> Fitted:
     """Return a fit with the sigmoids from scores to probabilities; see :func:`fitted_sigmoids`.
 
     They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they cannot
@@ -212,7 +213,7 @@ def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
     return replace(fitted, calibration=sigmoids)
 
 
-def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
+def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> np.ndarray:
     """Return scores of each row by a model that was trained on the other folds."""
     design = check_design(X).X
     n = design.shape[0]

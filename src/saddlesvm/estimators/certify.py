@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design
@@ -42,7 +43,7 @@ def certify(
     l1_ratio: float = 0.5,
     multi_class: MultiClass = "ovr",
     dual: Any = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     class_weight: dict[Any, float] | Literal["balanced"] | None = None,
     penalized_intercept: bool | None = None,
     intercept_scaling: float = 1.0,
@@ -154,7 +155,7 @@ def certify_model(
     *,
     C: float | None = None,
     lam: float | None = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     refine: int = 0,
 ) -> list[Certificate]:
     """Certify a fitted estimator: one certificate for each of its sub-problems.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data.label_checks import check_labels, check_weights, encode_classes
@@ -100,7 +101,7 @@ def weigh_rows(
     class_weight: Any,
     classes: np.ndarray,
     codes: np.ndarray,
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
     multi_class: str = "ovo",
     needs: str = "every class needs one",
 ) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
@@ -382,7 +383,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: Any = None) -> LinearSVCCV:
         """Choose C and fit it to all rows.
 
         Parameters
@@ -449,7 +450,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.best_estimator_ = make_model(fitted, warm_start=template.warm_start)
         return self
 
-    def _fit_on_cluster(self, template: LinearSVC, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray) -> LinearSVCCV:
+    def _fit_on_cluster(self, template: LinearSVC, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray) -> LinearSVCCV:
         """Choose C and fit it to all rows, which are on a cluster."""
         if self.scoring not in (None, "accuracy"):
             raise ValueError(f"on a cluster folds are scored by accuracy: leave scoring out; got {self.scoring!r}")

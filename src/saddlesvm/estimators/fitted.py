@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -43,7 +44,7 @@ class Data(NamedTuple):
 
     X: Any
     y: Any
-    sample_weight: Any
+    sample_weight: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,7 +150,7 @@ class Fitted:
         """The certificate of all sub-problems together."""
         return Certificate.total(list(self.certificates))
 
-    def pose(self, y: Any, sample_weight: Any, n: int) -> Training:
+    def pose(self, y: Any, sample_weight: ArrayLike | None, n: int) -> Training:
         """Return the sub-problems of this model on n rows with these labels.
 
         Raises

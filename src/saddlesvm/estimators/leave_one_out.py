@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_groups, leave_out_rows
@@ -57,7 +58,7 @@ class OwnRows:
         The model is of another kind, or the rows are not its own.
     """
 
-    def __init__(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(self, fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         design, y, sample_weight = checked_data(X, y, sample_weight)
         self.several = fitted.several_labels
         if not self.several:
@@ -173,7 +174,7 @@ class LeaveOneOut:
 
 
 def leave_one_out(
-    model: Estimator, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: Any = None
 ) -> LeaveOneOut:
     """For every row, the score of a model trained without this row: an estimate, and proven bounds.
 
@@ -221,12 +222,12 @@ def leave_one_out(
     return Estimation(OwnRows(fitted_value(model), X, y, sample_weight)).run(groups)
 
 
-def estimated(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> LeaveOneOut:
+def estimated(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> LeaveOneOut:
     """:func:`leave_one_out` for its estimates: bounds are left out, and are infinite."""
     return Estimation(OwnRows(fitted, X, y, sample_weight)).run(proofs=False)
 
 
-def bounds_of_error(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
+def bounds_of_error(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
     """Return proven bounds of the leave-one-out error; only few rows, or rows of few data, are solved for."""
     found = Estimation(OwnRows(fitted, X, y, sample_weight)).run(values=QUICK_VALUES)
     return found.error_low, found.error_high

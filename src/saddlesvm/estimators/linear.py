@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -22,7 +23,12 @@ from saddlesvm.estimators import proven
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.base import Labels, Training, all_or_nothing
 from saddlesvm.estimators.batches import learn_batch
-from saddlesvm.estimators.calibration import PROBABILITY, class_probabilities, of_classes, probabilities
+from saddlesvm.estimators.calibration import (
+    PROBABILITY,
+    class_probabilities,
+    of_classes,
+    probabilities,
+)
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.fitted import checked_rows, decide, fitted_value, indicate
 from saddlesvm.estimators.linear_model import LinearModel
@@ -278,7 +284,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @available_if(_is_pegasos)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn a batch of rows by one pass of Pegasos.
 
         Parameters
@@ -452,7 +458,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
-    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+    def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None) -> Training:
         """Return the sub-problems of n rows with these labels.
 
         Parameters
@@ -488,7 +494,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
         return self._pose_classes(codes, sample_weight, labels)
 
-    def _pose_labels(self, y: Any, sample_weight: Any, n: int, labels: Labels) -> Training:
+    def _pose_labels(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels) -> Training:
         """Return the sub-problems of an indicator matrix.
 
         Raises
@@ -517,7 +523,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 )
         return Training(each_label(indicator), self._made_loss(), weights, labels)
 
-    def _pose_classes(self, codes: np.ndarray, sample_weight: Any, labels: Labels) -> Training:
+    def _pose_classes(self, codes: np.ndarray, sample_weight: ArrayLike | None, labels: Labels) -> Training:
         """Return the sub-problems of rows with these class numbers."""
         needs = ""
         if self.multi_class not in ("ovr", "ovo"):
@@ -589,7 +595,7 @@ keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, mem
     def _made_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
-    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+    def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None) -> Training:
         """Return the problems on targets, one a column."""
         weights = check_weights(sample_weight, n)
         if has_columns(y):

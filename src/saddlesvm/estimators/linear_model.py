@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -127,7 +128,7 @@ class LinearModel(Estimator):
         self,
         X: Any,
         y: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         groups: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
@@ -259,7 +260,7 @@ class LinearModel(Estimator):
         check_is_fitted(self)
         return find_strongest(self, n, names, bounds)
 
-    def prove(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def prove(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Prove bounds on the exact optimum of the training problem, from the training data.
 
         A model that was fitted in this process does this when bounds are first asked for. A loaded or unpickled model,
@@ -347,7 +348,7 @@ class LinearModel(Estimator):
         return proven.coef_bounds(self._prove())
 
     def proof(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, read: dict[str, Any] | None = None
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, *, read: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
 
@@ -392,21 +393,21 @@ class LinearModel(Estimator):
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: Any = None,
+        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> CertifiedPath: ...  # fmt: skip
 
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: Any = None,
+        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> CertifiedPath: ...  # fmt: skip
 
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: Any = None,
+        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> CertifiedPath: ...  # fmt: skip
 
@@ -414,7 +415,7 @@ class LinearModel(Estimator):
     @classmethod
     def path(
         cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
-        sample_weight: Any = None, **options: Any,
+        sample_weight: ArrayLike | None = None, **options: Any,
     ) -> RegularizationPath: ...  # fmt: skip
 
     @classmethod
@@ -427,7 +428,7 @@ class LinearModel(Estimator):
         C: tuple[float, float] | None = None,
         lam: tuple[float, float] | None = None,
         gap: float | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> RegularizationPath | CertifiedPath:
         """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
@@ -474,7 +475,7 @@ class LinearModel(Estimator):
         """Return the loss of the options; an estimator of one loss returns it in `_check_options`."""
         raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
 
-    def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
+    def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None) -> Training:
         """Return the sub-problems of n rows with these labels, of which a fitted model knows `labels`."""
         raise NotImplementedError(f"{type(self).__name__} has no _pose")
 

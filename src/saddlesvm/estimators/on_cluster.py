@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -94,7 +95,7 @@ class Begun(NamedTuple):
     columns: tuple[Any, Any]
 
 
-def begin_fits(template: Any, X: Any, y: Any, sample_weight: Any, folds: int = 0) -> Begun:
+def begin_fits(template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, folds: int = 0) -> Begun:
     """Begin the fits of the problems of a template over the partitions of X.
 
     Raises
@@ -198,7 +199,7 @@ def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[s
     return any(asked)
 
 
-def fit_on_cluster(template: Any, X: Any, y: Any, sample_weight: Any, given: dict[str, Any]) -> Fitted:
+def fit_on_cluster(template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, given: dict[str, Any]) -> Fitted:
     """Fit a linear model to rows on a cluster.
 
     Parameters
@@ -289,7 +290,7 @@ def trace_of(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
     return trace
 
 
-def models_along(template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any) -> tuple[list[Any], list[float]]:
+def models_along(template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None) -> tuple[list[Any], list[float]]:
     """Return a model for each C, ascending, and the seconds of each fit.
 
     A fit begins where the last one ended.
@@ -319,7 +320,7 @@ class Searched(NamedTuple):
     gaps: np.ndarray
 
 
-def search_on_cluster(template: Any, folds: Any, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray) -> Searched:
+def search_on_cluster(template: Any, folds: Any, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray) -> Searched:
     """Cross-validate a classifier over C: the models of all folds and rows share every round.
 
     Raises
@@ -380,7 +381,7 @@ def over_blocks(method: Method) -> Method:
 def score_anywhere(score: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that scores rows here as `score` does, and rows of a cluster lazily."""
 
-    def score_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def score_rows(self: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
 
         Parameters

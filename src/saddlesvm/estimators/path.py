@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn import svm
 from sklearn.base import clone, is_classifier
 
@@ -47,7 +48,7 @@ from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
 
 
-def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
     """The largest C at which all weights of a model are zero: where a path of sparse models begins.
 
     Parameters
@@ -435,7 +436,7 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     return np.unique(np.array(values, dtype=np.float64))
 
 
-def grid_for(model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> np.ndarray:
+def grid_for(model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: ArrayLike | None = None) -> np.ndarray:
     """A grid of C, see :func:`check_Cs`.
 
     Where the penalty sets weights to zero, a number of values begins at ``C_max``, where the first weight appears, and
@@ -448,7 +449,7 @@ def grid_for(model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: Any = Non
     return first * np.logspace(0.0, DECADES, Cs) if 0.0 < first < np.inf else grid
 
 
-def ends_for(model: Estimator, X: Any, y: Any, sample_weight: Any = None) -> tuple[float, float]:
+def ends_for(model: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[float, float]:
     """The ends of a path over every C that nobody has said: those of :func:`grid_for`."""
     grid = grid_for(model, X, y, 2, sample_weight)
     return float(grid[0]), float(grid[-1])
@@ -465,7 +466,7 @@ def check_model(model: Estimator) -> None:
         )
 
 
-def fit_path(model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: Any = None) -> RegularizationPath:
+def fit_path(model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None = None) -> RegularizationPath:
     """Fit copies of `model` for each C, each begun where the last one ended, or has come to with `n_jobs`.
 
     Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time` allows for all of them.

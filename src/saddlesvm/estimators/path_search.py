@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
@@ -300,7 +301,7 @@ def certified_path(
     ends: tuple[float, float],
     gap: float,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     in_lambda: bool = False,
     watch: Callable[..., Any] | None = None,
 ) -> CertifiedPath:
@@ -355,7 +356,7 @@ def path_of(
     C: tuple[float, float] | None,
     lam: tuple[float, float] | None,
     gap: float | None,
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
 ) -> RegularizationPath | CertifiedPath:
     """Models along C, or a certified path, of an estimator; see :meth:`saddlesvm.LinearSVC.path`."""
     if is_distributed(X) and (C, lam, gap) != (None, None, None):

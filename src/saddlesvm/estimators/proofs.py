@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import softmax
 
@@ -47,7 +48,7 @@ Rows = list[dict[int, float]]
 
 
 def write_proof(
-    fitted: Fitted, X: Any, y: Any = None, sample_weight: Any = None, read: dict[str, Any] | None = None
+    fitted: Fitted, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, read: dict[str, Any] | None = None
 ) -> Proof:
     """Return a proof that a model is near its optimum; :meth:`LinearSVC.proof` says what of."""
     template = fitted.template

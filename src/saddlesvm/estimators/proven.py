@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from saddlesvm.answers.active_set import WORTH
@@ -50,7 +51,7 @@ AFRESH = {
 Bounds = tuple[np.ndarray, np.ndarray]
 
 
-def checked_data(fitted: Fitted, X: Any, y: Any, sample_weight: Any = None) -> Data:
+def checked_data(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Data:
     """Return data of the features that a model knows; ValueError for others."""
     if isinstance(X, Passes):
         refuse_place(X, "what follows from a fit")

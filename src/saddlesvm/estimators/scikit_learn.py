@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from saddlesvm.fit.outcome import Record
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     class ClassifierMixin:
         """Its score is the accuracy."""
 
-        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+        def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float: ...
 
     class RegressorMixin(ClassifierMixin):
         """Its score is the R squared."""
@@ -94,7 +95,7 @@ class FitTasks:
     """
 
     def __init__(
-        self, estimator: Any, known: dict[str, Any], X: Any, y: Any, sample_weight: Any, problems: int
+        self, estimator: Any, known: dict[str, Any], X: Any, y: Any, sample_weight: ArrayLike | None, problems: int
     ) -> None:
         self.estimator = estimator
         self.known = known

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from saddlesvm.data.data_mark import mark_data
@@ -55,7 +56,7 @@ def fit_rows(
     template: Any,
     X: Any,
     y: Any = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     *,
     start: Start | None = None,
     watch: Watch | None = None,
