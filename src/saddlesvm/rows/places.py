@@ -56,8 +56,6 @@ class Memory:
         Whether blocks are sparse.
     """
 
-    has_rows = True  # single rows can be had, for matrices of them
-
     def __init__(self, X: Rows, members: np.ndarray) -> None:
         self.X = X
         self.members = members
@@ -228,45 +226,3 @@ class Memory:
         taken.piece = self.piece
         taken.block = self.block
         return taken
-
-
-class Elsewhere(Memory):
-    """Rows of which passes yield scores and sums, and nothing else: Newton's equations are solved by products.
-
-    Parameters
-    ----------
-    passes : Passes
-        With ``margins(w)``, ``pull(alpha)`` and ``among(members)``; see :mod:`saddlesvm.rows.passes`.
-    """
-
-    has_rows = False
-
-    def __init__(self, passes: Any) -> None:
-        self.passes = passes
-        self.members = passes.members
-        self.n = self.members.size
-        self.d = passes.shape[1]
-        self.constant = passes.X.bias
-        self.kind = FLOAT64
-        self.matrix = None
-        self.values_per_row = float(self.d)
-
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """All rows are one block."""
-        yield slice(0, self.n), None
-
-    def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
-        """``x_i . W`` of the rows, the intercept included."""
-        found: np.ndarray = self.passes.margins(W)
-        return found
-
-    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
-        """``sum_i a_i x_i`` over the rows."""
-        spread = np.zeros(self.passes.shape[0])
-        spread[self.members] = A
-        found: np.ndarray = self.passes.pull(spread)
-        return found
-
-    def diagonal(self, bends: np.ndarray) -> np.ndarray:
-        """The mean of the diagonal in each place: single values cannot be had."""
-        return np.full(self.d + 1, float(bends @ self.passes.norms()) / (self.d + 1))

@@ -171,7 +171,7 @@ class MemoryEquations(Equations):
         self.bends = bends
         self.rows = bent
         self.is_share = False
-        if place.has_rows and place.d < min(FEW_FEATURES, task.most_side):
+        if place.d < min(FEW_FEATURES, task.most_side):
             # Every so manieth row that bends, with the weight of all. Sparse rows have few products.
             ease = AT_EASE_SPARSE if place.is_sparse else AT_EASE
             at_ease = ease * place.n / max(1.0, place.values_per_row)
@@ -243,8 +243,6 @@ class MemoryEquations(Equations):
     def cheapest_way(self) -> tuple[str, float]:
         """The way that is likely to take the fewest seconds, and these."""
         place = self.task.place
-        if not place.has_rows:
-            return "products", np.inf
         ways = seconds_of_factors(place.d, self.rows.size, place.values_per_row, place.is_sparse, self.task.most_side)
         if not ways:
             return "products", np.inf
@@ -268,8 +266,6 @@ class MemoryEquations(Equations):
         """Multiply by the matrix, in a pass over the rows that bend."""
         place = self.task.place
         bends = self.bends[self.rows]
-        if not place.has_rows:
-            return self.ridge * D + pull_all(place, self.bends * score_all(place, D))
         if place.is_sparse:
             return self.ridge * D + place.multiply(self.rows, bends, D)
         few = self.gather()

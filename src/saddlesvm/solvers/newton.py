@@ -35,7 +35,7 @@ from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smo
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.rows.places import IN_CACHE, Elsewhere, Memory
+from saddlesvm.rows.places import IN_CACHE, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
@@ -65,8 +65,6 @@ FIRST_PROXIMITY = 0.1  # of a one-class machine, in units of the median size of 
 EXACT = 0.1  # the share of the first slope that is left where every step is searched
 WARM_UP = 10  # epochs of descent before the first step; as before
 SIDE_BYTES = 40.0  # of a factor, for each of its places: the matrix, its factor, and copies; derived
-MOST_STEPS = 400  # of a run as part of another method
-LEFT_OF_FALL = 0.03  # gap, as a share of the fall of the objective, at which such a run ends; as before
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
 MOST_OF_SHARE = 30  # passes over it
 LONG = 8  # steps without a lower objective or a higher bound after which rounding leaves nothing to gain
@@ -306,7 +304,7 @@ def begin(task: Task, state: BlockState) -> None:
     state.begun = True
     place = task.place
     unknowns = state.w.size
-    every = min(SMALLER, place.n // (AT_START * unknowns)) if place.has_rows else 0
+    every = min(SMALLER, place.n // (AT_START * unknowns))
     given = bool(state.w.any())
     if every >= 3 and place.n * place.d > IN_CACHE and not given:
         few = task.take(every)
@@ -533,31 +531,6 @@ class BlockNewton(SolverBase):
         at = Margins(problem, lowest.W, z=lowest.Z)
         return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
 
-    def best_from(
-        self, problem: Problem, start: Point, gap: float, share: float = 0.0, begun: float | None = None
-    ) -> Best:
-        """The best points of a run from a start, as part of another method.
-
-        Parameters
-        ----------
-        problem : Problem
-        start : Point
-        gap, share : float
-            The gap at which to end, in the C form, and relative to the objective. A gap will do, too, that is small
-            beside the fall of the objective so far.
-        begun : float, optional
-            The objective at the beginning, if it is not that of the run's first point.
-        """
-        state = self.init(problem, 0, start)
-        one_pass = Budget(1)
-        while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
-            state = self.step(problem, state, one_pass)
-            primal = state.best.primal
-            begun = primal if begun is None else begun
-            if primal - state.best.dual <= max(gap, share * abs(primal), LEFT_OF_FALL * (begun - primal)):
-                break
-        return state.best
-
 
 def is_compiled(problem: Problem) -> bool:
     """Return True if compiled loops answer the scores: where rows are many, or the loss takes numbers only."""
@@ -588,6 +561,4 @@ def place_of(problem: Any) -> Memory:
     if is_device(problem):
         place: Memory = problem.passes.blocks_of()
         return place
-    if not problem.holds_rows:
-        return Elsewhere(problem.passes)
     return Memory(problem.X, problem.members)
