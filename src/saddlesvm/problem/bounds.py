@@ -39,7 +39,7 @@ import numpy as np
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.penalties import holds_square, is_block
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.problem.terms import in_blocks
+from saddlesvm.problem.terms import BLOCK, in_blocks
 from saddlesvm.rows.layouts import Rows
 
 # Of arithmetic, in units of the last place; derived from the operations, rounded up.
@@ -48,6 +48,7 @@ MARGIN_UNITS = 6  # roundings of a margin beside its product's: of the offset, a
 LOSS_UNITS = 32  # of phi, and of phi* beside |phi*| + 2 |a y|, as losses compute them
 EXPONENTIAL_UNITS = 160  # the same of losses with exponentials and logarithms
 LEAF = 512  # terms that are added up before they are added to a sum, at most
+PAIRED = 64.0  # additions that a term meets in NumPy's sum of a block, at most: it adds in pairs
 SLACK = 1.01  # the sums of sizes are rounded too: far more than gamma of any number of rows
 SQUARED_UNDERFLOW = 1e-290  # what squares that underflow can have lost of a squared norm
 UNDERFLOW = 1e-300  # the same of an objective, for each row and feature
@@ -345,13 +346,20 @@ def conjugate_rounding(loss: LossSizes, sizes: float, point: PointSizes) -> floa
     return loss.share * (sizes + 2.0 * point.paired)
 
 
-def unbalance(point: PointSizes, count: float, total: float = 0.0) -> float:
+def unbalance(point: PointSizes, count: float, total: float = 0.0, additions: float | None = None) -> float:
     """The share to shorten the heavier sign's variables by, so that the sum is `total` exactly.
 
-    `count` is the number of variables.
+    Parameters
+    ----------
+    count : float
+        Number of variables.
+    additions : float, optional
+        That a variable met in the sums of both signs; by default those of array code.
     """
-    # Both sums were added up leaf by leaf, or in pairs, where a term meets fewer additions.
-    sign_rounding = gamma(min(count, LEAF) + count / LEAF + 8.0)
+    if additions is None:
+        # Sums in pairs within blocks of rows, then block by block.
+        additions = PAIRED + count / BLOCK
+    sign_rounding = gamma(additions)
     missing = abs(point.positive - point.negative - total)
     missing += sign_rounding * (point.positive + point.negative)
     missing += UNIT * abs(total)
@@ -404,6 +412,7 @@ def to_the_sum(
     charged: float,
     total: float = 0.0,
     room: Callable[[], Room] | None = None,
+    additions: float | None = None,
 ) -> Move:
     """How `count` variables must still move for their sum to be exactly `total`.
 
@@ -417,8 +426,10 @@ def to_the_sum(
     room : callable, optional
         Asked for the way to the upper bounds if it is needed; when left out, variables are
         shortened only.
+    additions : float, optional
+        See :func:`unbalance`.
     """
-    share = unbalance(point, count, total)
+    share = unbalance(point, count, total, additions)
     if math.isfinite(share):
         # A conjugate is convex and zero at zero: a shorter variable costs at most its share more.
         return Move(share * charged, share * point.pulled, share)
