@@ -27,11 +27,8 @@ if TYPE_CHECKING:
     from saddlesvm.kernel.svc import SVC as SVC, NuSVC as NuSVC
     from saddlesvm.kernel.svm import SVR as SVR, NuSVR as NuSVR, OneClassSVM as OneClassSVM
     from saddlesvm.losses import register_loss as register_loss
-    from saddlesvm.models.persistence import (
-        load as load,
-        save as save,
-        save_liblinear as save_liblinear,
-    )
+    from saddlesvm.models.liblinear_models import save_liblinear as save_liblinear
+    from saddlesvm.models.persistence import load as load, save as save
     from saddlesvm.problem.certificate import Certificate as Certificate
     from saddlesvm.solvers import (
         DCD as DCD,
@@ -51,7 +48,8 @@ NAMES = {
     "saddlesvm.estimators.cross_validation": "LinearSVCCV",
     "saddlesvm.estimators.leave_one_out": "leave_one_out",
     "saddlesvm.estimators.linear": "LinearSVC LinearSVR",
-    "saddlesvm.models.persistence": "load save save_liblinear",
+    "saddlesvm.models.liblinear_models": "save_liblinear",
+    "saddlesvm.models.persistence": "load save",
     "saddlesvm.estimators.register": "register_estimator",
     "saddlesvm.kernel.certify_kernel": "certify_kernel",
     "saddlesvm.kernel.kernel_pegasos": "KernelPegasos",

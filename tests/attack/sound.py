@@ -22,7 +22,8 @@ from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.training_data import make_store, read_training
-from saddlesvm.models.persistence import save, save_liblinear
+from saddlesvm.models.liblinear_models import save_liblinear
+from saddlesvm.models.persistence import save
 
 N = 24
 D = 5

@@ -15,7 +15,8 @@ from saddlesvm import LinearSVC
 from saddlesvm.cli import main
 from saddlesvm.data import DataError, Store, convert, load_model, read, save_model
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.models.persistence import load, save, save_liblinear
+from saddlesvm.models.liblinear_models import save_liblinear
+from saddlesvm.models.persistence import load, save
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
 X, Y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1])

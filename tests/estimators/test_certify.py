@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC as TheirSVC
 
 from saddlesvm import LinearSVC, LinearSVR, certify
 from saddlesvm.estimators.certify import certify_model
-from saddlesvm.models import persistence
+from saddlesvm.models import liblinear_models, persistence
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_the_joint_machine_of_two_classes_and_of_liblinear(data, tmp_path):
     [own] = certify_model(model, X, y)
     assert own.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
     assert 0.0 <= own.relative_gap <= 1.1e-6
-    persistence.save_liblinear(model, tmp_path / "m")
+    liblinear_models.save_liblinear(model, tmp_path / "m")
     [read] = certify_model(persistence.load(tmp_path / "m"), X, y)
     assert read.primal == pytest.approx(own.primal, rel=1e-9)
     assert 0.0 <= read.dual <= own.primal

@@ -17,7 +17,8 @@ from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.data import DataError
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.estimators.leave_one_out import leave_one_out
-from saddlesvm.models.persistence import load, save, save_liblinear
+from saddlesvm.models.liblinear_models import save_liblinear
+from saddlesvm.models.persistence import load, save
 from support import distance_bound, matrix
 
 X, Y = make_multilabel_classification(150, 8, n_classes=4, random_state=0)

@@ -20,7 +20,7 @@ from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
-from saddlesvm.models import persistence
+from saddlesvm.models import liblinear_models, persistence
 from saddlesvm.solvers.auto import FINISH
 
 PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
@@ -64,7 +64,7 @@ def check_liblinear(
             f"--liblinear is for linear models; this is a {entry.name}: save it with --model"
         )
     classes = np.unique(y) if entry.task == "classification" else None
-    persistence.liblinear_kind(model, path, classes)
+    liblinear_models.liblinear_kind(model, path, classes)
 
 
 def measure_quality(
@@ -117,7 +117,7 @@ def finish(
         persistence.save(preparation.prepend_to(model), outputs["model_path"], notes)
         written["model"] = outputs["model_path"]
     if outputs["liblinear"]:
-        persistence.save_liblinear(model, outputs["liblinear"])
+        liblinear_models.save_liblinear(model, outputs["liblinear"])
         written["liblinear_model"] = outputs["liblinear"]
     if outputs["report"]:
         write_report(model, facts, outputs["report"], preparation, rows)

@@ -1,6 +1,7 @@
-"""Saving and loading estimators: plain arrays and JSON, no pickle; loading executes no code from the file.
+"""Saving and loading estimators as plain arrays and JSON: no pickle, and no code from the file.
 
-Before an estimator a file may hold a StandardScaler, as arrays, or the transformers of a table, as skops writes them.
+Before an estimator, a file may hold a StandardScaler as arrays, or the transformers of a table as
+skops writes them.
 """
 
 from __future__ import annotations
@@ -18,117 +19,74 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, shorten_text
 from saddlesvm.data.errors import refuse_special
-from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
 from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
-from saddlesvm.estimators.fitted import FEATURES, Fitted, fitted_value, give_features, make_model
-from saddlesvm.estimators.linear import LinearSVC, LinearSVR
-from saddlesvm.estimators.linear_model import LinearModel
+from saddlesvm.estimators.fitted import (
+    FEATURES,
+    Fitted,
+    fitted_value,
+    give_features,
+    make_model,
+)
 from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.kernel import svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
 from saddlesvm.kernel.libsvm_models import load_libsvm
 from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.models.liblinear_models import load_liblinear
 from saddlesvm.models.model_checks import CSR_PARTS, check_stored
+from saddlesvm.models.scaler_arrays import (
+    pop_scaler_arrays,
+    scaler_from_arrays,
+    scaler_to_arrays,
+)
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import UnregisteredLoss, is_loss, loss_from_plain, loss_name, make_loss, plain_loss
-from saddlesvm.rows.scores import dense_weights
+from saddlesvm.problem.losses import (
+    UnregisteredLoss,
+    is_loss,
+    loss_from_plain,
+    make_loss,
+    plain_loss,
+)
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
-SCALER = ("scaler_mean", "scaler_scale", "scaler_var", "scaler_seen")
-
-
-COLUMNS = "columns"  # the array of a model file with the transformers before the model, as skops writes them
-
-
-def parted(model: Any) -> tuple[Any, Any]:
-    """The estimator at the end of a pipeline, and what stands before it; any other model as it is, and None."""
-    if isinstance(model, Pipeline) and len(model.steps) > 1:
-        return model[-1], step_before(model)
-    return model, None
-
-
-def behind(before: Any, model: Any) -> Any:
-    """The model as it is to be used: a pipeline if rows go through a transformer first."""
-    if before is None:
-        return model
-    made = make_pipeline(before, model)
-    if hasattr(model, "notes_"):
-        made.notes_ = model.notes_
-    return made
-
-
-def arrays_of(scaler: StandardScaler | None) -> dict[str, np.ndarray]:
-    """The arrays of a fitted scaler for a file; its mean is empty where it does not centre, its scale where it does
-    not divide."""
-    if scaler is None:
-        return {}
-    empty = np.empty(0)
-    found = (
-        scaler.mean_ if scaler.with_mean else empty,
-        scaler.scale_ if scaler.with_std else empty,
-        scaler.var_ if scaler.with_std else empty,
-        scaler.n_samples_seen_,
-    )
-    return {name: np.asarray(one, dtype=np.float64) for name, one in zip(SCALER, found, strict=True)}
-
-
-def taken(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a scaler among those of a model file, which are taken out."""
-    return {name: arrays.pop(name) for name in SCALER if name in arrays}
-
-
-def scaler_of(arrays: dict[str, np.ndarray], width: int, names: np.ndarray | None) -> StandardScaler | None:
-    """The scaler of such arrays; None where there are none.
-
-    Parameters
-    ----------
-    arrays : dict
-        Of :func:`taken`.
-    width : int
-        Features of the model.
-    names : ndarray of str, optional
-        Theirs.
-
-    Raises
-    ------
-    ValueError
-        The arrays are no scaler of so many features.
-    """
-    if not arrays:
-        return None
-    for name in SCALER:
-        one = arrays.get(name, np.empty(0, dtype=bool))
-        shapes: list[tuple[int, ...]] = [() if name == SCALER[3] else (0,), (width,)]
-        if one.dtype != np.float64 or one.shape not in shapes or not np.isfinite(one).all():
-            raise ValueError(f"its {name} does not hold finite numbers for {width} features")
-    mean, scale, var, seen = (arrays[name] for name in SCALER)
-    if scale.size != var.size or (scale <= 0.0).any() or (var < 0.0).any():
-        raise ValueError(f"its {SCALER[1]} does not hold positive numbers")
-    scaler = StandardScaler(with_mean=mean.size > 0, with_std=scale.size > 0)
-    scaler.mean_ = mean if mean.size else None
-    scaler.scale_, scaler.var_ = (scale, var) if scale.size else (None, None)
-    scaler.n_samples_seen_, scaler.n_features_in_ = seen[()], width
-    if names is not None:
-        scaler.feature_names_in_ = names
-    return scaler
-
-
+# The array of a model file with the transformers before the model, as skops writes them.
+COLUMNS = "columns"
+# What to save instead of a model that cannot be saved, by an attribute that tells its kind.
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
     "to_local": ": save what its to_local() returns",
     "steps": ": save its last step, or the whole with joblib or skops",
 }
-# What a file of a linear model holds of its fit, and the model makes its attributes of.
-KNOWN_OF_LINEAR = (
-    "coef_", "intercept_", "classes_", "indicator_", "dual_coef_", "calibration_", "C_", "n_iter_",
-    "seconds_solving_", "seconds_certifying_", "seconds_compiling_", *FEATURES, "fit_C", "fit_phases", "fit_mark",
+# The values in a file of a linear model that describe its fit; the model makes its attributes
+# from them.
+FACTS_OF_FIT = (
+    "coef_", "intercept_", "classes_", "indicator_", "dual_coef_", "calibration_", "C_",
+    "n_iter_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_", *FEATURES,
+    "fit_C", "fit_phases", "fit_mark",
 )  # fmt: skip
-UNSAVED = ("callbacks", "checkpoint", "random_state")
+UNSAVED = ("callbacks", "checkpoint", "random_state")  # parameters that a file does not hold
+
+
+def split_pipeline(model: Any) -> tuple[Any, Any]:
+    """Return the estimator at the end of a pipeline, and what stands before it (or None)."""
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        return model[-1], step_before(model)
+    return model, None
+
+
+def prepend_step(before: Any, model: Any) -> Any:
+    """Return a pipeline of a transformer and a model; the model alone without a transformer."""
+    if before is None:
+        return model
+    pipeline = make_pipeline(before, model)
+    if hasattr(model, "notes_"):
+        pipeline.notes_ = model.notes_
+    return pipeline
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
@@ -137,8 +95,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Parameters
     ----------
     model : LinearSVC, LinearSVR, SVC, or one registered with :func:`saddlesvm.register_estimator`
-        Or a pipeline of transformers of scikit-learn, or of a :func:`saddlesvm.table.encoder`, and one of these. Other
-        transformers than a ``StandardScaler`` need skops.
+        Or a pipeline of transformers of scikit-learn, or of a :func:`saddlesvm.table.encoder`,
+        and one of these. Other transformers than a ``StandardScaler`` need skops.
     path : path-like
     notes : dict, optional
         Plain facts to store with the model, such as the source of the data.
@@ -146,8 +104,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     Raises
     ------
     DataError
-        The file cannot be written, the labels are objects other than text, the kernel is your own function, or the
-        model is of another kind.
+        The file cannot be written, the labels are objects other than text, the kernel is your
+        own function, or the model is of another kind.
     NotFittedError
         The model is not fitted.
 
@@ -167,35 +125,46 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     >>> load(path).certificate_ == model.certificate_, load(path).notes_["made for"]
     (True, 'the manual')
     """
-    model, before = parted(model)
+    model, before = split_pipeline(model)
     entry = register.entry_of(model)
     if entry is None or entry.kind is not type(model):
-        inner = next((advice for name, advice in INSTEAD.items() if hasattr(model, name)), "")
-        raise DataError(f"{path}: a {type(model).__name__} cannot be saved, only {names_known()}{inner}")
+        instead = next((advice for name, advice in INSTEAD.items() if hasattr(model, name)), "")
+        raise DataError(
+            f"{path}: a {type(model).__name__} cannot be saved, only {list_kinds()}{instead}"
+        )
     check_is_fitted(model)
+    if callable(getattr(model, "kernel", None)):
+        raise DataError(
+            f"{path}: a model whose kernel is a Python function cannot be saved: a file holds "
+            "no code; use a kernel by name"
+        )
     fitted = fitted_value(model) if entry.linear else None
     params = (model if fitted is None else fitted.template).get_params(False)
+    if isinstance(params.get("penalty"), tuple):
+        raise DataError(
+            f"{path}: a model with a penalty object cannot be saved, only one with a penalty by "
+            "name"
+        )
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
-    saved = entry.saved
-    if before is None or type(before) is StandardScaler:
-        arrays = arrays_of(before)
-    else:
-        arrays = {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
-    arrays |= {name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)}
-    for name in saved.matrices:
-        if hasattr(model, name):
-            arrays |= _parts(name, getattr(model, name))
-    if callable(getattr(model, "kernel", None)):
-        raise DataError(f"{path}: a model whose kernel is a Python function cannot be saved: only data are")
-    if isinstance(params.get("penalty"), tuple):
-        raise DataError(f"{path}: a model with a penalty object cannot be saved, only one with a penalty by name")
+    arrays = _before_to_arrays(before) | _model_to_arrays(model, entry.saved)
+    # Numbers that are attributes, and the facts of a linear fit that are not.
+    numbers = {
+        name: getattr(model, name)
+        for name in entry.saved.numbers
+        if hasattr(model, name) and name not in arrays
+    }
+    if fitted is not None:
+        numbers |= facts_of(fitted)
     certificates = getattr(model, "certificates_", [])
-    numbers = {name: getattr(model, name) for name in saved.numbers if hasattr(model, name) and name not in arrays}
     meta = {
-        "params": {name: _plain(name, given) for name, given in params.items() if name not in UNSAVED},
-        "numbers": numbers | ({} if fitted is None else facts_of(fitted)),
-        "certificates": [dataclasses.asdict(one) for one in certificates],
+        "params": {
+            name: _option_to_plain(name, given)
+            for name, given in params.items()
+            if name not in UNSAVED
+        },
+        "numbers": numbers,
+        "certificates": [dataclasses.asdict(certificate) for certificate in certificates],
         "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
         "outcome": str(getattr(model, "outcome_", "")),
         "trace": list(getattr(model, "trace_", [])),
@@ -204,21 +173,49 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     save_model(path, entry.name, arrays, meta)
 
 
+def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of the transformers before a model, or of no transformers."""
+    if before is None or type(before) is StandardScaler:
+        return scaler_to_arrays(before)
+    return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
+
+
+def _model_to_arrays(model: Any, saved: register.Saved) -> dict[str, np.ndarray]:
+    """Return the attributes of a fitted model that are arrays, by name."""
+    arrays = {
+        name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)
+    }
+    for name in saved.matrices:
+        if hasattr(model, name):
+            arrays |= _matrix_to_arrays(name, getattr(model, name))
+    return arrays
+
+
+def _matrix_to_arrays(name: str, matrix: Any) -> dict[str, np.ndarray]:
+    """Return a matrix as plain arrays: itself, or the parts of a CSR matrix."""
+    if not sparse.issparse(matrix):
+        return {name: np.asarray(matrix)}
+    csr = sparse.csr_array(matrix)
+    parts = (csr.data, csr.indices, csr.indptr, csr.shape)
+    return {name + part: np.asarray(array) for part, array in zip(CSR_PARTS, parts, strict=True)}
+
+
 def facts_of(fitted: Fitted) -> dict[str, Any]:
     """Return the facts of a fit that are not public attributes, as a model file holds them."""
     facts = {"fit_phases": list(fitted.phases), "fit_C": fitted.C, "fit_mark": fitted.mark}
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def names_known() -> str:
-    """The kinds of estimators that are registered."""
+def list_kinds() -> str:
+    """Return the names of the registered estimators, for a message."""
     return ", ".join(entry.name for entry in register.list_entries())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM; ``notes_`` holds its notes.
+    """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM.
 
-    A model behind a ``StandardScaler``, or behind the transformers of a table, is returned as a pipeline.
+    Its ``notes_`` are the notes that were stored with it. If a ``StandardScaler`` or the
+    transformers of a table stand before the model, they are returned as one pipeline.
 
     Raises
     ------
@@ -241,87 +238,109 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path}: no such file")
     refuse_special(path)
     if not is_model(path):
-        return load_libsvm(path) if is_libsvm_model(path) else _from_liblinear(path)
-    kind, arrays, meta = load_model(path)
+        return load_libsvm(path) if is_libsvm_model(path) else load_liblinear(path)
+    kind, stored, meta = load_model(path)
     entry = register.find_entry(kind)
     if entry is None:
         raise DataError(
-            f"{path}: holds a model of the kind {shorten_text(repr(kind))}; this version knows {names_known()}; "
-            "import the module that registers any other first (--import MODULE on the command line)"
+            f"{path}: holds a model of the kind {shorten_text(repr(kind))}; this version knows "
+            f"{list_kinds()}; import the module that registers any other first (--import MODULE "
+            "on the command line)"
         )
     try:
-        arrays = dict(arrays)
-        of_scaler = taken(arrays)
-        of_columns = arrays.pop(COLUMNS, None)
-        model = _made(entry, arrays, meta)
-        if of_columns is not None:
-            return behind(_columns_before(model, of_columns), model)
+        # What stands before the model is taken out first: the rest is checked against a closed
+        # list of the model's own arrays.
+        arrays = dict(stored)
+        scaler_arrays = pop_scaler_arrays(arrays)
+        columns = arrays.pop(COLUMNS, None)
+        model = _make_estimator(entry, arrays, meta)
+        if columns is not None:
+            return prepend_step(_restore_columns(model, columns), model)
         names = getattr(model, "feature_names_in_", None)
-        return behind(scaler_of(of_scaler, model.n_features_in_, names), model)
+        scaler = scaler_from_arrays(scaler_arrays, model.n_features_in_, names)
+        return prepend_step(scaler, model)
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
 
 
-def _columns_before(model: Any, stored: np.ndarray) -> Any:
-    """The transformers before a model, which make as many features as it takes.
-
-    Raises
-    ------
-    ValueError
-        They make others, or are damaged.
-    """
+def _restore_columns(model: Any, stored: np.ndarray) -> Any:
+    """Return the stored transformers; raise ValueError unless they make the model's features."""
     if stored.dtype != np.uint8 or stored.ndim != 1:
         raise ValueError("its columns are no bytes")
     before = columns_from_bytes(stored.tobytes())
     width = len(before.get_feature_names_out())
     if width != model.n_features_in_:
-        raise ValueError(f"its columns make {width} features; its weights are of {model.n_features_in_}")
+        raise ValueError(
+            f"its columns make {width} features, but its weights are for {model.n_features_in_}"
+        )
     return before
 
 
-def _made(entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Any:
-    """The estimator, after every value in the file has been checked."""
-    options, saved = tuple(name for name in entry.parameters if name not in UNSAVED), entry.saved
-    names = {"options": options, "numbers": saved.numbers, "arrays": saved.arrays, "matrices": saved.matrices}
+def _make_estimator(
+    entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]
+) -> Any:
+    """Return the estimator of a file, after every value in the file has been checked."""
+    options = tuple(name for name in entry.parameters if name not in UNSAVED)
+    saved = entry.saved
+    names = {
+        "options": options,
+        "numbers": saved.numbers,
+        "arrays": saved.arrays,
+        "matrices": saved.matrices,
+    }
     check_stored(arrays, meta, names)
-    model: Any = entry.kind(**{name: _restored(given, entry.linear) for name, given in meta["params"].items()})
+    params = {name: _restore_option(given, entry.linear) for name, given in meta["params"].items()}
+    model: Any = entry.kind(**params)
+    # A wrong option is refused here, not at the first prediction.
     if hasattr(model, "loss"):
         make_loss(model.loss)
     model._check_options()
-    found: dict[str, Any] = dict(meta["numbers"])
-    for name in saved.arrays:
-        if name in arrays:
-            found[name] = arrays[name] if arrays[name].ndim else arrays[name].item()
-    for name in saved.matrices:
-        if name in arrays:
-            found[name] = arrays[name]
-        elif f"{name}data" in arrays:
-            data, indices, indptr, shape = (arrays[name + part] for part in CSR_PARTS)
-            found[name] = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    certificates = [Certificate(**one) for one in meta["certificates"]]
+    attributes = meta["numbers"] | _restore_attributes(arrays, saved)
+    certificates = [Certificate(**fields) for fields in meta["certificates"]]
     outcome = Outcome(meta["outcome"]) if meta["outcome"] else None
     trace = Trace(meta["trace"])
     if entry.linear:
-        rest = {name: value for name, value in found.items() if name not in KNOWN_OF_LINEAR}
-        fitted = _fitted_of(model, found, certificates, outcome, trace)
+        fitted = _restore_fit(model, attributes, certificates, outcome, trace)
         model = make_model(dataclasses.replace(fitted, notes=meta["notes"]))
-        found = rest
+        # What a class from elsewhere declares besides is set below.
+        attributes = {name: value for name, value in attributes.items() if name not in FACTS_OF_FIT}
     else:
-        found |= {"certificates_": certificates, "trace_": trace, "notes_": meta["notes"]}
+        attributes |= {
+            "certificates_": certificates,
+            "trace_": trace,
+            "notes_": meta["notes"],
+        }
         if certificates:
-            found["certificate_"] = Certificate.total(certificates)
+            attributes["certificate_"] = Certificate.total(certificates)
         if outcome is not None:
-            found["outcome_"] = outcome
+            attributes["outcome_"] = outcome
         if meta["kernel"]:
-            found["kernel_"] = Kernel(**meta["kernel"])
-    for name, value in found.items():
+            attributes["kernel_"] = Kernel(**meta["kernel"])
+    for name, value in attributes.items():
         setattr(model, name, value)
     return model
 
 
-def _fitted_of(
+def _restore_attributes(arrays: dict[str, np.ndarray], saved: register.Saved) -> dict[str, Any]:
+    """Return the attributes that the arrays of a file hold."""
+    attributes: dict[str, Any] = {}
+    for name in saved.arrays:
+        if name in arrays:
+            array = arrays[name]
+            attributes[name] = array if array.ndim else array.item()
+    for name in saved.matrices:
+        if name in arrays:
+            attributes[name] = arrays[name]
+        elif f"{name}data" in arrays:
+            data, indices, indptr, shape = (arrays[name + part] for part in CSR_PARTS)
+            csr = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+            attributes[name] = csr
+    return attributes
+
+
+def _restore_fit(
     template: Any,
     found: dict[str, Any],
     certificates: list[Certificate],
@@ -355,108 +374,8 @@ def _fitted_of(
     )
 
 
-def _parts(name: str, matrix: Any) -> dict[str, np.ndarray]:
-    """A matrix as plain arrays: itself, or the parts of a CSR matrix."""
-    if not sparse.issparse(matrix):
-        return {name: np.asarray(matrix)}
-    csr = sparse.csr_array(matrix)
-    return {
-        name + part: np.asarray(one)
-        for part, one in zip(CSR_PARTS, (csr.data, csr.indices, csr.indptr, csr.shape), strict=True)
-    }
-
-
-def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator as a LIBLINEAR text model.
-
-    Raises
-    ------
-    DataError
-        LIBLINEAR has no such loss, or the labels are not whole numbers.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from saddlesvm import LinearSVC, load, save_liblinear
-    >>> from saddlesvm.data import load_bundled
-    >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(random_state=0).fit(notes.X, notes.y)
-    >>> path = tempfile.mkdtemp() + "/notes.liblinear"
-    >>> save_liblinear(model, path)
-    >>> bool((load(path).predict(notes.X) == model.predict(notes.X)).all())
-    True
-    """
-    fitted = fitted_value(model)
-    template = fitted.template
-    classes = None if fitted.labels is None else fitted.labels.classes
-    has_intercept = template._intercept_kind() != "none"
-    write_liblinear(
-        path,
-        dense_weights(fitted.coef),
-        np.atleast_1d(fitted.intercept),
-        classes,
-        intercept_scaling=template.intercept_scaling if has_intercept else None,
-        **liblinear_kind(template, path, classes, _has_columns(fitted)),
-    )
-
-
-def _has_columns(fitted: Fitted) -> bool:
-    """Return True for a model of several labels or targets."""
-    return fitted.several_labels or (fitted.labels is None and not fitted.single_target)
-
-
-def liblinear_kind(
-    model: LinearModel, path: str | os.PathLike[str], classes: Any, has_columns: bool = False
-) -> dict[str, str]:
-    """Return loss and way to split classes of an estimator, fitted or not, as LIBLINEAR models have them.
-
-    A model of several labels or targets `has_columns`.
-
-    Raises
-    ------
-    DataError
-        As :func:`save_liblinear`, before there is a model.
-    """
-    multi_class = getattr(model, "multi_class", "ovr")
-    if has_columns:
-        raise DataError(f"{path}: LIBLINEAR has no models of several labels or targets")
-    if multi_class == "ovo":
-        if len(classes) > 2:
-            raise DataError(f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or 'crammer_singer'")
-        multi_class = "ovr"
-    loss = loss_name(make_loss(model.loss))
-    solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
-    return {"loss": loss, "multi_class": multi_class}
-
-
-def _from_liblinear(path: str | os.PathLike[str]) -> Any:
-    stored = read_liblinear(path)
-    options: dict[str, Any] = {"loss": stored.loss, "fit_intercept": stored.bias is not None and stored.bias > 0}
-    if options["fit_intercept"]:
-        options["intercept_scaling"] = float(stored.bias)
-    if stored.classes is None:
-        template: Any = LinearSVR(**options)
-    else:
-        template = LinearSVC(**options | {"multi_class": stored.multi_class})
-    coef = np.atleast_2d(stored.coef)
-    give_features(template, {"n_features_in_": coef.shape[1]})
-    labels = None if stored.classes is None else Labels(stored.classes)
-    intercept = np.atleast_1d(stored.intercept)
-    if labels is None:
-        intercept = np.ravel(intercept)[:1]
-    fitted = Fitted(
-        template=template,
-        coef=coef,
-        intercept=intercept,
-        labels=labels,
-        single_target=labels is None,
-        notes={"written by": f"LIBLINEAR ({stored.solver_type})"},
-    )
-    return make_model(fitted)
-
-
-def _plain(name: str, option: Any) -> Any:
-    """An option as JSON can hold it: solver and loss objects as name and fields, dict keys as pairs."""
+def _option_to_plain(name: str, option: Any) -> Any:
+    """Return an option as JSON can hold it: objects by name and fields, dicts as pairs."""
     if isinstance(option, SolverBase):
         return {
             "solver": option.name,
@@ -466,24 +385,27 @@ def _plain(name: str, option: Any) -> Any:
     if name == "loss" and (isinstance(option, str) or is_loss(option)):
         return plain_loss(option)
     if isinstance(option, dict):
+        # JSON would make text of keys that are numbers.
         keys = [key.item() if isinstance(key, np.generic) else key for key in option]
-        return {"pairs": [[key, float(factor)] for key, factor in zip(keys, option.values(), strict=True)]}
+        factors = option.values()
+        return {"pairs": [[key, float(value)] for key, value in zip(keys, factors, strict=True)]}
     return option.item() if isinstance(option, np.generic) else option
 
 
-def _restored(given: Any, linear: bool) -> Any:
-    """The option that :func:`_plain` stored; creates only solvers and losses of this package or registered before."""
+def _restore_option(given: Any, linear: bool) -> Any:
+    """Return the option that a file holds; only registered solvers and losses are made."""
     if not isinstance(given, dict):
         return given
-    if {*given} == {"solver", "options", "kernel"}:
-        kind = (SOLVERS if linear else KERNEL_SOLVERS).get(given["solver"])
+    keys = set(given)
+    if keys == {"solver", "options", "kernel"}:
+        known = SOLVERS if linear else KERNEL_SOLVERS
+        kind = known.get(given["solver"])
         if kind is None:
-            raise ValueError(
-                f"its solver is {shorten_text(repr(given['solver']))}; import the module that registers it first"
-            )
+            name = shorten_text(repr(given["solver"]))
+            raise ValueError(f"its solver is {name}; import the module that registers it first")
         return kind(**given["options"])
-    if {*given} in ({"loss", "options"}, {"loss", "options", "text", "origin"}):
+    if keys in ({"loss", "options"}, {"loss", "options", "text", "origin"}):
         return loss_from_plain(given)
-    if {*given} == {"pairs"}:
+    if keys == {"pairs"}:
         return {key: factor for key, factor in given["pairs"]}  # noqa: C416
     raise ValueError(f"its options hold {shorten_text(repr(given))}")
