@@ -203,7 +203,8 @@ def _equations(layout, k):
     state = Multinomial().init(problem, 0)
     task = Multinomial()._task(problem, state)
     W = np.random.default_rng(1).normal(size=state.w.shape)
-    return ClassEquations(task, evaluate(task, W - W.mean(axis=1, keepdims=True), state.centre, 0.0), 1.0)
+    point = evaluate(task, W - W.mean(axis=1, keepdims=True), state.centre, 0.0)
+    return ClassEquations(task, point, state.centre, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
@@ -243,7 +244,7 @@ def test_factors_of_many_classes_of_few_rows_take_no_more_memory_than_the_fit():
         problem = make_multinomial_problem(as_rows(X, 1.0), y, k, Logistic(), C=1.0, intercept="regularized")
         state = Multinomial().init(problem, 0)
         task = Multinomial()._task(problem, state)
-        equations = ClassEquations(task, evaluate(task, state.w, state.centre, 0.0), 1.0)
+        equations = ClassEquations(task, evaluate(task, state.w, state.centre, 0.0), state.centre, 0.0, 1.0)
         assert type(equations.preconditioner) is kind
 
 

@@ -28,6 +28,9 @@ from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.task import Found, Task
 
 CAREFUL = 0.02  # relative residual at which products with few rows end, where a pass over all is dear; measured
+EXACT = 0.03  # the same for a loss with kinks, of which other rows bend after each step; measured
+MOST_UNKNOWNS = 1500  # classes times features up to which the matrix of a loss with kinks is factored
+TINY = np.finfo(float).tiny
 MOST_BENDS = 10_000_000  # numbers that tell how rows bend: more are computed anew in each product; derived: 80 MB
 ROWS_PER_FEATURE = 3.0  # rows that stand for all in a class's matrix; measured on digits and made rows
 SHARED_ROWS = 5.0  # the same for the matrix of all classes
@@ -58,8 +61,9 @@ class ClassEquations(Equations):
 
     machine: Softmax
     few: Memory
+    whole: np.ndarray | None = None
 
-    def __init__(self, task: Task, point: Found, fineness: float) -> None:
+    def __init__(self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
         place = task.place
         machine = task.machine
         assert isinstance(machine, Softmax)
@@ -68,7 +72,7 @@ class ClassEquations(Equations):
         self.W = point.W
         K = machine.ones.size
         told = point.curvature
-        self.forcing = FORCING if told is None else CAREFUL
+        self.forcing = (EXACT if machine.kinked else FORCING) if told is None else CAREFUL
         if told is not None:
             # The pass has taken rows along that stand for all.
             assert told.few is not None
@@ -84,11 +88,11 @@ class ClassEquations(Equations):
         bent = np.arange(place.n)
         bends = None
         if task.keeps_scores:
-            bends = machine.bend(slice(0, place.n), point.Z, point.A, point.Z, 0.0)
+            bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
             bent = np.flatnonzero(bends @ machine.ones > 0.0)
         self.bent = bent.size
         enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
-        every = max(1, int(bent.size / enough))
+        every = 1 if machine.kinked else max(1, int(bent.size / enough))
         rows = bent[every // 2 :: every]
         self.C = task.C * bent.size / max(rows.size, 1)
         self.few = place if rows.size == place.n else place.take(rows)
@@ -96,7 +100,35 @@ class ClassEquations(Equations):
         self.kept = None if bends is None else bends[rows]
         if bends is None and rows.size * K <= MOST_BENDS:
             self.kept = np.concatenate([self.bends_of(part, block) for part, block in self.few.blocks()])
+        if machine.kinked and K * (place.d + 1) <= MOST_UNKNOWNS:
+            self.whole = cholesky(self.matrix())
+            return
         self.preconditioner = self.choose()
+
+    def matrix(self) -> np.ndarray:
+        """The lower triangle of the whole matrix; rows bend by ``B_k [k = l] - B_k B_l / sum_m B_m``."""
+        assert self.kept is not None
+        K = self.machine.ones.size
+        side = self.few.d + 1
+        found = np.zeros((K, side, K, side))
+        roots = self.kept / np.sqrt(np.maximum(self.kept @ self.machine.ones, TINY))[:, None]
+        for k in range(K):
+            for m in range(k + 1):
+                weights = roots[:, k] * roots[:, m]
+                rows = np.flatnonzero(weights)
+                if k == m:
+                    weights = self.kept[:, k] - weights
+                    sign = 1.0
+                else:
+                    sign = -1.0
+                if rows.size:
+                    # Of a sum of products the lower triangle is certain; a block off the diagonal needs all.
+                    block = np.tril(self.few.gram(rows, weights[rows], np.float64))
+                    block += np.tril(block, -1).T
+                    found[k, :, m] = sign * self.C * block
+        flat = found.reshape(K * side, K * side)
+        flat.flat[:: K * side + 1] += np.tile(self.ridge[:, 0], K)
+        return flat
 
     def bends_of(self, part: slice, block: Any) -> np.ndarray:
         """How the rows of a block bend."""
@@ -123,6 +155,10 @@ class ClassEquations(Equations):
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations, as far as a step needs."""
+        if self.whole is not None:
+            by_class = np.ascontiguousarray(target.T)
+            solved: np.ndarray = dpotrs(self.whole, by_class.ravel(), lower=1)[0]
+            return solved.reshape(by_class.shape).T
         return conjugate_gradients(self.multiply, self.precondition, target, forcing=self.forcing)[0]
 
     def precondition(self, residual: np.ndarray) -> np.ndarray:

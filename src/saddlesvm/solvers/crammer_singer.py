@@ -10,7 +10,7 @@ aside a rival that sits at its bound with a slope below that of every class off 
 left. All rivals and rows come back before the end.
 
 The work that the ascent has left is predicted from how fast its gap falls, and that of Newton's method
-(:mod:`saddlesvm.solvers.second_order.joint`) from the sizes of the problem. Where Newton's method is predicted to reach
+(:mod:`saddlesvm.solvers.best_rival`) from the sizes of the problem. Where Newton's method is predicted to reach
 the end sooner, it finishes. All predictions count operations, and never read the clock.
 
 Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
@@ -30,10 +30,10 @@ from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import SAME_SLOPES, Budget, SolverBase, is_fine, nothing
+from saddlesvm.solvers.best_rival import JointNewton, finish_fits, step_cost, steps_between
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import AscentState, ListedState, TableState
 from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
-from saddlesvm.solvers.second_order.joint import JointNewton, finish_fits, step_cost, steps_between
 
 ASCENT, FINISH = "crammer_singer", "Newton"
 FIRST_PREDICTION = 4.0  # epochs
@@ -142,7 +142,7 @@ class CrammerSinger(Choosing):
 
     def at_work(self, problem: JointProblem, state: JointState) -> Any:
         """The solver at work."""
-        return JointNewton(state.q) if state.phase == FINISH else JointAscent(self.shrinking)
+        return JointNewton(q=state.q) if state.phase == FINISH else JointAscent(self.shrinking)
 
     def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointState:
         """Begin at zero or at the given dual point, with the ascent."""

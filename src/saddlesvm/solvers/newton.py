@@ -284,7 +284,7 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
 def make_equations(task: Task, point: Found, state: BlockState) -> Equations:
     """Newton's equations at a point."""
     if isinstance(task.machine, Softmax):
-        return ClassEquations(task, point, state.fineness)
+        return ClassEquations(task, point, state.centre, state.q, state.fineness)
     if point.curvature is not None:
         return ToldEquations(task, point.curvature)
     former = state.work.equations
@@ -391,7 +391,7 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
         # Newton's method makes progress at this centre, whatever the two objectives do.
         state.least = point.F
         state.vain = 0
-    if task.machine.columns:
+    if task.machine.columns and not task.machine.kinked:
         # No multipliers are handed out: one point has to bring both bounds.
         gap = point.primal - dual
         least = best.primal - best.dual
