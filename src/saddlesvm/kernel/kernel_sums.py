@@ -78,6 +78,7 @@ class GroupSums(NamedTuple):
     charged_at_top: float
 
 
+SHORT = 32  # variables of one sign that are added up before they are added to the sum
 COMMON = len(SUMS)
 PLACES = len(GroupSums._fields)
 OFFSET, ROWS, POSITIVE, NEGATIVE, ALPHA_LENGTH, ROOM, ROOM_LENGTH, CHARGED_AT_TOP = range(8)
@@ -450,6 +451,10 @@ def add_leaf(
         sums[LENGTH] += size * length
         positive += max(a, 0.0)
         negative += max(-a, 0.0)
+        if (i - rows[0]) % SHORT == SHORT - 1:
+            own[POSITIVE] += positive
+            own[NEGATIVE] += negative
+            positive = negative = 0.0
         own[ALPHA_LENGTH] += abs(a) * length
         if has_total:
             top = programs.high[i] / programs.C

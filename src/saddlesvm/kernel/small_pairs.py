@@ -29,6 +29,7 @@ from saddlesvm.kernel.kernel_sums import (
     LENGTH,
     NORM,
     PLACES,
+    SHORT,
     BoxedLoss,
     GroupSums,
     Programs,
@@ -42,7 +43,7 @@ from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
 from saddlesvm.kernel.row_table import HELD, RowTable, whole_table
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.bounds import (
-    LEAF,
+    PAIRED,
     UNIT,
     Bounded,
     Move,
@@ -319,8 +320,8 @@ def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
     """
     room = Room(group.room, group.room_length, group.charged_at_top)
     sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
-    # The kernel adds the variables leaf by leaf.
-    additions = min(group.rows, LEAF) + group.rows / LEAF + 8.0
+    # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
+    additions = max(PAIRED, SHORT + group.rows / SHORT + 8.0)
     return to_the_sum(sizes, group.rows, charged, total, lambda: room, additions)
 
 
