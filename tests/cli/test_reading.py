@@ -147,7 +147,7 @@ def test_precomputed_kernels(ending: str, kernel_files: tuple[Path, np.ndarray, 
         code, out, err = run("train", data, "--kernel", "precomputed", *more, "--json")
         assert code == 0, err
     code, _, err = run("train", test, "--kernel", "precomputed")
-    assert code == 2 and "kernel values a row; 97 are needed, one for each training row" in err
+    assert code == 2 and "kernel values in each row; 97 are needed, one for each training row" in err
 
 
 def test_numbers_of_training_rows_must_ascend(run: Any, tmp_path: Path) -> None:
