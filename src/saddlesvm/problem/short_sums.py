@@ -1,11 +1,12 @@
-"""The pull of dual variables by short sums: rounding then hardly counts, in sums over however many rows.
+"""The pull of dual variables by short sums: rounding then hardly counts, over however many rows.
 
-A sum of n terms in order has a rounding error of up to n units of the sum of their sizes. A feasible pull of a penalty
-without a square must stay within bounds, so that this error shortens the whole dual point: with many rows and a large C
-it is most of what a certificate leaves open. In sums of 8 terms, whose results are added 8 at a time, and so on, a
-term meets no more than 8 additions a level.
+A sum of n terms in order has a rounding error of up to n units of the sum of their sizes. A feasible
+pull of a penalty without a square must stay within bounds, so that this error shortens the whole dual
+point: with many rows and a large C it is most of what a certificate leaves open. In sums of 8 terms,
+whose results are added 8 at a time, and so on, a term meets no more than 8 additions a level.
 
-Source: Higham (2002), "Accuracy and stability of numerical algorithms", section 4.2, for blocked summation.
+Source: Higham (2002), "Accuracy and stability of numerical algorithms", section 4.2, for blocked
+summation; Ogita, Rump and Oishi (2005), "Accurate sum and dot product", for sums of two doubles.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from saddlesvm.problem.bounds import SLACK, UNDERFLOW, UNIT, NearPull, gamma, no
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.small_types import widen
 
-FAN = 8  # terms of a sum
+FAN = 8  # terms of a sum; a guess: fewer make more levels, and arrays of sums
 LEVELS = 3  # of sums within a chunk of a dense array
 CHUNK = FAN**LEVELS  # rows
-SPLITTER = 2.0**27 + 1.0  # times a double: what parts it in halves
-PRODUCT_UNITS = 4  # roundings of a term beside those of its sums: two products, and the virtual feature's
+SPLITTER = 2.0**27 + 1.0  # times a double: what parts it in halves (Dekker 1971)
+PRODUCT_UNITS = 4  # roundings of a term beside its sums: two products, the virtual feature's
 
 
 def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
@@ -31,88 +32,107 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     a = np.zeros(alpha.size)
     a[problem.members] = alpha[problem.members]
     X = problem.X
+
+    # sum_i a_i x_ij and, rounded in any order, sum_i |a_i x_ij|.
     if X.sparse:
         rows = X.matrix
-        features, units = _sparse(rows, a)
-        absolute = sparse.csr_array(
-            (np.abs(X.data), X.indices, X.indptr), shape=rows.shape
-        )  # abs(rows) would sort them
+        features, units = _sum_sparse(rows, a)
+        # abs(rows) would sort the indices.
+        absolute = sparse.csr_array((np.abs(X.data), X.indices, X.indptr), shape=rows.shape)
         sizes = absolute.T @ np.abs(a)
     else:
-        features, units = _dense(X.values, a)
+        features, units = _sum_dense(X.values, a)
         sizes = np.zeros(problem.n_features)
         for start in range(0, a.size, CHUNK):
-            sizes += np.abs(a[start : start + CHUNK]) @ np.abs(widen(X.values[start : start + CHUNK]))
+            part = slice(start, start + CHUNK)
+            sizes += np.abs(a[part]) @ np.abs(widen(X.values[part]))
+
+    # The virtual feature is constant: math.fsum adds its terms exactly.
     pull = problem.C * np.append(features, X.bias * math.fsum(a.tolist()))
     sizes = SLACK * problem.C * np.append(sizes, X.bias * float(np.abs(a).sum()))
     return NearPull(pull, sizes, gamma(units + PRODUCT_UNITS) * sizes + UNIT * np.abs(pull))
 
 
 def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
-    """The weights of a model that is published as ``C alpha`` and its rows, shape (d + 1,), and how far the exact ones
-    can be from these: hardly farther than rounding the result itself.
+    """The weights of a model that is published as ``C alpha`` and its rows, and their error.
 
-    Of dense rows, each product is the sum of two doubles, and so is each sum of two; sparse ones have short sums. The
-    intercept's place is zero.
-
-    Source: Ogita, Rump and Oishi (2005), "Accurate sum and dot product", with sums in pairs.
+    The weights have shape (d + 1,), the intercept's place zero. The exact ones are hardly farther away
+    than rounding the result itself. Of dense rows, each product is the sum of two doubles, and so is
+    each sum of two (Ogita, Rump and Oishi, algorithms 3.1 to 3.4); sparse ones have short sums.
     """
     if problem.X.sparse:
         near = pulled_by_short_sums(problem, alpha)
         return np.append(near.pull[:-1], 0.0), norm_of(near.errors[:-1])
     factors = problem.C * alpha
     support = problem.members[factors[problem.members] != 0.0]
-    n, d = support.size, problem.n_features
-    high, low, sizes = np.zeros((-(-n // CHUNK) + 1, d)), np.zeros(d), np.zeros(d)
+    n = support.size
+    d = problem.n_features
+    high = np.zeros((-(-n // CHUNK) + 1, d))  # a sum for each chunk
+    low = np.zeros(d)  # what rounding left out of all of them
+    sizes = np.zeros(d)
     for k in range(len(high) - 1):
         chosen = support[k * CHUNK : (k + 1) * CHUNK]
-        rows, a = widen(problem.X.values[chosen], np.float64), factors[chosen, None]
+        rows = widen(problem.X.values[chosen], np.float64)
+        a = factors[chosen, None]
+        # The rounding error of a product, exactly, by the halves of its factors (TwoProduct).
         terms = a * rows
-        (a_high, a_low), (x_high, x_low) = _halves(a), _halves(rows)
-        low += (((a_high * x_high - terms) + a_high * x_low + a_low * x_high) + a_low * x_low).sum(axis=0)
+        a_high, a_low = _halve(a)
+        x_high, x_low = _halve(rows)
+        errors = ((a_high * x_high - terms) + a_high * x_low + a_low * x_high) + a_low * x_low
+        low += errors.sum(axis=0)
         sizes += np.abs(terms).sum(axis=0)
-        high[k], below = _sums_in_pairs(terms)
+        high[k], below = _sum_in_pairs(terms)
         low += below
-    total, below = _sums_in_pairs(high)
+    total, below = _sum_in_pairs(high)
     w = total + (low + below)
+    # Rounding of the last sum, and of what was left out: gamma times gamma of the sizes.
     units = gamma(n + 8.0) * gamma(2.0 * math.log2(n + 2.0) + 8.0)
     return np.append(w, 0.0), norm_of(UNIT * np.abs(w) + SLACK * units * sizes + UNDERFLOW)
 
 
-def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two parts of half the digits each, so that their products are exact."""
+def _halve(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two parts of half the digits each, so that their products are exact (Split)."""
     spread = SPLITTER * values
     high = spread - (spread - values)
     return high, values - high
 
 
-def _sums_in_pairs(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sums of the columns, and what rounding left out of them."""
+def _sum_in_pairs(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of the columns, and what rounding left out of them (TwoSum, level by level)."""
     low = np.zeros(terms.shape[1])
     while len(terms) > 1:
         if len(terms) % 2:
             terms = np.concatenate([terms, np.zeros((1, terms.shape[1]))])
-        a, b = terms[::2], terms[1::2]
+        a = terms[::2]
+        b = terms[1::2]
         terms = a + b
         part = terms - a
         low += ((a - (terms - part)) + (b - part)).sum(axis=0)
     return terms[0], low
 
 
-def _sparse(rows: sparse.csr_array, a: np.ndarray) -> tuple[np.ndarray, int]:
+def _sum_sparse(rows: sparse.csr_array, a: np.ndarray) -> tuple[np.ndarray, int]:
     """``a @ rows`` and the additions that a term went through."""
-    sums, factors, units = rows, a, 0
+    sums = rows
+    factors = a
+    units = 0
     while sums.shape[0] > 1:
+        # A product with a matrix that has FAN rows in each of its own adds them up.
         count = sums.shape[0]
         starts = np.append(np.arange(0, count, FAN), count)
-        sums = sparse.csr_array((factors, np.arange(count), starts), shape=(starts.size - 1, count)) @ sums
-        factors, units = np.ones(sums.shape[0]), units + FAN
-    return (sums.toarray()[0] if units else a[0] * sums.toarray()[0].astype(np.float64)), units
+        shape = (starts.size - 1, count)
+        sums = sparse.csr_array((factors, np.arange(count), starts), shape=shape) @ sums
+        factors = np.ones(sums.shape[0])
+        units += FAN
+    if units:
+        return sums.toarray()[0], units
+    return a[0] * sums.toarray()[0].astype(np.float64), units
 
 
-def _dense(rows: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
-    """The same for a dense array."""
-    d, units = rows.shape[1], LEVELS * FAN
+def _sum_dense(rows: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
+    """``a @ rows`` of a dense array and the additions that a term went through."""
+    d = rows.shape[1]
+    units = LEVELS * FAN
     sums = np.zeros((-(-a.size // CHUNK), d))
     terms = np.zeros((CHUNK, d))
     for k in range(len(sums)):
@@ -124,8 +144,10 @@ def _dense(rows: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
         for _ in range(LEVELS):
             found = found.reshape(-1, FAN, d).sum(axis=1)
         sums[k] = found[0]
+    # The chunks' sums, FAN at a time.
     while len(sums) > 1:
         padded = np.zeros((-(-len(sums) // FAN) * FAN, d))
         padded[: len(sums)] = sums
-        sums, units = padded.reshape(-1, FAN, d).sum(axis=1), units + FAN
+        sums = padded.reshape(-1, FAN, d).sum(axis=1)
+        units += FAN
     return sums[0], units
