@@ -1,9 +1,9 @@
 """Arithmetic that losses share: clipping, the proximal step of the absolute value, one-sided slopes at bounds; and that
 of the logistic loss: the sigmoid, its inverse, and the step of a dual coordinate.
 
-Each function is written once, for numbers in kernels and for arrays in Python. The logistic part is written so that a
-visit to a row takes few logarithms and exponentials, and the compiler sees which of them the value, the slopes and the
-step of a row share.
+Each function is written once, for numbers in kernels and for arrays in Python. The logistic part is
+written so that a visit to a row takes few logarithms and exponentials, and the compiler sees which
+of them the value, the slopes and the step of a row share.
 """
 
 from __future__ import annotations
@@ -89,10 +89,11 @@ def halley_step(residual: float, p: float, qs: float) -> float:
 def logit_step(b: float, m: float, q: float, s: float) -> float:
     """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``.
 
-    It is solved for ``t = log(b / (s - b))``, in which the equation ``t + m + q (s sigmoid(t) - b) = 0`` is
-    increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011, section 3). Mostly b is
-    near already, and one step of Halley's method is enough. (A small one never misleads: where the derivative's
-    change is not small beside itself, Halley's steps are longer than 2.)
+    It is solved for ``t = log(b / (s - b))``, in which the equation ``t + m + q (s sigmoid(t) - b)
+    = 0`` is increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011,
+    section 3). Mostly b is near already, and one step of Halley's method is enough. (A small one
+    never misleads: where the derivative's change is not small beside itself, Halley's steps are
+    longer than 2.)
     """
     p = b / s
     t = logit(p)
@@ -106,7 +107,8 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
 def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
     """Solve the same equation from farther away: Halley's method guarded by a bracket, and by bisection wherever a step
     is not half as long as the one before (for large q it may cycle)."""
-    low, high = -m - q * (s - b), -m + q * b
+    low = -m - q * (s - b)
+    high = -m + q * b
     t = min(max(t, low), high)
     p = sigmoid(t)
     moved = 2.0 * (high - low)

@@ -1,8 +1,9 @@
 """Primal, dual and gap of a point: the one place where they are computed, always in float64.
 
-The gap is a proof: ``P(w) - P(w*) <= P(w) - D(a)`` for every dual feasible a (weak duality). A dual solver hands over
-its a, and w(a) is rebuilt from it here; a primal solver hands over w, and a dual point is derived from what the rows
-respond to it (:mod:`saddlesvm.problem.responses`). That bound may be loose, but it always holds.
+The gap is a proof: ``P(w) - P(w*) <= P(w) - D(a)`` for every dual feasible a (weak duality). A dual
+solver hands over its a, and w(a) is rebuilt from it here; a primal solver hands over w, and a dual
+point is derived from what the rows respond to it (:mod:`saddlesvm.problem.responses`). That bound
+may be loose, but it always holds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import UNIT, Sums, dual_of, moved, norm_of, point_sizes, primal_of, row_sizes, summed
+from saddlesvm.problem.bounds import (
+    UNIT,
+    Sums,
+    dual_of,
+    moved,
+    norm_of,
+    point_sizes,
+    primal_of,
+    row_sizes,
+    summed,
+)
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength
@@ -28,7 +39,8 @@ COARSE = 1e-8  # rounding of the dual objective, relative to it, for which a pul
 
 
 def relative(gap: float, primal: float, dual: float) -> float:
-    """A gap relative to the larger of both objectives' sizes; zero where both are zero, infinite for an infinite gap.
+    """A gap relative to the larger of both objectives' sizes; zero if both are zero.
+
     The larger size, because an objective may be negative or near zero.
     """
     size = max(abs(primal), abs(dual))
@@ -44,12 +56,12 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        Objective of the model: :math:`\tfrac12 \lVert w \rVert^2 + C \sum_i s_i \phi_i` in the C form,
-        :math:`\tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac1n \sum_i s_i \phi_i` in the lambda form. An upper bound:
-        rounded up by `primal_rounding`.
+        Objective of the model: :math:`\tfrac12 \lVert w \rVert^2 + C \sum_i s_i \phi_i` in the C
+        form, :math:`\tfrac{\lambda}{2} \lVert w \rVert^2 + \tfrac1n \sum_i s_i \phi_i` in the
+        lambda form. An upper bound: rounded up by `primal_rounding`.
     dual : float
-        A lower bound on the objective of every model, rounded down by `dual_rounding`. Minus infinity if there is none:
-        with a kernel that is not positive semi-definite.
+        A lower bound on the objective of every model, rounded down by `dual_rounding`. Minus
+        infinity if there is none: with a kernel that is not positive semi-definite.
     form : {"C", "lambda"}
         Which of the two objectives it is.
     primal_rounding, dual_rounding : float
@@ -72,9 +84,10 @@ class Certificate:
 
     @classmethod
     def of(cls, strength: Strength, sums: Sums) -> Certificate:
-        """The certificate computed from the sums over the rows and from both regularisers, rounding counted against it.
+        """The certificate from the sums over rows and both regularisers, rounding counted against it.
 
-        Every certificate is made here. The dual point zero, where it is feasible, takes the place of a worse one.
+        Every certificate is made here. The dual point zero, where it is feasible, takes the place
+        of a worse one.
         """
         primal = primal_of(strength.C, sums.paid, sums.regularizer)
         dual = dual_of(strength.C, sums.conjugates, sums.regularizer_conjugate)
@@ -83,19 +96,21 @@ class Certificate:
         charged = abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates)
         below = (1.0 + own) * sums.dual_rounding + own * charged
         if dual - below < sums.at_zero <= primal:  # losses are at least zero, but a kernel may be indefinite
-            dual, below = sums.at_zero, 0.0
+            dual = sums.at_zero
+            below = 0.0
         unit = strength.unit
-        # Sums may be NumPy scalars; a certificate holds Python's floats, which compare to True and print as numbers.
+        # Sums may be NumPy scalars; a certificate holds Python's floats, which print as numbers.
         high = float((primal + above) * unit)
         low = float((dual - below) * unit)
         return cls(high, low, strength.form, float(above * unit), float(below * unit))
 
     @classmethod
     def total(cls, certificates: Sequence[Certificate]) -> Certificate:
-        """The certificate of several problems together: both objectives are sums, in the form of the first."""
+        """The certificate of several problems together: sums, in the form of the first."""
         if len(certificates) == 1:
             return certificates[0]
-        primal, dual = sum(one.primal for one in certificates), sum(one.dual for one in certificates)
+        primal = sum(one.primal for one in certificates)
+        dual = sum(one.dual for one in certificates)
         own = UNIT * len(certificates)
         above = own * sum(abs(one.primal) for one in certificates)
         below = own * sum(abs(one.dual) for one in certificates)
@@ -129,7 +144,7 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``gap / max(|primal|, |dual|)``; the same in both forms. Zero where both objectives are zero."""
+        """``gap / max(|primal|, |dual|)``, the same in both forms; zero if both objectives are."""
         return relative(self.gap, self.primal, self.dual)
 
     def limited(self, tol: float, noise: float = 0.0) -> bool:
@@ -137,14 +152,16 @@ class Certificate:
 
         `noise` is counted as rounding too.
         """
-        rounding, size = self.rounding + noise, max(abs(self.primal), abs(self.dual))
+        rounding = self.rounding + noise
+        size = max(abs(self.primal), abs(self.dual))
         return 0.0 < tol * size < rounding and math.isfinite(self.gap) and self.gap - self.rounding <= rounding
 
     @property
     def excess(self) -> float:
-        """The largest possible ``(primal - optimum) / |optimum|``; infinite when the bound does not exclude zero.
+        """The largest possible ``(primal - optimum) / |optimum|``; infinite if zero is possible.
 
-        The optimum lies between `dual` and `primal`, and the quotient is largest at `dual` where both have one sign.
+        The optimum lies between `dual` and `primal`, and the quotient is largest at `dual` where
+        both have one sign.
         """
         if self.gap == 0.0:
             return 0.0
@@ -154,7 +171,7 @@ class Certificate:
 
     @property
     def sound(self) -> bool:
-        """Whether the gap is not negative; as its rounding is part of it, anything else is a bug or an overflow."""
+        """Whether the gap is not negative; with its rounding, all else is a bug or an overflow."""
         return math.isfinite(self.gap) and self.gap >= 0.0
 
     def __str__(self) -> str:
@@ -170,12 +187,13 @@ class Point:
     Attributes
     ----------
     w : ndarray of shape (d + 1,), optional
-        Weights; the last place is the virtual feature's. Left out: ``w(alpha) = grad R*(v(alpha))`` is meant.
+        Weights; the last place is the virtual feature's. Left out: ``w(alpha) = grad R*(v(alpha))``
+        is meant.
     alpha : ndarray of shape (n_all,), optional
         Dual variables, feasible but for the sum that a free intercept asks to be zero.
     tracks : bool
-        `w` is the running pull ``v(alpha) = C sum_i alpha_i x_i`` of a dual solver, equal to it but for rounding (and
-        the weights themselves where R is half the squared norm).
+        `w` is the running pull ``v(alpha) = C sum_i alpha_i x_i`` of a dual solver, equal to it but
+        for rounding (and the weights themselves where R is half the squared norm).
     known : tuple of Evaluation
         What the solver has found on the way to it, which may be better.
     proven : Evaluation, optional
@@ -226,7 +244,8 @@ class JudgedPoint(Point):
     prove : callable
         The certificate of the judged model and its dual point, by one pass over the rows.
     enough : float
-        The relative gap below which the judged model is used without reading all rows for a better certificate.
+        The relative gap below which the judged model is used without reading all rows for a better
+        certificate.
     """
 
     read: ClassVar[bool] = True
@@ -237,10 +256,10 @@ class JudgedPoint(Point):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A certified model: weights of shape (d,), intercept, feasible dual point of shape (n_all,), and the proof.
+    """A certified model: weights (d,), intercept, feasible dual point (n_all,), and the proof.
 
-    `pull` is ``v(alpha)`` of the features, shape (d,), where the weights are not the same. `exact` is False where the
-    dual objective rests on running weights, and so is no proof.
+    `pull` is ``v(alpha)`` of the features, shape (d,), where the weights are not the same. `exact`
+    is False where the dual objective rests on running weights, and so is no proof.
     """
 
     coef: np.ndarray
@@ -263,7 +282,13 @@ class Evaluation:
         """The evaluation of weights of shape (d + 1,) or (K, d + 1); the last ones are the intercept's, unless it is
         an `offset` of the margins."""
         intercept: Any = w[..., -1] * problem.scale if offset is None else offset
-        return cls(w[..., :-1].copy(), intercept if w.ndim > 1 else float(intercept), alpha, certificate, **more)
+        return cls(
+            w[..., :-1].copy(),
+            intercept if w.ndim > 1 else float(intercept),
+            alpha,
+            certificate,
+            **more,
+        )
 
 
 def known_evaluation(problem: Problem, point: Point, exact: bool) -> Evaluation | None:
@@ -291,11 +316,13 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     ----------
     problem : Problem
     point : Point
-        Weights of shape (d + 1,) and dual variables of shape (n_all,), or (K, d + 1) and (n_all, K).
+        Weights of shape (d + 1,) and dual variables of shape (n_all,), or (K, d + 1) and (n_all,
+        K).
     exact : bool, default=True
-        False allows one pass over the data instead of two where ``point.tracks``: w is then taken for ``v(alpha)``, and
-        the dual objective is off by half the squared rounding error of w. Use it during a fit, not for the final
-        certificate. With True, w in float32 is rebuilt; in float64 it stays the model, beside a dual point pulled anew.
+        False allows one pass over the data instead of two where ``point.tracks``: w is then taken
+        for ``v(alpha)``, and the dual objective is off by half the squared rounding error of w. Use
+        it during a fit, not for the final certificate. With True, w in float32 is rebuilt; in
+        float64 it stays the model, beside a dual point pulled anew.
     given_offset : bool, default=False
         Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
     """
@@ -305,21 +332,28 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     if point.alpha is None or (point.w is not None and not point.tracks):
         at = responses_of(problem, np.asarray(point.w, dtype=np.float64), given_offset)
         return certified(at, *at.beside(point.alpha))
-    free, alpha = problem.intercept.constrained, problem.balanced(point.alpha)
+    free = problem.intercept.constrained
+    alpha = problem.balanced(point.alpha)
     quick = point.tracks and not free and not exact
     kept = quick or (point.tracks and not free and point.w.dtype == np.float64)  # type: ignore[union-attr]
     running = np.asarray(point.w, dtype=np.float64) if kept else dual_weights(problem, alpha)
-    w, drift = problem.regularizer.weights(running), 0.0
+    w = problem.regularizer.weights(running)
+    drift = 0.0
     if not problem.intercept.homogeneous:
         w, drift = expanded(problem, alpha)
-    at, pull = responses_of(problem, w, given_offset), None if quick else running
+    at = responses_of(problem, w, given_offset)
+    pull = None if quick else running
     sums, pull = at.sums_and_pull(alpha) if kept and not quick else (at.sums(alpha, pull), pull)
     found = certified(at, alpha, pull, sums, drift)
     return replace(found, pull=None if w is running else running[:-1].copy(), exact=not quick)
 
 
 def certified(
-    at: Responses, alpha: Any, pull: np.ndarray | None, sums: RowSums | None = None, drift: float = 0.0
+    at: Responses,
+    alpha: Any,
+    pull: np.ndarray | None,
+    sums: RowSums | None = None,
+    drift: float = 0.0,
 ) -> Evaluation:
     """The model of weights and its certificate; see :func:`certificate_at`."""
     certificate = certificate_at(at, alpha, pull, sums, drift)
@@ -327,7 +361,11 @@ def certified(
 
 
 def certificate_at(
-    at: Responses, alpha: Any, pull: np.ndarray | None, sums: RowSums | None = None, drift: float = 0.0
+    at: Responses,
+    alpha: Any,
+    pull: np.ndarray | None,
+    sums: RowSums | None = None,
+    drift: float = 0.0,
 ) -> Certificate:
     """The certificate of weights and a feasible dual point.
 
@@ -343,12 +381,23 @@ def certificate_at(
         How far the weights may be from those of the published model.
     """
     over_rows, facts, sizes, errors, move, around = at.sums(alpha, pull) if sums is None else sums
-    problem, kind = at.problem, at.problem.intercept
+    problem = at.problem
+    kind = at.problem.intercept
     errors = errors._replace(of_rows=errors.of_rows + drift) if drift else errors
     found = summed(facts, over_rows, sizes, at.scored, pull, errors=errors, move=move, around=around)
     if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, found):
         near = pulled_by_short_sums(problem, alpha)
-        found = summed(facts, over_rows, sizes, at.scored, pull, errors=errors, move=move, around=around, near=near)
+        found = summed(
+            facts,
+            over_rows,
+            sizes,
+            at.scored,
+            pull,
+            errors=errors,
+            move=move,
+            around=around,
+            near=near,
+        )
     above = found.primal_rounding + moved(norm_of(at.scored), drift)
     zero = 0.0 if kind.homogeneous and not problem.fixed.size else -math.inf
     paid = found.paid + kind.paid(at.offset or 0.0)
@@ -358,28 +407,33 @@ def certificate_at(
 def certificates_of(
     problem: Problem, y: np.ndarray, weights: np.ndarray | None, W: np.ndarray, alpha: np.ndarray
 ) -> list[Certificate]:
-    """The certificates of K small problems over the rows of one, with labels and row weights of their own.
+    """The certificates of K small problems over the rows of one, with their own labels and weights.
 
     Parameters
     ----------
     problem : Problem
-        Small, with half a square as penalty and without a free intercept; its labels and weights do not count.
+        Small, with half a square as penalty and without a free intercept; its labels and weights do
+        not count.
     y, weights, alpha : ndarray of shape (K, n)
         Labels, row weights (None for 1) and dual variables of the members.
     W : ndarray of shape (K, d + 1)
         The weights.
     """
-    loss, methods, rows = problem.loss, methods_of(problem.loss), problem.X.float64_matrix()
-    rows, norms = (
-        rows[problem.members] if rows.shape[0] > problem.members.size else rows,
-        problem.gathered(problem.norms),
-    )
-    every, s = np.arange(norms.size), 1.0 if weights is None else weights
+    loss = problem.loss
+    methods = methods_of(problem.loss)
+    rows = problem.X.float64_matrix()
+    rows = rows[problem.members] if rows.shape[0] > problem.members.size else rows
+    norms = problem.gathered(problem.norms)
+    every = np.arange(norms.size)
+    s = 1.0 if weights is None else weights
     z = W[:, :-1] @ rows.T + problem.scale * W[:, -1:]
     pulls = problem.C * np.hstack([alpha @ rows, problem.scale * alpha.sum(axis=1, keepdims=True)])
-    paid, ones, pairs = s * methods.value(loss, z, y), methods.conjugate(loss, alpha, y, s), alpha * z
+    paid = s * methods.value(loss, z, y)
+    ones = methods.conjugate(loss, alpha, y, s)
+    pairs = alpha * z
     sums = np.array([one.sum(axis=1) for one in (paid, ones, pairs, np.abs(ones), np.abs(pairs))]).T.tolist()
-    found, facts = [], problem.facts
+    found = []
+    facts = problem.facts
     for k, w in enumerate(W):
         own = np.empty(0) if weights is None else weights[k]
         if own.size:
@@ -390,6 +444,7 @@ def certificates_of(
 
 
 def mostly_rounding(C: float, sums: Sums) -> bool:
-    """Whether the bound on the rounding of the dual objective is most of a gap, and not a small one."""
-    primal, dual = primal_of(C, sums.paid, sums.regularizer), dual_of(C, sums.conjugates, sums.regularizer_conjugate)
+    """Whether the rounding of the dual objective is most of a gap, and not a small one."""
+    primal = primal_of(C, sums.paid, sums.regularizer)
+    dual = dual_of(C, sums.conjugates, sums.regularizer_conjugate)
     return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))

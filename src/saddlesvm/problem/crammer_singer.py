@@ -1,16 +1,19 @@
 """The joint machine: one problem in which all classes compete, with its primal, dual and certificate.
 
-:mod:`saddlesvm.problem.joint_losses` has the losses, and the dual in general. For Crammer and Singer's hinge it is
+:mod:`saddlesvm.problem.joint_losses` has the losses, and the dual in general. For Crammer and
+Singer's hinge it is
 
-    P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i max_k (e_ik + w_k . x_i - w_{y_i} . x_i),    e_ik = 0 if k = y_i else 1
-    D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik x_i
+    P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i max_k (e_ik + w_k . x_i - w_{y_i} . x_i),    e_ik = 0
+    if k = y_i else 1 D(a) = -1/2 sum_k ||w_k(a)||^2 + C sum_i a_{i y_i},    w_k(a) = C sum_i a_ik
+    x_i
            with  sum_k a_ik = 0,  a_ik <= 0 for k != y_i,  a_{i y_i} <= s_i
 
 A row's share of the gap,
 ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
 zero exactly where the row's block of variables is optimal.
 
-Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
+Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based
+vector machines".
 """
 
 from __future__ import annotations
@@ -50,15 +53,17 @@ from saddlesvm.runtime.threads import blas_for
 
 SIZED_VALUES = 2**18  # variables of a slice of rows
 SMALLER = 4  # times are blocks of scores smaller than those of products: a certificate takes little memory
-MANY_VARIABLES, MANY_CLASSES = 2**21, 64  # rows times classes, and classes, from which on CSR arrays hold the variables
+# rows times classes, and classes, from which on CSR arrays hold the variables
+MANY_VARIABLES = 2**21
+MANY_CLASSES = 64
 
 
 @dataclass(frozen=True, eq=False)
 class JointProblem(Problem):
     """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores.
 
-    It passes over rows in memory or in files. Over files, each part of a pass is a problem in memory of its own
-    (:meth:`of_part`).
+    It passes over rows in memory or in files. Over files, each part of a pass is a problem in
+    memory of its own (:meth:`of_part`).
 
     Attributes
     ----------
@@ -147,7 +152,9 @@ class JointProblem(Problem):
 
     def _feasible(self, alpha: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """The variables of some members, shape (m, K), made feasible."""
-        weights, places, own = weights_at(self.weights, chosen), np.arange(chosen.size), self.codes[chosen]
+        weights = weights_at(self.weights, chosen)
+        places = np.arange(chosen.size)
+        own = self.codes[chosen]
         weights = weights if weights.size else np.ones(chosen.size)
         rivals = np.clip(alpha, -weights[:, None], 0.0)
         rivals[places, own] = 0.0
@@ -223,12 +230,16 @@ def dense_rows(alpha: Any, chosen: Any = slice(None)) -> np.ndarray:
 
 
 def score_sums(
-    problem: JointProblem, W: np.ndarray, factors: Sequence[float] = (1.0,), alpha: Any = None, ahead: float = 0.0
+    problem: JointProblem,
+    W: np.ndarray,
+    factors: Sequence[float] = (1.0,),
+    alpha: Any = None,
+    ahead: float = 0.0,
 ) -> np.ndarray:
     """``sum s_i Phi`` at multiples of W, of shape (K, d + 1), with `ahead` added to own scores, by one pass over rows.
 
-    The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the sizes of its terms;
-    without `alpha` they are zero.
+    The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the
+    sizes of its terms; without `alpha` they are zero.
     """
     own = problem.in_layout(W)
 
@@ -253,7 +264,9 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarr
 
     Over files both are zero: so many variables may outweigh the memory.
     """
-    shape, own, parts = (problem.y.size, problem.n_classes), problem.in_layout(W), []
+    shape = (problem.y.size, problem.n_classes)
+    own = problem.in_layout(W)
+    parts = []
     if problem.on_files:
         return np.broadcast_to(0.0, shape), np.zeros(W.shape)
     for block, codes, weights in problem.blocks(np.float64, SMALLER):
@@ -284,7 +297,10 @@ class Scores:
     offset: ClassVar[None] = None
 
     def __init__(self, problem: JointProblem, w: np.ndarray, paid: float | None = None) -> None:
-        self.problem, self.w, self.scored, self.paid = problem, w, w, paid
+        self.problem = problem
+        self.w = w
+        self.scored = w
+        self.paid = paid
 
     def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
@@ -293,10 +309,12 @@ class Scores:
     def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; those of products with the scores only where no pull is given.
 
-        Where rounding has left a variable beyond its bound, all variables are shortened by as little, which lowers no
-        bound by more than that share of what is gained.
+        Where rounding has left a variable beyond its bound, all variables are shortened by as
+        little, which lowers no bound by more than that share of what is gained.
         """
-        paid, pairs, facts = self.paid, [math.inf, math.inf], self.problem.facts
+        paid = self.paid
+        pairs = [math.inf, math.inf]
+        facts = self.problem.facts
         if pull is None:
             paid, *pairs = score_sums(self.problem, self.w, alpha=alpha).tolist()
         elif paid is None:
@@ -306,7 +324,14 @@ class Scores:
         move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
         point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
         errors = score_errors(facts.rows, self.w, 4.0 * UNIT)
-        return RowSums(sums, facts, point, errors, move, lambda t: float(score_sums(self.problem, self.w, ahead=t)[0]))
+        return RowSums(
+            sums,
+            facts,
+            point,
+            errors,
+            move,
+            lambda t: float(score_sums(self.problem, self.w, ahead=t)[0]),
+        )
 
     def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
         """The sums, and the pull of the dual point."""
@@ -328,8 +353,8 @@ def score_errors(rows: RowSizes, W: np.ndarray, of_all: float) -> MarginErrors:
 class DualSizes(NamedTuple):
     """Sums over rows that bounds on the rounding of a dual point need.
 
-    A row's own variable is taken for the exact negated sum of its rivals', from which the stored one differs by what
-    rounding left.
+    A row's own variable is taken for the exact negated sum of its rivals', from which the stored
+    one differs by what rounding left.
 
     Attributes
     ----------
@@ -358,7 +383,8 @@ class DualSizes(NamedTuple):
 
 def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
     """The sizes of a dual point of shape (n_all, K), some rows at a time; no row is read."""
-    found, members = DualSizes(), problem.members
+    found = DualSizes()
+    members = problem.members
     for some in problem.slices(members.size):
         found = found.plus(_sizes_of(problem, alpha, members[some]))
     return found
@@ -366,7 +392,9 @@ def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
 
 def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSizes:
     """The sizes of some rows."""
-    rival, own, r = dense_rows(alpha, chosen), problem.codes[chosen], radii(problem.norms[chosen])
+    rival = dense_rows(alpha, chosen)
+    own = problem.codes[chosen]
+    r = radii(problem.norms[chosen])
     weights = problem.weights[chosen] if problem.weights.size else np.ones(chosen.size)
     conjugates = float(problem.joint.conjugates(rival, own, weights).sum())
     places = np.arange(chosen.size)

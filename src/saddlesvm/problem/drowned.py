@@ -5,7 +5,8 @@ phi(t) + a t`` at a margin t of a label, and ``-phi*(-a) <= a y`` for a target y
 proves half of an objective P has a sum of multipliers ``C sum_i |a_i|`` of at least ``(P / 2 - C
 sum_i s_i phi(t)) / t``, or ``P / (2 max |y|)``. Its pull is a sum of rows times multipliers, whose
 rounding counts against the bound by its square at least (:func:`~.bounds.summed`). Where this is
-more than P itself, the rows are so long that no computed bound says anything, whatever a solver does.
+more than P itself, the rows are so long that no computed bound says anything, whatever a solver
+does.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The largest C at which no feature has a weight: where a path of sparse models begins.
 
-Weights of zero are optimal exactly where some multipliers ``a_i`` of the losses at them pull no feature too strongly:
+Weights of zero are optimal exactly where some multipliers ``a_i`` of the losses at them pull no
+feature too strongly:
 
     C max_j |sum_i a_i x_ij| <= l1,     a_i in -s_i dphi_i(b),
 
-with an intercept b that is the best one beside such weights. Without an intercept b is zero, and a free one does not
-depend on C: the largest C is then a quotient. The intercept of a penalised one moves with C, and the quotient with it:
-the first crossing is looked for. Where b is at a kink of the losses the multipliers of some rows have a choice, and the
-best one is a linear program's.
+with an intercept b that is the best one beside such weights. Without an intercept b is zero, and a
+free one does not depend on C: the largest C is then a quotient. The intercept of a penalised one
+moves with C, and the quotient with it: the first crossing is looked for. Where b is at a kink of
+the losses the multipliers of some rows have a choice, and the best one is a linear program's.
 """
 
 from __future__ import annotations
@@ -27,20 +28,23 @@ from saddlesvm.problem.sums import dual_of_margins
 
 NEAR = 1e-9  # distance on both sides of an offset, relative to 1 + |offset|, in which a kink is one at it
 STEP = math.sqrt(2.0)  # factor between values of C that are looked at on the way to the first crossing
-LARGEST, SMALLEST = 2.0**60, 2.0**-60  # of C, relative to the one without an intercept
+# of C, relative to the one without an intercept
+LARGEST = 2.0**60
+SMALLEST = 2.0**-60
 SLOPE_WIDTH = 1e18  # offsets beyond which none is looked for
 
 
 def largest_empty_C(problem: Problem) -> float:
     """The largest C up to which every solution of a problem has weights of zero alone, in the user's units.
 
-    The C of the problem itself does not matter. Infinite where no C has a weight, as with features that are all zero;
-    0 for a penalty without an l1 norm.
+    The C of the problem itself does not matter. Infinite where no C has a weight, as with features
+    that are all zero; 0 for a penalty without an l1 norm.
     """
     parts = parts_of(problem.penalty)
     if parts is None or parts[1] == 0.0:
         return 0.0
-    empty, free = EmptyModels(problem), problem.intercept.constrained
+    empty = EmptyModels(problem)
+    free = problem.intercept.constrained
     offset = problem.intercept.best(problem.pointwise, problem.members, empty.nowhere, 0.0)
     strongest = empty.pull(offset, 0.0 if free else None)
     found = parts[1] / strongest if strongest > 0.0 else math.inf
@@ -53,13 +57,15 @@ def first_crossing(room: Callable[[float], float], start: float) -> float:
     """The first place where `room`, which is positive near zero, becomes negative; infinite where it does not."""
     if not math.isfinite(start):
         start = 1.0
-    low, high = start, start
+    low = start
+    high = start
     while room(low) < 0.0:
         low, high = low / STEP, low
         if low < SMALLEST * start:
             return 0.0
     while room(high) >= 0.0:
-        low, high = high, high * STEP
+        low = high
+        high = high * STEP
         if high > LARGEST * start:
             return math.inf
     return float(brentq(room, low, high, xtol=1e-300, rtol=8.9e-16))
@@ -87,7 +93,8 @@ class EmptyModels:
     def balanced(self, C: float) -> tuple[float, float | None]:
         """The offset that a penalised intercept gives all margins at this C, and the sum of its multipliers; None for a
         sum that may be any."""
-        last, scale = self.problem.regularizer.last, self.problem.scale
+        last = self.problem.regularizer.last
+        scale = self.problem.scale
         square, l1 = parts_of(last) or (1.0, 0.0)
 
         def slope(offset: float) -> float:
@@ -98,10 +105,16 @@ class EmptyModels:
         if abs(still) * scale <= l1 or still == 0.0:
             return 0.0, None
         tilt = math.copysign(l1 / scale, still)  # the slope of l1 |b| on the side to which the intercept goes
-        near, far = 0.0, -math.copysign(1.0, still)
+        near = 0.0
+        far = -math.copysign(1.0, still)
         while slope(far) * still > 0.0 and abs(far) < SLOPE_WIDTH:
-            near, far = far, 2.0 * far
-        ends = (lambda offset: slope(offset) if offset else still - tilt), min(near, far), max(near, far)
+            near = far
+            far = 2.0 * far
+        ends = (
+            (lambda offset: slope(offset) if offset else still - tilt),
+            min(near, far),
+            max(near, far),
+        )
         offset = float(brentq(*ends, xtol=1e-300, rtol=8.9e-16))
         return offset, (square * offset / scale + math.copysign(l1, offset)) / (C * scale)
 
@@ -112,14 +125,16 @@ class EmptyModels:
             return float(np.abs(problem.passes.pull(self.multipliers(offset))[:-1]).max(initial=0.0))
         near = NEAR * (1.0 + abs(offset))
         ends = np.stack([self.multipliers(offset - near), self.multipliers(offset + near)])
-        low, high = ends.min(axis=0), ends.max(axis=0)
+        low = ends.min(axis=0)
+        high = ends.max(axis=0)
         choice = np.flatnonzero(high > low)
         fixed = np.where(high > low, 0.0, low)
         pulled = problem.passes.pull(fixed)[:-1]
         if not choice.size:
             return float(np.abs(pulled).max(initial=0.0))
         missing = None if total is None else total - float(fixed.sum())
-        rows, bounds = problem.X.float64_matrix()[choice], np.column_stack([low[choice], high[choice]])
+        rows = problem.X.float64_matrix()[choice]
+        bounds = np.column_stack([low[choice], high[choice]])
         return least_pull(rows, pulled, bounds, missing)
 
 
@@ -132,7 +147,11 @@ def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float |
     cost = np.append(np.zeros(count), 1.0)
     sums = {} if total is None else {"A_eq": np.append(np.ones(count), 0.0)[None], "b_eq": [total]}
     found = linprog(
-        cost, A_ub=limits, b_ub=np.concatenate([-pulled, pulled]), bounds=[*map(tuple, bounds), (0.0, None)], **sums
+        cost,
+        A_ub=limits,
+        b_ub=np.concatenate([-pulled, pulled]),
+        bounds=[*map(tuple, bounds), (0.0, None)],
+        **sums,
     )
     if found.x is None:
         raise ArithmeticError(f"the linear program of the multipliers was not solved: {found.message}")

@@ -1,11 +1,11 @@
-"""The intercept: none, the weight of a constant feature that is penalised like the others, or one free of penalty.
+"""The intercept: none, a constant feature's weight that is penalised, or one free of penalty.
 
-    Absent         w has no intercept
-    Regularized    b = scale w_last: the last weight is that of a virtual feature of value `scale`, and is penalised
-    Free           the last weight is not penalised; in return the dual variables have a given sum, sum_i a_i = total
+    Absent         w has no intercept Regularized    b = scale w_last: the last weight is that of a
+    virtual feature of value `scale`, and is penalised Free           the last weight is not
+    penalised; in return the dual variables have a given sum, sum_i a_i = total
 
-The total is zero where only the losses depend on the intercept. Another total belongs to an objective with the term ``C
-total b``, such as that of a one-class machine.
+The total is zero where only the losses depend on the intercept. Another total belongs to an
+objective with the term ``C total b``, such as that of a one-class machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saddlesvm.problem.loss import is_smooth, methods_of
 from saddlesvm.problem.terms import Pointwise, in_blocks, silent, weigh, weights_or_one
 from saddlesvm.runtime.compiled import inlined
 
-FARTHEST = 1e18  # from the start, that an offset is looked for; guessed: beyond all data that losses can tell apart
+FARTHEST = 1e18  # from the start, that an offset is looked for; a guess: beyond all data
 SEARCH_STEPS = 200  # places that a search along a line looks at, at most: it ends by itself long before
 OFFSET_ROUNDING = 1e-15  # of an offset, relative to 1 or to itself
 SQUARED_AWAY = 1e-8  # relative size of a Newton step whose square is rounding
@@ -39,7 +39,8 @@ class Intercept:
     present : bool
         The model has one.
     constrained : bool
-        The dual variables have a given sum; the intercept is then found apart from w, by :meth:`best`.
+        The dual variables have a given sum; the intercept is then found apart from w, by
+        :meth:`best`.
     total : float
         The sum that the dual variables must have; zero where none is asked for, too.
     scale : float
@@ -69,7 +70,7 @@ class Intercept:
 
     @property
     def homogeneous(self) -> bool:
-        """Whether multiples of feasible dual variables satisfy the constraint on their sum too: where it is zero."""
+        """Whether multiples of feasible dual variables are feasible, too: their sum is zero."""
         return self.total == 0.0
 
     @property
@@ -89,7 +90,7 @@ class Intercept:
 
     @property
     def of_block(self) -> Intercept:
-        """The intercept of a block's problem, in which the dual variables of all other rows are fixed."""
+        """The intercept of a block's problem, where the other rows' dual variables are fixed."""
         return self
 
     def penalised(self, w: np.ndarray) -> np.ndarray:
@@ -101,7 +102,7 @@ class Intercept:
         return w, 0.0
 
     def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
-        """The offset of the margins z that is best for the objective; the search begins at `start`."""
+        """The offset of the margins z that is best for the objective; a search begins at `start`."""
         return 0.0
 
     def paid(self, offset: float) -> float:
@@ -113,11 +114,11 @@ class Intercept:
         return alpha
 
     def multiplier(self, w: np.ndarray | None) -> np.ndarray:
-        """The multiplier that a dual solver begins with at the weights w, for :func:`move_offset`; empty for none."""
+        """The multiplier that a dual solver begins with at w, for :func:`move_offset`, or none."""
         return np.zeros(0)
 
     def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
-        """The last weight of a dual solver whose model has this intercept; updates the multiplier in place.
+        """The last weight of a dual solver with this intercept; updates the multiplier in place.
 
         Parameters
         ----------
@@ -152,7 +153,7 @@ class Absent(Intercept):
 
 @dataclass(frozen=True)
 class Regularized(Intercept):
-    """The weight of a virtual feature of value `scale`, penalised like the others (as LIBLINEAR does)."""
+    """The weight of a virtual feature of value `scale`, penalised as LIBLINEAR does."""
 
     name: ClassVar[InterceptName] = "regularized"
 
@@ -166,8 +167,8 @@ class Regularized(Intercept):
 class Free(Intercept):
     """An intercept free of penalty: the dual variables have the sum `total`.
 
-    Dual solvers keep its multiplier in the last weight, see :func:`move_offset`; `scale` changes how fast they find it,
-    not what they find.
+    Dual solvers keep its multiplier in the last weight, see :func:`move_offset`; `scale` changes
+    how fast they find it, not what they find.
     """
 
     name: ClassVar[InterceptName] = "free"
@@ -186,7 +187,7 @@ class Free(Intercept):
 
     @property
     def of_block(self) -> Intercept:
-        """A regularised intercept: :func:`move_offset` penalises the distance from the present multiplier."""
+        """A regularised intercept: :func:`move_offset` penalises the way from the multiplier."""
         return Regularized(self.scale)
 
     def penalised(self, w: np.ndarray) -> np.ndarray:
@@ -202,7 +203,7 @@ class Free(Intercept):
         return best_offset(terms, members, z, start, self.total)
 
     def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        """A copy with the sum `total`, see :func:`balance`; where that does not reach it, :func:`lengthen` does.
+        """A copy with the sum `total`, by :func:`balance`, and by :func:`lengthen` if it is needed.
 
         Raises
         ------
@@ -259,7 +260,7 @@ class Group(NamedTuple):
 
 
 def make_intercept(given: str | Intercept, scale: float) -> Intercept:
-    """The intercept that a name stands for, its virtual feature of value `scale`; an intercept itself as it is.
+    """The intercept that a name stands for, with its virtual feature's value; or the one given.
 
     Raises
     ------
@@ -276,8 +277,9 @@ def make_intercept(given: str | Intercept, scale: float) -> Intercept:
 def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
     """A step of the method of multipliers for the constraint ``sum_i a_i = 0`` of a free intercept.
 
-    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the offset, and after each
-    pass the offset takes its value. When both stop moving, the sum is zero, and the intercept is not penalised.
+    The virtual weight is ``offset + C scale sum_i a_i``: a proximal term draws it towards the
+    offset, and after each pass the offset takes its value. When both stop moving, the sum is zero,
+    and the intercept is not penalised.
     """
     if offset.size:
         last = w.size - 1
@@ -289,7 +291,8 @@ def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
 @silent
 def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float) -> tuple[float, float]:
     """First and second derivative of ``sum_i s_i phi_i(z_i + offset)`` by the offset."""
-    loss, methods = terms.loss, methods_of(terms.loss)
+    loss = terms.loss
+    methods = methods_of(terms.loss)
     kinked = not is_smooth(loss)
     slope = bend = 0.0
     for places, rows in in_blocks(members, terms.y.size):
@@ -304,12 +307,12 @@ def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: f
 
 
 def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
-    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``: a root of its derivative."""
+    """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``."""
     slope, bend = offset_slope(terms, members, z, start)
     slope += total
     if slope == 0.0:
         return start
-    # The first interval is twice as wide as Newton's step from the start, so that its middle is where that leads.
+    # The first interval is twice as wide as Newton's step: its middle is where that step leads.
     width = min(1.0, 2.0 * abs(slope) / bend) if bend > 0.0 else 1.0
     if width <= OFFSET_ROUNDING * (1.0 + abs(start)):
         return start
@@ -318,16 +321,18 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
         other = start - width if slope > 0.0 else start + width
         there, _ = offset_slope(terms, members, z, other)
         if (there + total) * slope <= 0.0:
-            low, high = min(start, other), max(start, other)
+            low = min(start, other)
+            high = max(start, other)
             break
-        start, width = other, 2.0 * width
+        start = other
+        width = 2.0 * width
     if is_smooth(terms.loss):
         return _newton_root(terms, members, z, low, high, total)
     return _kinked_root(terms, members, z, low, high, total)
 
 
 def _newton_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
-    """The best offset of a smooth loss in an interval: Newton's steps, and halves of the interval beside them."""
+    """The best offset of a smooth loss in an interval: Newton's steps, else halves of it."""
     t = 0.5 * (low + high)
     for _ in range(SEARCH_STEPS):
         slope, bend = offset_slope(terms, members, z, t)
@@ -353,13 +358,16 @@ def _newton_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: floa
 def _kinked_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
     """The best offset of a loss with kinks in an interval, by halving it.
 
-    A loss is convex, so that a row with the same slope at both ends has it everywhere between: such rows are added up
-    once, and about as many stay as have a kink in the interval.
+    A loss is convex, so that a row with the same slope at both ends has it everywhere between: such
+    rows are added up once, and about as many stay as have a kink in the interval.
     """
-    loss, subgradient = terms.loss, methods_of(terms.loss).subgradient
-    known, pieces = total, []
+    loss = terms.loss
+    subgradient = methods_of(terms.loss).subgradient
+    known = total
+    pieces = []
     for places, rows in in_blocks(members, terms.y.size):
-        own, y = z[places], terms.y[rows]
+        own = z[places]
+        y = terms.y[rows]
         below = weigh(subgradient(loss, own + low, y), terms.weights, rows)
         above = weigh(subgradient(loss, own + high, y), terms.weights, rows)
         bent = np.flatnonzero(below != above)
@@ -375,9 +383,11 @@ def _kinked_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: floa
             break
         # The half on that side stays, and the rows that bend in it.
         if slope > 0.0:
-            high, above = t, here
+            high = t
+            above = here
         else:
-            low, below = t, here
+            low = t
+            below = here
         bent = np.flatnonzero(below != above)
         if 2 * bent.size < own.size:
             known = slope - float(here[bent].sum())
@@ -399,7 +409,7 @@ def is_inside(terms: Pointwise, rows: Any, a: np.ndarray) -> np.ndarray:
 
 @silent
 def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tuple[float, ...]:
-    """Sums of the sizes of the positive and the negative variables, and of those strictly inside their bounds."""
+    """Sums of the positive and of the negative sizes, and of those strictly inside their bounds."""
     totals = np.zeros(4)
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
@@ -416,8 +426,11 @@ def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tup
 
 
 def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]:
-    """How variables with such sums are brought to the sum `total`: the sign of those that become shorter, their factor,
-    and whether only those strictly inside their bounds do."""
+    """How variables with such sums are brought to the sum `total`.
+
+    Returns the sign of the variables that become shorter, their factor, and whether only those
+    strictly inside their bounds do.
+    """
     positive, negative, inner_positive, inner_negative = sums
     excess = positive - negative - total
     heavy, inner_heavy = (positive, inner_positive) if excess > 0.0 else (negative, inner_negative)
@@ -429,9 +442,14 @@ def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]
 
 @silent
 def shorten(
-    terms: Pointwise, members: np.ndarray, alpha: np.ndarray, sign: float, factor: float, inner_only: bool
+    terms: Pointwise,
+    members: np.ndarray,
+    alpha: np.ndarray,
+    sign: float,
+    factor: float,
+    inner_only: bool,
 ) -> None:
-    """Multiply the variables of one sign by a factor: all, or those strictly inside their bounds."""
+    """Multiply variables of one sign by a factor: all, or those strictly inside their bounds."""
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
         shorter = a * sign > 0.0
@@ -441,17 +459,17 @@ def shorten(
 
 
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
-    """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign, inner ones first.
+    """Bring ``sum_i alpha_i`` to `total` by shorter variables of the heavier sign, inner ones first.
 
-    The variables stay feasible. Shortening always reaches a total of zero; for another total it comes as near as it
-    can.
+    The variables stay feasible. Shortening always reaches a total of zero; for another total it
+    comes as near as it can.
     """
     shorten(terms, members, alpha, *shortening(signed_sums(terms, members, alpha), total))
 
 
 @silent
 def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) -> np.ndarray:
-    """How far variables of some rows may go towards their bounds on one side; zero without a bound there."""
+    """How far variables may go towards their bounds on one side; zero without a bound there."""
     low, high = methods_of(terms.loss).bounds(terms.loss, terms.y[rows], weights_or_one(terms.weights, rows))
     way = (high if upwards else low) - a
     return np.where(np.isfinite(way), way, 0.0)
@@ -460,8 +478,8 @@ def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) ->
 @silent
 def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float) -> None:
     """Bring ``sum_i alpha_i`` nearer to `total` by moving variables towards their bounds on that side, by the same
-    share of the way: those strictly inside their bounds where that suffices, else all. Variables without a bound there
-    stay.
+    share of the way: those strictly inside their bounds where that suffices, else all. Variables
+    without a bound there stay.
     """
     missing = total - sum(float(alpha[rows].sum()) for _, rows in in_blocks(members, terms.y.size))
     upwards = missing > 0.0

@@ -1,19 +1,23 @@
 """Losses of all classes' scores together: the contract of a joint loss, and its members.
 
-A row of class y with the scores ``z_k = w_k . x`` pays ``Phi(z)``. With ``p`` for a sub-gradient's share of each class,
-``Phi'(z) = p - e_y``, the row's dual variables are ``a = s (e_y - p)``, and the problem is
+A row of class y with the scores ``z_k = w_k . x`` pays ``Phi(z)``. With ``p`` for a sub-gradient's
+share of each class, ``Phi'(z) = p - e_y``, the row's dual variables are ``a = s (e_y - p)``, and
+the problem is
 
     P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i Phi(z_i)
     D(a) = -1/2 sum_k ||w_k(a)||^2 - C sum_i s_i Phi*(-a_i / s_i),    w_k(a) = C sum_i a_ik x_i
 
-Every joint loss depends on differences of scores only, so that ``sum_k a_ik = 0``. Rivals are the other classes:
+Every joint loss depends on differences of scores only, so that ``sum_k a_ik = 0``. Rivals are the
+other classes:
 
-    MaxHinge       max(0, max over rivals of 1 + z_k - z_y)                         -s <= a_k <= 0, a_y <= s
-    Softmax        log sum_k exp(z_k) - z_y                                         a_k <= 0, a_y <= s
+    MaxHinge       max(0, max over rivals of 1 + z_k - z_y)                         -s <= a_k <= 0,
+    a_y <= s Softmax        log sum_k exp(z_k) - z_y                                         a_k <=
+    0, a_y <= s
 
 ``-s Phi*(-a / s)`` is ``a_y`` for the hinge, and ``s`` times the entropy of p for the softmax.
 
-Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based vector machines".
+Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based
+vector machines".
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ import numpy as np
 class JointLoss(Protocol):
     """The methods of a loss that the joint machine needs. A member is a NamedTuple whose fields are its options.
 
-    All arguments are about m rows: `scores` and `alpha` have shape (m, K), `own` (the rows' classes) and `weights`
-    shape (m,).
+    All arguments are about m rows: `scores` and `alpha` have shape (m, K), `own` (the rows'
+    classes) and `weights` shape (m,).
     """
 
     def title(self) -> str:
@@ -59,7 +63,8 @@ class MaxHinge(NamedTuple):
     def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
         """The whole weight against the best rival; none where the row's own class is best."""
         margins, _ = _rivals_ahead(scores, own)
-        found, places = np.zeros(scores.shape), np.arange(own.size)
+        found = np.zeros(scores.shape)
+        places = np.arange(own.size)
         found[places, own] = 1.0
         found[places, margins.argmax(axis=1)] -= 1.0
         return found
@@ -98,14 +103,15 @@ class Softmax(NamedTuple):
         return weights * (p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
 
 
-BEST_RIVAL, SOFTMAX = MaxHinge(), Softmax()
+BEST_RIVAL = MaxHinge()
+SOFTMAX = Softmax()
 
 
 def softmax_response(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``e_y - p`` of rows with their probabilities p, shape (m, K), and the rows' losses and entropies, shape (m,).
 
-    With ``t_k = z_k - max z`` and ``S = sum_k exp(t_k)``, the loss is ``log S - t_y`` and the entropy ``log S - sum_k
-    p_k t_k``: sums of terms that are not negative.
+    With ``t_k = z_k - max z`` and ``S = sum_k exp(t_k)``, the loss is ``log S - t_y`` and the
+    entropy ``log S - sum_k p_k t_k``: sums of terms that are not negative.
     """
     places = np.arange(own.size)
     best = scores.argmax(axis=1)

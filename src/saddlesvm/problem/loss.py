@@ -1,13 +1,15 @@
 """The definition of a loss: its methods, its declared traits, its name, and the operations on it that kernels call.
 
-For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s phi(z)``, and the dual
-variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a NamedTuple whose fields are its options, with these
-methods (:class:`Loss`), and traits that it declares as it is registered (:class:`Traits`). Solvers, kernels,
-certificates, model files and the command line ask for these alone, so that a user's own loss works like any other.
+For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s
+phi(z)``, and the dual variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a
+NamedTuple whose fields are its options, with these methods (:class:`Loss`), and traits that it
+declares as it is registered (:class:`Traits`). Solvers, kernels, certificates, model files and the
+command line ask for these alone, so that a user's own loss works like any other.
 
-Three properties are part of the contract: the smallest value of phi is 0; a classification loss depends on ``y z``
-alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that Numba can compile. Kernels call them
-with numbers, array code with arrays: ``select(condition, a, b)``, ``np.minimum`` and ``np.maximum`` serve both.
+Three properties are part of the contract: the smallest value of phi is 0; a classification loss
+depends on ``y z`` alone, a regression loss on ``z - y`` alone; and the methods are arithmetic that
+Numba can compile. Kernels call them with numbers, array code with arrays: ``select(condition, a,
+b)``, ``np.minimum`` and ``np.maximum`` serve both.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ class Shape(Enum):
     Attributes
     ----------
     KINKED
-        Piecewise linear: the loss has kinks, and no curvature between them (hinge, absolute, pinball).
+        Piecewise linear: the loss has kinks, and no curvature between them (hinge, absolute,
+        pinball).
     CORNERED
-        Differentiable; its derivative has corners, where the curvature jumps (squared hinge, Huber).
+        Differentiable; its derivative has corners, where the curvature jumps (squared hinge,
+        Huber).
     SMOOTH
         Its derivative has no corner, and its curvature is positive everywhere (logistic, squared).
 
@@ -72,13 +76,14 @@ class Shape(Enum):
 class Loss(Protocol):
     r"""The methods of a loss.
 
-    A loss may have more. ``ridge()``: the number r for which :math:`\phi^*(-a) = -a y + r a^2 / 2` wherever a is within
-    its bounds; the kernel solvers need it. ``tube()``: the number t of a further term :math:`t \lvert a \rvert`.
-    ``corners()``: the margins ``y z`` (residuals ``z - y`` of a regression) between which phi is a parabola, a tuple.
-    ``steepening()``: a number M with :math:`\lvert \phi''' \rvert \le M \phi''`. With one of the two, proofs of
-    decisions are much tighter. ``growth()``: a number G with :math:`\lvert \phi' \rvert \le G \phi`; the rounding of
-    margins then counts little where little is paid. ``probability(scores)``: the probability of the label +1 at an
-    array of scores; ``predict_proba`` needs it.
+    A loss may have more. ``ridge()``: the number r for which :math:`\phi^*(-a) = -a y + r a^2 / 2`
+    wherever a is within its bounds; the kernel solvers need it. ``tube()``: the number t of a
+    further term :math:`t \lvert a \rvert`. ``corners()``: the margins ``y z`` (residuals ``z - y``
+    of a regression) between which phi is a parabola, a tuple. ``steepening()``: a number M with
+    :math:`\lvert \phi''' \rvert \le M \phi''`. With one of the two, proofs of decisions are much
+    tighter. ``growth()``: a number G with :math:`\lvert \phi' \rvert \le G \phi`; the rounding of
+    margins then counts little where little is paid. ``probability(scores)``: the probability of the
+    label +1 at an array of scores; ``predict_proba`` needs it.
 
     Examples
     --------
@@ -208,17 +213,20 @@ def register(
     name : str
         The name in ``loss="name"``, in model files and in messages.
     task : {"classification", "regression"}
-        Whether y is -1 or +1 and phi depends on ``y z``, or y is a target and phi depends on ``z - y``.
+        Whether y is -1 or +1 and phi depends on ``y z``, or y is a target and phi depends on ``z -
+        y``.
     shape : Shape, or {"kinked", "cornered", "smooth"}
     parabolic : bool
-        Whether ``phi*(t a)`` is linear or quadratic in t for t in (0, 1]: the best factor of a dual point then has a
-        closed form. False is always right.
+        Whether ``phi*(t a)`` is linear or quadratic in t for t in (0, 1]: the best factor of a dual
+        point then has a closed form. False is always right.
     exponentials : bool
         Whether its methods take exponentials or logarithms, so that visiting a row takes longer.
     options : mapping of str to Allowed, optional
-        The allowed values of each field of the NamedTuple, such as :data:`saddlesvm.losses.POSITIVE`.
+        The allowed values of each field of the NamedTuple, such as
+        :data:`saddlesvm.losses.POSITIVE`.
     joint : bool, default=False
-        Whether this loss works with ``multi_class="crammer_singer"`` (whose joint problem has the hinge).
+        Whether this loss works with ``multi_class="crammer_singer"`` (whose joint problem has the
+        hinge).
 
     Raises
     ------
@@ -263,7 +271,16 @@ def register(
             raise ValueError(f"loss {name!r}: task must be one of {', '.join(ESTIMATORS)}; got {task!r}")
         if not name.replace("_", "").isalnum():
             raise ValueError(f"a loss needs a name of letters, digits and underscores; got {name!r}")
-        traits = Traits(name, task, _shape(name, shape), parabolic, exponentials, joint, dict(options or {}), origin)
+        traits = Traits(
+            name,
+            task,
+            _shape(name, shape),
+            parabolic,
+            exponentials,
+            joint,
+            dict(options or {}),
+            origin,
+        )
         kind.traits = traits  # type: ignore[attr-defined]
         mark_source(kind)
         LOSSES[name] = kind
@@ -322,16 +339,19 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     Parameters
     ----------
     loss : str, Loss or class
-        A registered name or an alias, alone or with options (``"pinball:tau=0.8"``), a loss object, or its class.
+        A registered name or an alias, alone or with options (``"pinball:tau=0.8"``), a loss object,
+        or its class.
     task : {"classification", "regression"}, optional
         The task that the loss must serve.
     **given
-        Options of those losses that have them, where the text does not say; no loss need have any of them.
+        Options of those losses that have them, where the text does not say; no loss need have any
+        of them.
 
     Raises
     ------
     ValueError
-        The name or an option is unknown, the loss does not fit the task, or an option is missing or out of range.
+        The name or an option is unknown, the loss does not fit the task, or an option is missing or
+        out of range.
     """
     parsed: dict[str, Any] = {}
     kind: Any = loss if isinstance(loss, type) else type(loss)

@@ -15,11 +15,13 @@ Huber, r = abs(z - y)         r^2 / 2, delta (r - delta / 2)  a y - a^2 / 2, abs
 pinball                       max(tau (y-z), (1-tau) (z-y))   a y, a in [tau - 1, tau]
 ============================  ==============================  ==========================================
 
-The dual variable of a row of weight s enters as ``-s phi*(-a / s)``, so that its bounds are s times those here. The
-same text is used from Python and, through the operations of :mod:`saddlesvm.problem.loss`, inside compiled kernels.
+The dual variable of a row of weight s enters as ``-s phi*(-a / s)``, so that its bounds are s times
+those here. The same text is used from Python and, through the operations of
+:mod:`saddlesvm.problem.loss`, inside compiled kernels.
 
-Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized loss minimization",
-tables of section 5; Hsieh and others (2008); Ho and Lin (2012) for the regression losses.
+Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized
+loss minimization", tables of section 5; Hsieh and others (2008); Ho and Lin (2012) for the
+regression losses.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class UnregisteredLoss(LookupError):
 
     def __init__(self, name: Any, origin: Any) -> None:
         super().__init__(name, origin)
-        self.name, self.origin = name, origin
+        self.name = name
+        self.origin = origin
 
     def __str__(self) -> str:
         if self.origin is None:
@@ -97,7 +100,9 @@ def loss_from_plain(plain: Mapping[str, Any]) -> Any:
     UnregisteredLoss
         The loss was not registered.
     """
-    name, origin, text = plain["loss"], plain.get("origin"), plain.get("text")
+    name = plain["loss"]
+    origin = plain.get("origin")
+    text = plain.get("text")
     kind: Any = LOSSES.get(name)
     if kind is None or origin not in (None, traits_of(kind).origin):
         raise UnregisteredLoss(name, origin)

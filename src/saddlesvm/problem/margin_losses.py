@@ -17,7 +17,14 @@ from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"]
 
 
-@register("hinge", task="classification", shape=Shape.KINKED, parabolic=True, exponentials=False, joint=True)
+@register(
+    "hinge",
+    task="classification",
+    shape=Shape.KINKED,
+    parabolic=True,
+    exponentials=False,
+    joint=True,
+)
 class Hinge(NamedTuple):
     """max(0, 1 - yz): the support vector machine's loss ("L1-loss" in the coordinate descent literature)."""
 
@@ -54,7 +61,14 @@ class Hinge(NamedTuple):
         return 0.0
 
 
-@register("squared_hinge", task="classification", shape=Shape.CORNERED, parabolic=True, exponentials=False, joint=True)
+@register(
+    "squared_hinge",
+    task="classification",
+    shape=Shape.CORNERED,
+    parabolic=True,
+    exponentials=False,
+    joint=True,
+)
 class SquaredHinge(NamedTuple):
     """max(0, 1 - yz)^2: scikit-learn's and LIBLINEAR's default ("L2-loss")."""
 

@@ -1,20 +1,24 @@
 """Multinomial (softmax) regression: one problem in which all classes compete, with its primal, dual and certificate.
 
-    P(W, b) = 1/2 sum_k ||w_k||^2 + C sum_i s_i (log sum_k exp(z_ik) - z_{i y_i}),      z_ik = w_k . x_i + b_k
-    D(a)    = C sum_i s_i H(p_i) - 1/2 sum_k ||v_k||^2,      v_k = C sum_i a_ik x_i,    a_i = s_i (e_{y_i} - p_i)
+    P(W, b) = 1/2 sum_k ||w_k||^2 + C sum_i s_i (log sum_k exp(z_ik) - z_{i y_i}),      z_ik = w_k .
+    x_i + b_k D(a)    = C sum_i s_i H(p_i) - 1/2 sum_k ||v_k||^2,      v_k = C sum_i a_ik x_i,
+    a_i = s_i (e_{y_i} - p_i)
 
-with probabilities p_i of the classes and their entropy H. At the probabilities ``softmax(z_i)`` of any weights, the gap
-is ``1/2 ||W - V||^2``, half the squared gradient: every pass that computes a gradient yields a certificate. No dual
-variable is stored, since the weights determine them: a model of a thousand classes needs no array of n K numbers.
+with probabilities p_i of the classes and their entropy H. At the probabilities ``softmax(z_i)`` of
+any weights, the gap is ``1/2 ||W - V||^2``, half the squared gradient: every pass that computes a
+gradient yields a certificate. No dual variable is stored, since the weights determine them: a model
+of a thousand classes needs no array of n K numbers.
 
-Far from the optimum a multiple ``t a`` of the dual point proves more. Entropy is concave, so that D(t a) is at least
-``t C sum_i s_i H(p_i) - t^2/2 ||V||^2``, whose top is taken.
+Far from the optimum a multiple ``t a`` of the dual point proves more. Entropy is concave, so that
+D(t a) is at least ``t C sum_i s_i H(p_i) - t^2/2 ||V||^2``, whose top is taken.
 
-A free intercept asks for ``sum_i a_ik = 0`` for every class. The point is mixed with ``s_i (e_{y_i} - q)``, where q is
-nearly the classes' shares of the rows, in the smallest proportion that makes the sums zero; at the optimum they are.
+A free intercept asks for ``sum_i a_ik = 0`` for every class. The point is mixed with ``s_i (e_{y_i}
+- q)``, where q is nearly the classes' shares of the rows, in the smallest proportion that makes the
+sums zero; at the optimum they are.
 
-Source: Boehning (1992), "Multinomial logistic regression algorithm"; Shalev-Shwartz and Zhang (2016), "Accelerated
-proximal stochastic dual coordinate ascent for regularized loss minimization", section 1, for the conjugate.
+Source: Boehning (1992), "Multinomial logistic regression algorithm"; Shalev-Shwartz and Zhang
+(2016), "Accelerated proximal stochastic dual coordinate ascent for regularized loss minimization",
+section 1, for the conjugate.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.rows.class_rows import block_rows
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
-NOT_KEPT, NO_DUALS = np.empty((0, 0), dtype=np.float32), np.empty((0, 0))
+NOT_KEPT = np.empty((0, 0), dtype=np.float32)
+NO_DUALS = np.empty((0, 0))
 
 
 class Response(NamedTuple):
@@ -57,7 +62,8 @@ class Response(NamedTuple):
 
     def plus(self, other: Response) -> Response:
         """What the rows of both respond together."""
-        paid, entropy = self.paid + other.paid, self.entropy + other.entropy
+        paid = self.paid + other.paid
+        entropy = self.entropy + other.entropy
         return Response(paid, entropy, self.pulled + other.pulled, self.pull + other.pull)
 
 
@@ -177,8 +183,8 @@ make_multinomial_problem = partial(make_joint_problem, joint=SOFTMAX, kind=Multi
 class Probabilities:
     """The probabilities of the classes at weights: what the rows of a multinomial problem respond.
 
-    The dual point is that of the probabilities, balanced for a free intercept and taken at its best multiple; its
-    variables are not stored.
+    The dual point is that of the probabilities, balanced for a free intercept and taken at its best
+    multiple; its variables are not stored.
 
     Parameters
     ----------
@@ -193,12 +199,18 @@ class Probabilities:
 
     def __init__(self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None) -> None:
         found = problem.response(problem.in_layout(w)) if found is None else found
-        C, facts = problem.C, problem.facts
+        C = problem.C
+        facts = problem.facts
         pull, kept, drift = _feasible(problem, found, facts)
-        gained, charged = kept * found.entropy, problem.regularizer.conjugate(pull)
+        gained = kept * found.entropy
+        charged = problem.regularizer.conjugate(pull)
         t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
-        gained, drift = t * gained, t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
-        self.problem, self.w, self.scored, self.pull = problem, w, w, t * pull
+        gained = t * gained
+        drift = t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
+        self.problem = problem
+        self.w = w
+        self.scored = w
+        self.pull = t * pull
         sums = found.paid, -gained, math.inf, gained, math.inf
         sizes = PointSizes(0.0, 0.0, 0.0, 0.0)  # the entropies are sums of terms that are not negative
         errors = score_errors(facts.rows, w, facts.loss.share)
@@ -243,17 +255,21 @@ def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tup
 def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tuple[np.ndarray, float, float]:
     """The pull of the mixed dual point, its share of the point it is mixed with, and how far it can be off.
 
-    ``(1 - t) sum_i a_ik + t (S_k - S q_k) = 0`` asks for ``q_k = (S_k + (1 - t)/t sum_i a_ik) / S``, which must not be
-    negative; `t` leaves half of every ``S_k`` for what rounding hides of the sums.
+    ``(1 - t) sum_i a_ik + t (S_k - S q_k) = 0`` asks for ``q_k = (S_k + (1 - t)/t sum_i a_ik) /
+    S``, which must not be negative; `t` leaves half of every ``S_k`` for what rounding hides of the
+    sums.
     """
-    C, sums, sizes = problem.C, problem.class_sums, problem.row_sizes
+    C = problem.C
+    sums = problem.class_sums
+    sizes = problem.row_sizes
     missing = pull[:, -1] / (C * problem.scale)
     hidden = drift / (C * problem.scale)
     worst = float(((np.abs(missing) + hidden) / sums.weights).max())
     share = min(1.0, 2.0 * worst)
     if share == 0.0:
         return pull, 0.0, 0.0
-    total, every = float(sums.weights.sum()), sums.own.sum(axis=0)
+    total = float(sums.weights.sum())
+    every = sums.own.sum(axis=0)
     q = (sums.weights + (1.0 - share) / share * missing) / total
     mixed = np.outer(np.maximum(q, 0.0), every)
     np.subtract(sums.own, mixed, out=mixed)

@@ -1,21 +1,24 @@
 """Bounds for every C between two certified fits.
 
-A fit at C has the primal ``P = R(w) + C L(w)`` with the losses' sum L, and the dual ``D = -R*(v) - conj(beta, C)`` with
-``beta = C a`` and ``v = sum_i beta_i x_i``. L is convex, and conj is a perspective: convex in beta and C together. R
-contains m times half a square: it is m-strongly convex, and R* is 1/m-smooth. (m is 1 for half a square, less for the
-elastic net, 0 for the l1 norm.) With ``g = grad R*(v)``, which is v for half a square, for fits at C1 < C2 and
-``C = (1 - t) C1 + t C2`` therefore, for every u in [0, 1],
+A fit at C has the primal ``P = R(w) + C L(w)`` with the losses' sum L, and the dual ``D = -R*(v) -
+conj(beta, C)`` with ``beta = C a`` and ``v = sum_i beta_i x_i``. L is convex, and conj is a
+perspective: convex in beta and C together. R contains m times half a square: it is m-strongly
+convex, and R* is 1/m-smooth. (m is 1 for half a square, less for the elastic net, 0 for the l1
+norm.) With ``g = grad R*(v)``, which is v for half a square, for fits at C1 < C2 and ``C = (1 - t)
+C1 + t C2`` therefore, for every u in [0, 1],
 
-    P_C((1 - u) w1 + u w2)   <=  (1 - u) R1 + u R2 - u (1 - u) m ||w1 - w2||^2 / 2 + C ((1 - u) L1 + u L2)
-    D_C((1 - t) b1 + t b2)   >=  (1 - t) D1 + t D2 + t (1 - t) m ||g1 - g2||^2 / 2
+    P_C((1 - u) w1 + u w2)   <=  (1 - u) R1 + u R2 - u (1 - u) m ||w1 - w2||^2 / 2 + C ((1 - u) L1 +
+    u L2) D_C((1 - t) b1 + t b2)   >=  (1 - t) D1 + t D2 + t (1 - t) m ||g1 - g2||^2 / 2
 
-The first is smallest at ``u = 1/2 - (R2 - R1 + C (L2 - L1)) / (m ||w1 - w2||^2)``, cut to [0, 1]: linear in C. For
-m = 0 it is 0 up to the C where both models cost the same, and 1 from there on. So both sides are quadratic in t on at
-most three pieces, and the largest relative gap between two fits is found in closed form: it is at the end of a piece,
-or where the derivative of the quotient, another quadratic, is zero. No values of C are sampled.
+The first is smallest at ``u = 1/2 - (R2 - R1 + C (L2 - L1)) / (m ||w1 - w2||^2)``, cut to [0, 1]:
+linear in C. For m = 0 it is 0 up to the C where both models cost the same, and 1 from there on. So
+both sides are quadratic in t on at most three pieces, and the largest relative gap between two fits
+is found in closed form: it is at the end of a piece, or where the derivative of the quotient,
+another quadratic, is zero. No values of C are sampled.
 
-Theory: Giesen, Mueller, Laue and Swiercy (2012), "Approximating concave parametric optimization problems"; Ndiaye, Le,
-Fercoq, Salmon and Takeuchi (2019), "Safe grid search with optimal complexity".
+Theory: Giesen, Mueller, Laue and Swiercy (2012), "Approximating concave parametric optimization
+problems"; Ndiaye, Le, Fercoq, Salmon and Takeuchi (2019), "Safe grid search with optimal
+complexity".
 """
 
 from __future__ import annotations
@@ -50,11 +53,13 @@ class Knot:
     penalised : ndarray of shape (k, d or d + 1)
         What the regulariser sees of the weights, times the root of m.
     pulled : ndarray of the shape of `penalised`
-        What it sees of ``grad R*(v)``, with v the combination of the rows by the dual variables, times the root of m.
+        What it sees of ``grad R*(v)``, with v the combination of the rows by the dual variables,
+        times the root of m.
     primal, dual : ndarray of shape (k,)
         Of each sub-problem, rounding counted against both.
     rounding : ndarray of shape (k,), optional
-        The part of `primal` that may be rounding: about what it costs to round the weights of a mixture.
+        The part of `primal` that may be rounding: about what it costs to round the weights of a
+        mixture.
     missed : ndarray of shape (k,), optional
         How far `pulled` can be from the exact one, in norm.
     charged : ndarray of shape (k,), optional
@@ -97,7 +102,8 @@ class Knot:
     @property
     def relative_gap(self) -> float:
         """Of all sub-problems together."""
-        primal, dual = self.primal.sum(), self.dual.sum()
+        primal = self.primal.sum()
+        dual = self.dual.sum()
         return relative(float(primal - dual), float(primal), float(dual))
 
 
@@ -117,9 +123,13 @@ class Interval:
     """
 
     def __init__(self, low: Knot, high: Knot) -> None:
-        self.low, self.high = low, high
+        self.low = low
+        self.high = high
         self.apart = half_squared_distances(low.penalised, high.penalised)
-        missed = sum((knot.missed for knot in (low, high) if knot.missed is not None), np.zeros(low.primal.size))
+        missed = sum(
+            (knot.missed for knot in (low, high) if knot.missed is not None),
+            np.zeros(low.primal.size),
+        )
         distances = np.sqrt(2.0 * half_squared_distances(low.pulled, high.pulled))
         self.pulled_apart = 0.5 * np.maximum(distances - missed, 0.0) ** 2  # no larger than it is
         self._norms = low.norms, high.norms
@@ -138,8 +148,10 @@ class Interval:
 
     def bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
         """An upper bound on the objective of the model for C, and a lower one on every model's, of shape (k,) each."""
-        t, u = self.share(C), self.mixture(C)
-        (R1, R2), (L1, L2) = self._norms, self._losses
+        t = self.share(C)
+        u = self.mixture(C)
+        R1, R2 = self._norms
+        L1, L2 = self._losses
         primal = (1.0 - u) * R1 + u * R2 - u * (1.0 - u) * self.apart + C * ((1.0 - u) * L1 + u * L2)
         dual = (1.0 - t) * self.low.dual + t * self.high.dual + t * (1.0 - t) * self.pulled_apart
         return primal + self.rounding, dual - self.rounding
@@ -150,7 +162,8 @@ class Interval:
 
     def _rounding(self) -> np.ndarray:
         """What rounding can do to either bound anywhere in the interval, shape (k,)."""
-        size, mixed = self.apart + self.pulled_apart, np.zeros(self.low.primal.size)
+        size = self.apart + self.pulled_apart
+        mixed = np.zeros(self.low.primal.size)
         for knot, norms in zip((self.low, self.high), self._norms, strict=True):
             share = self.high.C / knot.C
             size = size + share * (np.abs(knot.primal) + norms) + np.abs(knot.dual)
@@ -173,11 +186,13 @@ class Interval:
     def _best_share(self) -> Share:
         """The best share of the upper knot's weights, before it is cut to [0, 1].
 
-        Where nothing is known of how far the weights are apart: what the upper model's bound is below the lower one's.
+        Where nothing is known of how far the weights are apart: what the upper model's bound is
+        below the lower one's.
         """
         (R1, R2), (L1, L2) = self._sums()
         apart = float(self.apart.sum())
-        gained, further = -((R2 - R1) + (L2 - L1) * self.low.C), -(L2 - L1) * (self.high.C - self.low.C)
+        gained = -((R2 - R1) + (L2 - L1) * self.low.C)
+        further = -(L2 - L1) * (self.high.C - self.low.C)
         if apart <= 0.0:
             return gained, further
         return 0.5 * (1.0 + gained / apart), 0.5 * further / apart
@@ -190,7 +205,10 @@ class Interval:
     def _primal(self, share: Share) -> Quadratic:
         """The bound from above as a function of t, for a share of the upper knot's weights."""
         (R1, R2), (L1, L2) = self._sums()
-        (a, b), low, wide, apart = share, self.low.C, self.high.C - self.low.C, float(self.apart.sum())
+        a, b = share
+        low = self.low.C
+        wide = self.high.C - self.low.C
+        apart = float(self.apart.sum())
         return (
             R1 + a * (R2 - R1) - apart * a * (1.0 - a) + low * (L1 + a * (L2 - L1)) + float(self.rounding.sum()),
             b * (R2 - R1) - apart * b * (1.0 - 2.0 * a) + wide * (L1 + a * (L2 - L1)) + low * b * (L2 - L1),
@@ -199,7 +217,9 @@ class Interval:
 
     def _dual(self) -> Quadratic:
         """The bound from below as a function of t."""
-        low, high, apart = float(self.low.dual.sum()), float(self.high.dual.sum()), float(self.pulled_apart.sum())
+        low = float(self.low.dual.sum())
+        high = float(self.high.dual.sum())
+        apart = float(self.pulled_apart.sum())
         return low - float(self.rounding.sum()), high - low + apart, -apart
 
     def _largest_gap(self) -> tuple[float, float]:
@@ -213,10 +233,12 @@ class Interval:
             primal = self._primal(self._share_between(0.5 * (start + stop)))
             turning = [x for x in _roots(_slope_of_quotient(primal, dual)) if start < x < stop]
             for x in (start, stop, *turning):
-                above, below = _at(primal, x), _at(dual, x)
+                above = _at(primal, x)
+                below = _at(dual, x)
                 gap = relative(above - below, above, below)
                 if gap > largest:
-                    largest, place = gap, x
+                    largest = gap
+                    place = x
         return largest + SAFETY, float(self.low.C + place * (self.high.C - self.low.C))
 
 
@@ -226,7 +248,8 @@ def _at(quadratic: Quadratic, t: float) -> float:
 
 def _slope_of_quotient(primal: Quadratic, dual: Quadratic) -> Quadratic:
     """``D' P - D P'``: zero where the quotient of the bounds turns. The cubic terms cancel."""
-    (p0, p1, p2), (d0, d1, d2) = primal, dual
+    p0, p1, p2 = primal
+    d0, d1, d2 = dual
     return d1 * p0 - d0 * p1, 2.0 * (d2 * p0 - d0 * p2), d2 * p1 - d1 * p2
 
 
@@ -236,7 +259,8 @@ def _roots(quadratic: Quadratic) -> list[float]:
     least = 1e-14 * max(abs(a), abs(b), abs(c))
     if abs(a) <= least:
         return [] if abs(b) <= least else [-c / b]
-    square, inner = b * b, 4.0 * a * c
+    square = b * b
+    inner = 4.0 * a * c
     left = square - inner
     if left < -1e-14 * (square + abs(inner)):
         return []

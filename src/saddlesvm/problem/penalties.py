@@ -1,41 +1,45 @@
 """The penalties: the cost of the weight of one feature, and the weight that belongs to a pull.
 
-The regulariser is ``R(w) = sum_j r(w_j)`` over the features; ``v = C sum_i a_i x_i`` is how the dual variables pull at
-the weights, and ``w = grad R*(v)`` what they lead to. A penalty is a small NamedTuple that holds its options and has
-these methods for one feature, in Python as in compiled kernels (:func:`charge`, :func:`charge_conjugate`,
-:func:`weight`):
+The regulariser is ``R(w) = sum_j r(w_j)`` over the features; ``v = C sum_i a_i x_i`` is how the
+dual variables pull at the weights, and ``w = grad R*(v)`` what they lead to. A penalty is a small
+NamedTuple that holds its options and has these methods for one feature, in Python as in compiled
+kernels (:func:`charge`, :func:`charge_conjugate`, :func:`weight`):
 
 =================  =======================================================================================
-value(w)           ``r(w)``, zero at zero and nowhere below
-conjugate(v)       ``r*(v) = max_w v w - r(w)``, infinite where there is no maximum
-weight(v)          the maximiser, ``grad r*(v)``: for half a square v itself, for the elastic net soft(v, l1)
-curvature(v)       ``r*''(v)``: 1 where the weight follows the pull, 0 where it stays at zero (the support)
-domain_scale(v)    the largest factor in [0, 1] that brings v to where ``r*`` is finite; 1 where it always is
+value(w)           ``r(w)``, zero at zero and nowhere below conjugate(v)       ``r*(v) = max_w v w -
+r(w)``, infinite where there is no maximum weight(v)          the maximiser, ``grad r*(v)``: for
+half a square v itself, for the elastic net soft(v, l1) curvature(v)       ``r*''(v)``: 1 where the
+weight follows the pull, 0 where it stays at zero (the support) domain_scale(v)    the largest
+factor in [0, 1] that brings v to where ``r*`` is finite; 1 where it always is
 =================  =======================================================================================
 
 and these for the whole penalty:
 
 =================  =======================================================================================
-identity()         whether ``weight(v)`` is v: R is half the squared norm, no code is needed to tell w from v
-parts()            (square, l1) where r is ``square w^2 / 2 + l1 |w|``: the column solver takes such penalties
+identity()         whether ``weight(v)`` is v: R is half the squared norm, no code is needed to tell
+w from v parts()            (square, l1) where r is ``square w^2 / 2 + l1 |w|``: the column solver
+takes such penalties
 =================  =======================================================================================
 
-A penalty of blocks of weights (group lasso) is a NamedTuple, too, and contains half a square. Its ``value`` and
-``conjugate`` take the features' weights or pulls, an array of shape (d,), and add up terms that are not negative; its
-``weights(v)`` is the maximiser, shape (d,). :func:`weight_at` gives compiled kernels the weight of one feature:
+A penalty of blocks of weights (group lasso) is a NamedTuple, too, and contains half a square. Its
+``value`` and ``conjugate`` take the features' weights or pulls, an array of shape (d,), and add up
+terms that are not negative; its ``weights(v)`` is the maximiser, shape (d,). :func:`weight_at`
+gives compiled kernels the weight of one feature:
 
 =========================  ===============================================================================
-weight_of(v, j, scale)     the weight of feature j at the pull ``scale v``; v has shape (d + 1,), the
+weight_of(v, j, scale)     the weight of feature j at the pull ``scale v``; v has shape (d + 1,),
+the
                            place of the virtual feature last
 =========================  ===============================================================================
 
-Solvers that step in closed form (SDCA, DCD) take every penalty whose r contains half a square: ``r*`` is then 1-smooth,
-so that the step for half a square, ``q = C ||x||^2``, never lowers the dual objective. They keep v, read w through
-:func:`score`, and add to v. A penalty without a square has a ``r*`` that is infinite beyond some pull: dual points are
-brought back by :meth:`Penalty.domain_scale`, and only the column solver takes it.
+Solvers that step in closed form (SDCA, DCD) take every penalty whose r contains half a square:
+``r*`` is then 1-smooth, so that the step for half a square, ``q = C ||x||^2``, never lowers the
+dual objective. They keep v, read w through :func:`score`, and add to v. A penalty without a square
+has a ``r*`` that is infinite beyond some pull: dual points are brought back by
+:meth:`Penalty.domain_scale`, and only the column solver takes it.
 
-A regularised intercept is charged half its square where r holds a square, and ``r`` itself where it does not; a free
-one nothing (:mod:`saddlesvm.problem.regularizer`).
+A regularised intercept is charged half its square where r holds a square, and ``r`` itself where it
+does not; a free one nothing (:mod:`saddlesvm.problem.regularizer`).
 """
 
 from __future__ import annotations
@@ -128,8 +132,9 @@ class L2(NamedTuple):
 class ElasticNet(NamedTuple):
     """Half a square and an absolute value, ``r(w) = w^2 / 2 + l1 |w|``: weights whose pull stays below l1 are zero.
 
-    Source: Zou and Hastie (2005), "Regularization and variable selection via the elastic net"; Shalev-Shwartz and Zhang
-    (2014), "Accelerated proximal stochastic dual coordinate ascent", for the dual.
+    Source: Zou and Hastie (2005), "Regularization and variable selection via the elastic net";
+    Shalev-Shwartz and Zhang (2014), "Accelerated proximal stochastic dual coordinate ascent", for
+    the dual.
     """
 
     l1: float
@@ -201,8 +206,8 @@ def elastic_net(l1_ratio: float) -> ScaledPenalty:
     Parameters
     ----------
     l1_ratio : float
-        From 0 to 1. The objective divided by ``1 - l1_ratio`` contains half a square: solvers work on that. At 1 it is
-        :class:`L1`.
+        From 0 to 1. The objective divided by ``1 - l1_ratio`` contains half a square: solvers work
+        on that. At 1 it is :class:`L1`.
 
     Raises
     ------
@@ -301,7 +306,8 @@ def _pick_score(
         return scale * dot(X, i, v)
 
     def of_dense(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
-        row, total = X.values[U(i)], 0.0
+        row = X.values[U(i)]
+        total = 0.0
         for j in range(row.size):
             total += number(row[j]) * weight_at(penalty, v, j, scale)
         return total + X.bias * (scale * v[v.size - 1])

@@ -72,7 +72,8 @@ class Strength(NamedTuple):
     uses_lambda : bool, default=False
         Report objectives in the lambda form instead of the C form.
     share : float, default=1.0
-        The factor of objectives in the C form for their report: solvers may work on a multiple of what was asked.
+        The factor of objectives in the C form for their report: solvers may work on a multiple of
+        what was asked.
     """
 
     C: float
@@ -123,7 +124,8 @@ NO_ROOM = Rooms()
 class in_memory_cached(cached_property[Value]):
     """A cached property of a problem; over files it is computed anew each time.
 
-    There, squared norms are known once their block has been read, and labels are kept in a few bytes a row.
+    There, squared norms are known once their block has been read, and labels are kept in a few
+    bytes a row.
     """
 
     def __get__(self, problem: Any, owner: Any = None) -> Any:
@@ -168,8 +170,8 @@ class Problem(Weighted):
     X : Dense or CSR
         The rows; their `bias` is `scale`, without an intercept 0.
     y : ndarray of shape (n_all,)
-        Labels -1 and +1, or targets, float64; over files whole numbers in few bytes. Rows that are not members are
-        ignored.
+        Labels -1 and +1, or targets, float64; over files whole numbers in few bytes. Rows that are
+        not members are ignored.
     loss : Loss
     C : float
         ``1 / (lambda n)``.
@@ -191,9 +193,11 @@ class Problem(Weighted):
     share : float
         The factor of objectives in the C form for their report, see :class:`Strength`.
     fixed : ndarray of shape (d + 1,) or (0,)
-        The pull of rows that are left out, and whose multipliers stand still: the primal is less by ``fixed . w``.
+        The pull of rows that are left out, and whose multipliers stand still: the primal is less by
+        ``fixed . w``.
     place : Passes, optional
-        Where the rows are, if that is a place of its own; `X` then holds no values, or is mapped from files.
+        Where the rows are, if that is a place of its own; `X` then holds no values, or is mapped
+        from files.
     rooms : Rooms, optional
         Memory that solvers over files may use.
     """
@@ -316,7 +320,8 @@ class Problem(Weighted):
     @cached_property
     def target_noise(self) -> float:
         """What the last places of the targets can amount to in the objective of the C form; zero for labels."""
-        sizes, facts = self.point_sizes(np.zeros(self.y.size)), self.facts
+        sizes = self.point_sizes(np.zeros(self.y.size))
+        facts = self.facts
         errors = MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
         return self.C * paid_rounding(facts.loss, 0.0, facts.rows, sizes, errors)
 
@@ -360,7 +365,13 @@ class Problem(Weighted):
     def of_block(self, block: RowBlock) -> Self:
         """The same of a block's rows."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
-        return self.over(block.X, block.gather(self.y), weights, block.gather(self.norms), self._members_of(block))
+        return self.over(
+            block.X,
+            block.gather(self.y),
+            weights,
+            block.gather(self.norms),
+            self._members_of(block),
+        )
 
     def of_rows(self, X: Rows, chosen: np.ndarray) -> Self:
         """The same of some rows, whose values are X."""
@@ -378,7 +389,8 @@ class Problem(Weighted):
         """The rows of a block that take part, in the numbering of the block."""
         if self.members.size == self.y.size:
             return np.arange(block.size, dtype=np.int32)
-        pieces, done = [np.empty(0, dtype=np.int32)], 0
+        pieces = [np.empty(0, dtype=np.int32)]
+        done = 0
         for part in block.parts:
             first, last = np.searchsorted(self.members, (part.start, part.stop))
             pieces.append((self.members[first:last] - (part.start - done)).astype(np.int32))
@@ -444,8 +456,8 @@ def make_problem(
     Parameters
     ----------
     X : Dense, CSR or Passes
-        Rows with a `bias` that is non-zero exactly when there is an intercept; or passes over all of such rows, in a
-        place of their own.
+        Rows with a `bias` that is non-zero exactly when there is an intercept; or passes over all
+        of such rows, in a place of their own.
     y : ndarray of shape (n_all,)
         -1 and +1 for classification losses, targets otherwise.
     weights : ndarray of shape (n_all,), optional

@@ -1,8 +1,9 @@
 """The regulariser: the penalty of the features' weights, and what a regularised intercept is charged.
 
-All code takes ``R(w)``, ``R*(v)`` and ``w = grad R*(v)`` from this file. Both have shape (d + 1,), the place of the
-virtual feature last. A regularised intercept is charged half its square, so that the last weight is its own pull; where
-the penalty holds no square, it is charged like the features. A free intercept is charged nothing.
+All code takes ``R(w)``, ``R*(v)`` and ``w = grad R*(v)`` from this file. Both have shape (d + 1,),
+the place of the virtual feature last. A regularised intercept is charged half its square, so that
+the last weight is its own pull; where the penalty holds no square, it is charged like the features.
+A free intercept is charged nothing.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ class Regularizer:
         if self.penalty.identity():
             half = 0.5 * square(self.intercept.penalised(v))
             return lambda factor: factor * factor * half
-        features, charged, last = np.ascontiguousarray(v[:-1]), self._penalised_last(v), self.last
+        features = np.ascontiguousarray(v[:-1])
+        charged = self._penalised_last(v)
+        last = self.last
         penalty: Any = self.penalty
         if is_block(penalty):
             return lambda factor: float(penalty.conjugate(factor * features) + last.conjugate(factor * charged))
@@ -150,7 +153,8 @@ class Regularizer:
         """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly where w belongs to v."""
         if self.penalty.identity():
             return 0.5 * square(self.intercept.penalised(w - v))
-        weights, pull = self.intercept.penalised(w), self.intercept.penalised(v)
+        weights = self.intercept.penalised(w)
+        pull = self.intercept.penalised(v)
         return self._charged(w) + self.conjugate(v) - float(np.einsum("j,j", weights, pull))
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
@@ -165,14 +169,18 @@ class Regularizer:
         """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
         if self.penalty.identity() or is_block(self.penalty):
             return 1.0
-        return min(least_domain_factor(self.penalty, v[:-1]), self.last.domain_scale(self._penalised_last(v)))
+        return min(
+            least_domain_factor(self.penalty, v[:-1]),
+            self.last.domain_scale(self._penalised_last(v)),
+        )
 
     def beyond(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """The share by which dual variables must be shortened for R* to be finite at every pull so near to v.
 
         `distance` is one for all places, or that of each.
 
-        Shortened by it, they lose no more than that share of what they gain: conjugates are convex, and zero at zero.
+        Shortened by it, they lose no more than that share of what they gain: conjugates are convex,
+        and zero at zero.
         """
         return 1.0 - self.domain_scale(v + np.copysign(distance, v))
 

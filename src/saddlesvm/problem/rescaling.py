@@ -1,9 +1,9 @@
 """Models that cost one number: the best multiple of a given model, and the best intercept alone.
 
-A fit that ends early may stand at weights that are far too long or too short, even worse than no weights at all. The
-objective is convex along a ray from zero, and along the ray of the intercept; the margins of both rays are known after
-at most one pass over the rows, so the lowest point of each takes some dozen sums over n numbers. A free intercept is
-searched in turn with the factor.
+A fit that ends early may stand at weights that are far too long or too short, even worse than no
+weights at all. The objective is convex along a ray from zero, and along the ray of the intercept;
+the margins of both rays are known after at most one pass over the rows, so the lowest point of each
+takes some dozen sums over n numbers. A free intercept is searched in turn with the factor.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.runtime.clock import time_is_up
 
-PRECISION, EVALUATIONS = 1e-6, 100  # relative precision of a factor; most sums over n numbers to find it
+PRECISION = 1e-6  # relative precision of a factor
+EVALUATIONS = 100  # most sums over n numbers to find it
 TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
 TURN_GAIN = 1e-6  # relative gain of a turn below which it was the last
 MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
 BEYOND = 1e-9  # of a margin of 1, more than its rounding
 COSTLIER = 1.0 + 4.0 * BEYOND  # a model without loss may cost so much more than another, whose rounding may cost that
 GAIN = 1e-9  # relative gain below which a model stays as it is
-FACTORS = (0.0, *(2.0**k for k in range(-8, 3)))  # of a model over files, among which the best is looked for
+FACTORS = (
+    0.0,
+    *(2.0**k for k in range(-8, 3)),
+)  # of a model over files, among which the best is looked for
 ANY = (-np.inf, np.inf)  # factors
 
 Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
@@ -72,8 +76,9 @@ def _without_loss(
 ) -> tuple[float, float] | None:
     """The factor that brings all margins of a model just beyond 1, and the objective there, which is R alone.
 
-    There, the rounding of the margins counts for nothing, whatever C is: at the corner of the hinge, C times it may be
-    most of the objective. None where a row is on the wrong side, or still pays, or R is above `value`.
+    There, the rounding of the margins counts for nothing, whatever C is: at the corner of the
+    hinge, C times it may be most of the objective. None where a row is on the wrong side, or still
+    pays, or R is above `value`.
 
     Parameters
     ----------
@@ -115,7 +120,8 @@ def multiple(
     within : pair of float
         The least and the largest factor that are allowed.
     """
-    kind, nothing = problem.intercept, np.zeros(terms.y.size)
+    kind = problem.intercept
+    nothing = np.zeros(terms.y.size)
 
     def paid(factor: float, offset: float) -> float:
         return float(loss_sums(terms, problem.members, factor * z, offset, nothing)[0]) + kind.paid(offset)
@@ -123,12 +129,14 @@ def multiple(
     def objective(factor: float) -> float:
         return primal_of(problem.C, paid(factor, offset), charged(factor))
 
-    before, first = np.inf, offset
+    before = np.inf
+    first = offset
     for _ in range(TURNS):
         factor, value = lowest(objective, within)
         if not kind.constrained or before - value <= TURN_GAIN * abs(value):
             break
-        before, offset = value, kind.best(terms, problem.members, factor * z, offset)
+        before = value
+        offset = kind.best(terms, problem.members, factor * z, offset)
     if is_classification(problem.loss):
         least = float((terms.y[problem.members] * (z + first)).min())
         found = _without_loss(least, lambda factor: paid(factor, factor * first), charged, value, within)
@@ -149,7 +157,9 @@ def candidates(problem: Any, model: Any) -> Iterator[Candidate]:
 
 @candidates.register(Problem)
 def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
-    regularizer, terms, kind = problem.regularizer, problem.pointwise, problem.intercept
+    regularizer = problem.regularizer
+    terms = problem.pointwise
+    kind = problem.intercept
     last = np.zeros(problem.n_features + 1)
     last[-1] = float(kind.present)
     constant = np.full(problem.members.size, 0.0 if kind.constrained else problem.scale)
@@ -176,7 +186,8 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
     if problem.on_files:
         yield from _multiples(problem, model)
         return
-    members, own = problem.members, problem.codes[problem.members]
+    members = problem.members
+    own = problem.codes[problem.members]
     weights = problem.row_weights[members]
     if members.size * problem.n_classes > MOST_SCORES:
         return
@@ -199,7 +210,10 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
             return primal_of(problem.C, paid(factor), charged(factor))
 
         factor, value = lowest(objective)
-        factor, value = _without_loss(float(leads(scores, own).min()), paid, charged, value) or (factor, value)
+        factor, value = _without_loss(float(leads(scores, own).min()), paid, charged, value) or (
+            factor,
+            value,
+        )
         yield value, Point(w=factor * W)
 
 
@@ -223,13 +237,15 @@ def better(problem: Any, model: Evaluation | None) -> Any:
     model : Evaluation or None
         None: any point will do.
     """
-    least, chosen = np.inf, None
+    least = np.inf
+    chosen = None
     if model is not None:
         own = model.certificate.primal / problem.unit
         least = own - GAIN * abs(own)
     for value, point in candidates(problem, model):
         if value < least:
-            least, chosen = value, point
+            least = value
+            chosen = point
         if time_is_up():
             break
     return chosen

@@ -6,7 +6,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from saddlesvm.problem.arithmetic import EDGE, INF, absolute_slopes, clip, interval_slopes, soft_threshold
+from saddlesvm.problem.arithmetic import (
+    EDGE,
+    INF,
+    absolute_slopes,
+    clip,
+    interval_slopes,
+    soft_threshold,
+)
 from saddlesvm.problem.loss import Shape, register
 from saddlesvm.runtime.allowed import NOT_NEGATIVE, POSITIVE, SHARE
 from saddlesvm.runtime.compiled import select
@@ -183,7 +190,12 @@ class SquaredEpsilonInsensitive(NamedTuple):
 
 
 @register(
-    "huber", task="regression", shape=Shape.CORNERED, parabolic=True, exponentials=False, options={"delta": POSITIVE}
+    "huber",
+    task="regression",
+    shape=Shape.CORNERED,
+    parabolic=True,
+    exponentials=False,
+    options={"delta": POSITIVE},
 )
 class Huber(NamedTuple):
     """(z - y)^2 / 2, continued by straight lines where abs(z - y) exceeds `delta`: outliers pull no harder than that.
@@ -226,7 +238,14 @@ class Huber(NamedTuple):
         return -self.delta, self.delta
 
 
-@register("pinball", task="regression", shape=Shape.KINKED, parabolic=True, exponentials=False, options={"tau": SHARE})
+@register(
+    "pinball",
+    task="regression",
+    shape=Shape.KINKED,
+    parabolic=True,
+    exponentials=False,
+    options={"tau": SHARE},
+)
 class Pinball(NamedTuple):
     """tau (y - z) below the target, (1 - tau) (z - y) above it: the regression of the quantile `tau`.
 

@@ -1,11 +1,12 @@
 """What the rows respond to weights: a machine's share of a certificate, here of machines with one score a row.
 
-:mod:`saddlesvm.problem.certificate` makes certificates of what is found here. A dual point of weights alone is that of
-the sub-gradients at their margins, improved by a line search on its scale.
+:mod:`saddlesvm.problem.certificate` makes certificates of what is found here. A dual point of
+weights alone is that of the sub-gradients at their margins, improved by a line search on its scale.
 
-With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is balanced first, by
-shortening variables of the heavier sign, those strictly inside their bounds before all others (which costs the bound
-only second order terms). What rounding then leaves of the sum is a move, whose cost is bounded.
+With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is
+balanced first, by shortening variables of the heavier sign, those strictly inside their bounds
+before all others (which costs the bound only second order terms). What rounding then leaves of the
+sum is a move, whose cost is bounded.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ from saddlesvm.problem.sums import (
 )
 from saddlesvm.problem.terms import Pointwise, box_of
 
-PARABOLA_STEP, PARABOLA_REACH = 0.01, 5.0  # spacing of three factors; steps below them where a top is trusted
+PARABOLA_STEP = 0.01  # spacing of three factors
+PARABOLA_REACH = 5.0  # steps below them where a top is trusted
 
 
 class RowSums(NamedTuple):
@@ -86,7 +88,8 @@ class Responses(Protocol):
     def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
         """A feasible dual point to prove the weights by, and its pull.
 
-        It is the best multiple of the one that is given, or of that of the sub-gradients at the scores.
+        It is the best multiple of the one that is given, or of that of the sub-gradients at the
+        scores.
         """
 
     def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
@@ -101,7 +104,7 @@ class Responses(Protocol):
 
 @singledispatch
 def responses_of(problem: Any, w: np.ndarray, given_offset: bool = False) -> Responses:
-    """What the rows of a problem respond to weights; other machines than that of one score a row register their own."""
+    """What the rows of a problem respond to weights; machines with more scores register their own."""
     return Margins(problem, w, given_offset)
 
 
@@ -119,7 +122,11 @@ class Margins:
     """
 
     def __init__(
-        self, problem: Problem, w: np.ndarray, given_offset: bool = False, z: np.ndarray | None = None
+        self,
+        problem: Problem,
+        w: np.ndarray,
+        given_offset: bool = False,
+        z: np.ndarray | None = None,
     ) -> None:
         self.problem = problem
         self.w = w
@@ -127,7 +134,8 @@ class Margins:
         self.scored, offset = problem.intercept.split(w)
         self.offset: float | None = None
         if problem.intercept.constrained:
-            z, best = self.margins(), problem.intercept.best
+            z = self.margins()
+            best = problem.intercept.best
             self.offset = offset if given_offset else best(problem.pointwise, problem.members, z, offset)
 
     def margins(self) -> np.ndarray:
@@ -137,19 +145,23 @@ class Margins:
 
     @cached_property
     def centred(self) -> tuple[Pointwise, float]:
-        """The terms of the losses and the offset of the margins, which is subtracted from the labels of a regression.
+        """The terms of the losses, and the offset of margins; a regression subtracts it from targets.
 
-        Where the dual variables of a free intercept sum to zero, neither objective changes. But where the labels are
-        far from zero, their products with the dual variables are large and cancel, and their rounding errors do not.
+        Where the dual variables of a free intercept sum to zero, neither objective changes. But
+        where the labels are far from zero, their products with the dual variables are large and
+        cancel, and their rounding errors do not.
         """
-        terms, kind, offset = self.problem.pointwise, self.problem.intercept, self.offset or 0.0
+        terms = self.problem.pointwise
+        kind = self.problem.intercept
+        offset = self.offset or 0.0
         if is_classification(self.problem.loss) or not (kind.constrained and kind.homogeneous):
             return terms, offset
         return terms._replace(y=terms.y - offset), 0.0
 
     def beside(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The best multiple of dual variables, balanced, and its pull."""
-        problem, z = self.problem, self.margins()
+        problem = self.problem
+        z = self.margins()
         if alpha is None:
             alpha = np.zeros(problem.y.size)
             dual_of_margins(problem.pointwise, problem.members, z, self.offset or 0.0, alpha)
@@ -176,10 +188,14 @@ class Margins:
         return self._accounted(alpha, tuple(sums.tolist())), pull
 
     def _accounted(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
-        """The sizes of the dual point, how far margins can be off, and the move to the sum that is asked for."""
-        problem, kind, (terms, added) = self.problem, self.problem.intercept, self.centred
+        """The sums with the dual point's sizes, errors of margins, and the move to the sum asked for."""
+        problem = self.problem
+        kind = self.problem.intercept
+        terms, added = self.centred
         given = problem.loss, terms.y, problem.norms, problem.weights, problem.members, alpha
-        sizes, facts, move = point_sizes(*given, signs=kind.constrained), problem.facts, STILL
+        sizes = point_sizes(*given, signs=kind.constrained)
+        facts = problem.facts
+        move = STILL
         if kind.constrained:
             move = move_of(terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3])
         errors = margin_errors(facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0))
@@ -192,19 +208,25 @@ class Margins:
 
 
 def best_scale(
-    problem: Problem, alpha: np.ndarray, pull: np.ndarray, precision: float = 1e-4, terms: Pointwise | None = None
+    problem: Problem,
+    alpha: np.ndarray,
+    pull: np.ndarray,
+    precision: float = 1e-4,
+    terms: Pointwise | None = None,
 ) -> float:
-    """The factor in [0, 1] that maximises the dual objective of ``factor * alpha``, with the labels of `terms`.
+    """The factor in [0, 1] with the highest dual objective of ``factor * alpha``, for `terms`.
 
     `pull` is ``v(alpha)``.
 
-    Most losses declare that the dual is a parabola in the factor, with half a square: two values of it are enough, as
-    it goes through zero. For other losses, and other penalties, the factor is the top of the parabola through three
-    factors near 1, or near the largest one with a finite R*; Brent's method looks for a top farther away, to
-    `precision`. An error of the factor enters the objective squared.
+    Most losses declare that the dual is a parabola in the factor, with half a square: two values of
+    it are enough, as it goes through zero. For other losses, and other penalties, the factor is the
+    top of the parabola through three factors near 1, or near the largest one with a finite R*;
+    Brent's method looks for a top farther away, to `precision`. An error of the factor enters the
+    objective squared.
     """
 
-    conjugate, most = problem.regularizer.conjugate_along(pull), problem.regularizer.domain_scale(pull)
+    conjugate = problem.regularizer.conjugate_along(pull)
+    most = problem.regularizer.domain_scale(pull)
 
     def negated_dual(factor: float) -> float:
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
@@ -233,7 +255,12 @@ def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.nda
 
 
 def move_of(
-    terms: Pointwise, side: Group, norms: np.ndarray, alpha: np.ndarray, sizes: PointSizes, charged: float
+    terms: Pointwise,
+    side: Group,
+    norms: np.ndarray,
+    alpha: np.ndarray,
+    sizes: PointSizes,
+    charged: float,
 ) -> Move:
     """The move of the dual variables of some rows to the sum that their intercept asks for.
 

@@ -1,9 +1,10 @@
 """The pull of dual variables by short sums: rounding then hardly counts, over however many rows.
 
-A sum of n terms in order has a rounding error of up to n units of the sum of their sizes. A feasible
-pull of a penalty without a square must stay within bounds, so that this error shortens the whole dual
-point: with many rows and a large C it is most of what a certificate leaves open. In sums of 8 terms,
-whose results are added 8 at a time, and so on, a term meets no more than 8 additions a level.
+A sum of n terms in order has a rounding error of up to n units of the sum of their sizes. A
+feasible pull of a penalty without a square must stay within bounds, so that this error shortens the
+whole dual point: with many rows and a large C it is most of what a certificate leaves open. In sums
+of 8 terms, whose results are added 8 at a time, and so on, a term meets no more than 8 additions a
+level.
 
 Source: Higham (2002), "Accuracy and stability of numerical algorithms", section 4.2, for blocked
 summation; Ogita, Rump and Oishi (2005), "Accurate sum and dot product", for sums of two doubles.
@@ -56,9 +57,10 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
 def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """The weights of a model that is published as ``C alpha`` and its rows, and their error.
 
-    The weights have shape (d + 1,), the intercept's place zero. The exact ones are hardly farther away
-    than rounding the result itself. Of dense rows, each product is the sum of two doubles, and so is
-    each sum of two (Ogita, Rump and Oishi, algorithms 3.1 to 3.4); sparse ones have short sums.
+    The weights have shape (d + 1,), the intercept's place zero. The exact ones are hardly farther
+    away than rounding the result itself. Of dense rows, each product is the sum of two doubles, and
+    so is each sum of two (Ogita, Rump and Oishi, algorithms 3.1 to 3.4); sparse ones have short
+    sums.
     """
     if problem.X.sparse:
         near = pulled_by_short_sums(problem, alpha)

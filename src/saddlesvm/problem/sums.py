@@ -1,7 +1,8 @@
-"""Sums over the rows that certificates are made of, always in float64, and the maps between w and dual variables.
+"""Sums over the rows that certificates are made of, and the maps between w and dual variables.
 
-All of it is array code over blocks of rows, for every size and layout of the rows. NumPy adds the terms of a block in
-pairs, so that a term meets fewer additions than the account of rounding allows for (:func:`~.bounds.loss_sizes`).
+All of it is array code over blocks of rows, for every size and layout of the rows. NumPy adds the
+terms of a block in pairs, so that a term meets fewer additions than the account of rounding allows
+for (:func:`~.bounds.loss_sizes`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ import numpy as np
 
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.terms import BLOCK, Pointwise, Terms, in_blocks, silent, weigh, weights_or_one, within_bounds
+from saddlesvm.problem.terms import (
+    BLOCK,
+    Pointwise,
+    Terms,
+    in_blocks,
+    silent,
+    weigh,
+    weights_or_one,
+    within_bounds,
+)
 from saddlesvm.rows.layouts import add_rows, dot_rows
 from saddlesvm.rows.passes import Part
 
@@ -23,7 +33,7 @@ SUMS = 5  # that a certificate takes from the rows
 def loss_sums(
     terms: Pointwise | Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray
 ) -> tuple[float, ...]:
-    """Sums over the members of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and the sizes of the last two.
+    """Sums of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and of the sizes of the last two.
 
     Parameters
     ----------
@@ -73,7 +83,7 @@ def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, fact
 
 @silent
 def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
-    """Set ``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: dual feasible by definition of the conjugate."""
+    """Set ``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: these are dual feasible."""
     methods = methods_of(terms.loss)
     for places, rows in in_blocks(members, terms.y.size):
         slopes = methods.subgradient(terms.loss, z[places] + offset, terms.y[rows])
@@ -90,8 +100,10 @@ def bring_back(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None
 
 
 def dual_weights(problem: Problem, alpha: Any) -> np.ndarray:
-    """``w(alpha) = C sum_i alpha_i x_i`` in float64, shape (d + 1,), or (K, d + 1) for `alpha` of shape (n_all, K); the
-    virtual feature is included."""
+    """``w(alpha) = C sum_i alpha_i x_i`` in float64, the virtual feature included.
+
+    Its shape is (d + 1,), or (K, d + 1) for `alpha` of shape (n_all, K).
+    """
     return problem.pulled(problem.passes.pull(alpha))
 
 
@@ -114,13 +126,14 @@ def sums_and_pull(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> tuple[n
 
 
 def _sums_over_rows(problem: Problem, w: np.ndarray, alpha: np.ndarray, size: int) -> np.ndarray:
-    """The sums of a pass that keeps no margins; behind them the sum of the rows times `alpha`, if there is room."""
+    """The sums of a pass that keeps no margins; behind them the rows times `alpha`, if asked."""
     if _is_device(problem):
         return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
     w = np.ascontiguousarray(w, dtype=np.float64)
 
     def add_part(part: Part, found: np.ndarray) -> None:
-        terms, a = problem.terms_of(part), part.of(alpha)
+        terms = problem.terms_of(part)
+        a = part.of(alpha)
         for start in range(0, part.rows.size, BLOCK):
             rows = part.rows[start : start + BLOCK]
             z = np.empty(rows.size)

@@ -11,7 +11,8 @@ from saddlesvm.problem.penalties import Penalty
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiled import inlined
 
-# Rows whose terms are computed at once: their arrays of 64 KB stay in a core's cache. Measured: half the time of 2^16.
+# Rows whose terms are computed at once: their arrays of 64 KB stay in a core's cache. Measured: half
+# the time of 2^16.
 BLOCK = 2**13
 
 
@@ -37,10 +38,12 @@ class Pointwise(NamedTuple):
 
 
 def box_of(loss: Loss, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds of the dual variables, shape (n,) each; they are proportional to the row weights."""
-    (least, most), (low, high) = loss.bounds(-1.0, 1.0), loss.bounds(1.0, 1.0)
+    """Lower and upper bounds of the dual variables, shape (n,) each, proportional to the weights."""
+    least, most = loss.bounds(-1.0, 1.0)
+    low, high = loss.bounds(1.0, 1.0)
     ahead = y > 0.0
-    below, above = np.where(ahead, low, least), np.where(ahead, high, most)
+    below = np.where(ahead, low, least)
+    above = np.where(ahead, high, most)
     if not weights.size:
         return below, above
     heavy = weights > 0.0  # else zero times infinity
@@ -62,7 +65,7 @@ silent = np.errstate(all="ignore")  # both sides of every conditional are comput
 
 
 def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, Any]]:
-    """Places among the members, some at a time, and what picks these members from arrays of `count` rows.
+    """Places among the members, some at a time, and what picks these from arrays of `count` rows.
 
     That is a slice if all rows are members, so that nothing is copied.
     """
