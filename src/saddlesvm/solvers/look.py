@@ -86,7 +86,7 @@ class Look(NamedTuple):
             signed=np.zeros(4),
             pulled=np.zeros(self.W.shape),
             line=np.zeros(len(PLACES)),
-            bent=np.zeros(2),
+            bent=np.zeros(3),
             matrix=np.zeros((side, side)),
             product=np.zeros(self.product.shape),
             diagonal=np.zeros(0 if self.alone else self.product.shape),
@@ -136,7 +136,7 @@ class Look(NamedTuple):
                 self.look_along(into, machine, place.scores(block, self.back), Z)
             if alpha.size:
                 alpha[chosen] = A
-            into.bent[:] += chosen.size, np.count_nonzero(mean)
+            into.bent[:] += chosen.size, np.count_nonzero(mean), norms.sum()
             if self.telling > 0.0:
                 some, odds = draw_rows(mean * norms, self.telling, random)
                 told.append((rows.start + some, mean[some] / odds))
@@ -232,8 +232,8 @@ class Looked(PassSums):
         ``sum_i a_i x_i``.
     line : ndarray of shape (len(PLACES),)
         Sums of the losses at places of a line.
-    bent : ndarray of shape (2,)
-        Numbers of the rows, and of those that bend.
+    bent : ndarray of shape (3,)
+        Numbers of the rows, and of those that bend; and the sum of all squared norms.
     matrix : ndarray of shape (d + 1, d + 1) or (0, 0)
         ``sum_i bend_i x_i x_i'``, as a share of them tells it.
     product, diagonal : ndarray of shape (d + 1,) or (0,)

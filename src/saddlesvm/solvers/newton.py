@@ -67,7 +67,6 @@ WARM_UP = 10  # epochs of descent before the first step; as before
 SIDE_BYTES = 40.0  # of a factor, for each of its places: the matrix, its factor, and copies; derived
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
 MOST_OF_SHARE = 30  # passes over it
-LONG = 8  # steps without a lower objective or a higher bound after which rounding leaves nothing to gain
 
 
 @dataclass
@@ -408,7 +407,7 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
     state.estimate = best.relative_gap if estimate == np.inf else estimate
     if task.is_nothing(point):
         state.satisfied = True
-    state.stuck = state.vain >= LONG or not np.isfinite(point.F)
+    state.stuck = state.vain >= task.patience or not np.isfinite(point.F)
 
 
 def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float, last: float) -> None:

@@ -36,7 +36,8 @@ from saddlesvm.solvers.taken_rows import Taken
 from saddlesvm.solvers.task import FREE, Curvature, Found, Task, add_up
 
 FAR = 0.1  # relative gap above which the places of a line are looked at; guessed
-LEAST_BEND = 1e-3  # share of the largest curvature that a free intercept's step assumes if few rows bend; guessed
+LEAST_BEND = 1e-3  # share of the largest curvature that a step assumes if no row bends; guessed
+PATIENCE = 20  # passes without a better bound: shorter steps need some; guessed
 DEAR = 100  # products a value of the rows from which on a matrix takes longer than the pass; measured, 40,000 x 300
 PER_FEATURE = 500  # rows a feature that tell the matrix at first: a pass costs more than their products
 
@@ -217,10 +218,9 @@ class NewtonOverPasses(OverPasses):
 
     def penalty(self, setting: Setting) -> np.ndarray:
         """The diagonal of the regulariser, positive."""
-        found = np.ones(self.at.shape[0])
-        if self.free:
-            found[-1] = self.task(setting).held
-        return found
+        task = self.task(setting)
+        penalty: np.ndarray = np.maximum(task.ridge, task.held)
+        return penalty
 
     def begin_products(self, setting: Setting) -> None:
         """Begin conjugate gradients at the point of the pass, whose next products are a pass each."""
@@ -260,13 +260,14 @@ class NewtonOverPasses(OverPasses):
             machine = Softmax(nothing(), 1.0, self.at.shape[1], nothing())
         place: Any = UnreadRows(self.n, self.at.shape[0] - 1)
         task = Task(place, machine, ridge, setting.C, keeps_factor=True, keeps_scores=False)
+        task.patience = PATIENCE
         if self.free:
             task.confirm = unproven
-            told = self.told
-            if self.at.ndim == 1 and told is not None and told.bent[1] < self.at.size:
-                # Far out, where no row bends, an intercept moves by some units of the margin, not by millions.
-                most = setting.C * self.n * self.free**2 * setting.loss.largest_curvature()
-                task.held = max(FREE, LEAST_BEND * most)
+        told = self.told
+        if self.at.ndim == 1 and told is not None and told.bent[1] == 0.0:
+            # Far out, where no row bends, a step assumes that a share of them all did: else it would be far too long.
+            most = setting.C * setting.loss.largest_curvature() * told.bent[2] / self.at.size
+            task.held = max(FREE, LEAST_BEND * most)
         return task
 
     def choose(self, setting: Setting, pieces: list[Taken] | None = None) -> None:

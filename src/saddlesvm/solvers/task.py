@@ -13,6 +13,7 @@ from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 
 ZEROS = 2**18  # scores at zero that are evaluated at once
+LONG = 8  # passes without a lower objective or a higher bound; guessed
 FREE = 1e-8  # R of a free intercept in equations: positive, so that a step is finite where no row bends; guessed
 NOTHING = 1e-10  # squared norm of weights, relative to what their terms could add up to, that counts as zero
 RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
@@ -34,7 +35,9 @@ class Task:
     keeps_scores : bool
         Whether points hold the scores and multipliers of all rows; else a pass forgets them block by block.
     held : float
-        What Newton's equations take for R of a free intercept.
+        What Newton's equations take for R at least.
+    patience : int
+        Passes in a row without a better bound after which rounding leaves nothing to gain.
     confirm : callable, optional
         Called with a point whose gap seems to be small enough: the multipliers, and a bound that counts, where a free
         intercept asks for sums of the multipliers that they have nearly.
@@ -54,6 +57,7 @@ class Task:
     keeps_factor: bool = False
     keeps_scores: bool = True
     held: float = FREE
+    patience: int = LONG
     confirm: Callable[[Found], tuple[np.ndarray, float]] | None = None
     linear: np.ndarray = field(default_factory=lambda: np.zeros(1))
     norms: np.ndarray = field(default_factory=lambda: np.empty(0))

@@ -1,0 +1,33 @@
+"""Newton's method over passes where no row bends at first, or few do: the optimum of memory all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits, Outcome
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.losses import SmoothHinge, SquaredHinge
+from saddlesvm.rows.memory_plan import MemoryPlan
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
+from support import matrix, named
+from support.mapped import mapped, streamed
+
+BLOCKS = MemoryPlan(2**30, np.linspace(0, 400, 13).astype(np.int64), 2, False)
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1.0, 1e5])
+@pytest.mark.parametrize("kind", ["regularized", "free"])
+@pytest.mark.parametrize("loss", [SmoothHinge(0.5), SquaredHinge()], ids=named)
+def test_rows_of_any_size_are_certified(loss: Loss, kind: Any, scale: float, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X = matrix(400, 7)
+    y = np.where(X @ random.normal(size=7) + random.normal(size=400) > 0.0, 1.0, -1.0)
+    file = mapped(X * scale, tmp_path)
+    problem = streamed(file, y, loss, plan=BLOCKS, C=1.0, intercept=kind)
+    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-5, max_epochs=40))
+    assert found.outcome is Outcome.CERTIFIED
