@@ -56,7 +56,7 @@ def test_what_was_cut_short_goes_on(ticking: list[float], multi_class: str, inte
 
 def test_the_better_of_both_is_kept(ticking: list[float], monkeypatch: Any) -> None:
     seen: list[Any] = []
-    kept = linear_fit.gone_on
+    kept = linear_fit.join_results
 
     def watched(earlier: Any, later: Any) -> Any:
         seen.append((earlier, later, kept(earlier, later)))
@@ -69,7 +69,7 @@ def test_the_better_of_both_is_kept(ticking: list[float], monkeypatch: Any) -> N
         def tick(self, epoch: float, estimate: float, seconds: float) -> None:
             ticking[0] += 0.7
 
-    monkeypatch.setattr(linear_fit, "gone_on", watched)
+    monkeypatch.setattr(linear_fit, "join_results", watched)
     X, y = data()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertifiedWarning)

@@ -1,1 +1,1 @@
-"""Several classes: their sub-problems, classes that share one reading of the rows, and joint starts."""
+"""Several classes: their sub-problems, and the fits of lists of problems."""

@@ -1,7 +1,7 @@
 """The fits of all sub-problems of a model: in turn, in threads, or side by side.
 
-A sub-problem that the time limit leaves no room to begin gets the model without weights: its best intercept and its
-certificate take two sums of row weights, and no pass over the rows.
+A sub-problem that the time limit leaves no room to begin gets the model without weights: its best
+intercept and its certificate take two sums of row weights, and no pass over the rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ from saddlesvm.runtime.threads import Schedule, results_of
 
 Result = TypeVar("Result")
 
-BUNDLE = 64  # problems that one batch has at least where they are solved in a single thread
+BUNDLE = 64  # problems that a batch has at least if a single thread solves all; guessed
+FARTHEST = 1e4  # size of an intercept at most, in units of the scores; guessed
+HALVINGS = 80  # of the interval around an intercept; derived: it then has the last bit
+ROUNDINGS = 64.0  # units in the last place that two losses and their sum are within; derived
+REASON = "no time was left to begin"
 
 
 def no_callbacks(sub: SubProblem) -> Sequence[Callback]:
@@ -57,7 +61,8 @@ class Fits(ABC):
         The callbacks of a sub-problem.
     checkpoint : path-like or Checkpoint, optional
     seeded : bool
-        Whether the seed was given, not drawn anew for each fit: a checkpoint then fits this seed only.
+        True if the seed was given, not drawn anew for each fit: a checkpoint then fits this seed
+        only.
     bar : ProgressBar, optional
         Shows every record, and every sub-problem that is done.
     clock : SharedTime
@@ -83,17 +88,18 @@ class Fits(ABC):
 
     @property
     def unwatched(self) -> bool:
-        """Whether nobody looks on as the sub-problems are solved, and nothing but a gap ends a fit."""
+        """Return True if nobody looks on at the sub-problems, and only a gap ends a fit."""
         limits = self.limits
-        limited = (limits.max_time, limits.max_epochs, limits.certify_every) != (None, None, None) or limits.tol == 0.0
-        watched = self.bar or self.checkpoint is not None or self.callbacks_of is not no_callbacks
-        return not (limited or watched or limits.keep == "last")
+        given = (limits.max_time, limits.max_epochs, limits.certify_every)
+        is_limited = given != (None, None, None) or limits.tol == 0.0 or limits.keep == "last"
+        asks = self.checkpoint is not None or self.callbacks_of is not no_callbacks
+        return not (is_limited or asks or self.bar)
 
     @abstractmethod
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
-        """What is known of the sub-problems that the time limit leaves no room to begin, and the weights of the rows.
+        """Return the model of sub-problems for which no time is left, and the weights of the rows.
 
-        None where all begin, whatever time it takes: a start is better than nothing, or nothing is no model.
+        None if all begin, whatever time it takes: if a start is better, or there is no such model.
         """
 
     @abstractmethod
@@ -101,18 +107,27 @@ class Fits(ABC):
         """Make the fit of the sub-problem `index`, for the loop to drive."""
 
     def fit_of(self, index: int, sub: SubProblem, problem: Any, **given: Any) -> Fit:
-        """The fit of the sub-problem `index`, with its share of the time, its callbacks and its checkpoint.
+        """Return the fit of the sub-problem `index`, with its share of the time and its checkpoint.
 
-        `given` are options of :class:`~saddlesvm.fit.loop.Fit` that take the place of those of all sub-problems.
+        `given` are options of :class:`~saddlesvm.fit.loop.Fit` instead of those of all
+        sub-problems.
         """
-        limits, callbacks = self.limits, list(self.callbacks_of(sub))
+        limits = self.limits
+        callbacks = list(self.callbacks_of(sub))
         if limits.max_time is not None:
             limits = replace(limits, max_time=self.clock.share())
         if self.bar:
             callbacks.append(self.bar)
         common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
         checkpoint = checkpoint_of(self.checkpoint, index, len(self.problems), seeded=self.seeded)
-        return Fit(problem, callbacks=callbacks, checkpoint=checkpoint, label=sub.label, index=index, **common | given)
+        return Fit(
+            problem,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            label=sub.label,
+            index=index,
+            **common | given,
+        )
 
     def finished(self, fit: Fit) -> FitResult:
         """Return the part of an ended fit that is kept."""
@@ -122,16 +137,16 @@ class Fits(ABC):
         return fit.result()
 
     def batches(self) -> Sequence[Batch[FitResult]]:
-        """The batches that the loop drives: one per sub-problem."""
+        """Return the batches that the loop drives: the sub-problems in turn."""
         return self.in_turn(bundles_of(range(len(self.problems)), 1, self.jobs))
 
     def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
-        """A batch for each bundle of sub-problems."""
+        """Return a batch for each bundle of sub-problems."""
         late = None if self.limits.max_time is None else self.late
         return [InTurn(bundle, self.begin, self.finished, late) for bundle in bundles]
 
     def late(self) -> bool:
-        """Whether no time is left to begin another sub-problem."""
+        """Return True if no time is left to begin another sub-problem."""
         return self.clock.over() and self.without_weights() is not None
 
     def solve(self) -> list[FitResult]:
@@ -140,20 +155,22 @@ class Fits(ABC):
         return results if self.limits.max_time is None else self.with_late(results)
 
     def with_late(self, results: list[FitResult]) -> list[FitResult]:
-        """The results, those of sub-problems that were not begun put in their places."""
+        """Put the models of sub-problems that were not begun in their places among the results."""
         left = [k for k, result in enumerate(results) if result is LATE]
         known = self.without_weights() if left else None
-        if known is not None:
-            common, weights = known
-            for k, result in zip(left, common.results(sides_of(self.problems, left, weights)), strict=True):
-                results[k] = result
-                if self.bar:
-                    self.bar.next_problem()
+        if known is None:
+            return results
+        common, weights = known
+        models = common.results(sides_of(self.problems, left, weights))
+        for k, result in zip(left, models, strict=True):
+            results[k] = result
+            if self.bar:
+                self.bar.next_problem()
         return results
 
 
 class TogetherFirst(ABC):
-    """A batch of small problems that are solved together; those that this does not certify have fits of their own then.
+    """A batch of small problems that are solved together, and those it does not certify alone.
 
     Parameters
     ----------
@@ -162,17 +179,20 @@ class TogetherFirst(ABC):
         Makes a batch of those problems that need a fit of their own.
     """
 
-    def __init__(self, problems: Sequence[int], rest: Callable[[list[int]], Batch[FitResult]]) -> None:
-        self.problems, self.make_rest = problems, rest
+    def __init__(
+        self, problems: Sequence[int], rest: Callable[[list[int]], Batch[FitResult]]
+    ) -> None:
+        self.problems = problems
+        self.make_rest = rest
         self.rest: Batch[FitResult] | None = None
         self.results: dict[int, FitResult] = {}
 
     @abstractmethod
     def worked(self, stop: threading.Event) -> list[Worked] | None:
-        """Solve the problems that are left: those whose gap is proven by it. None where all others need own fits."""
+        """Solve what is left; return the problems that this certifies, None if it cannot."""
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
-        """Solve and certify all problems that are left once; those that need it have a fit of their own at last."""
+        """Solve all problems together once; then fit those that are left alone."""
         done = self.worked(stop) if self.rest is None else None
         if done is not None:
             return done
@@ -188,25 +208,20 @@ class TogetherFirst(ABC):
 
 
 def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
-    """Problems in bundles of at least `together`; larger ones where a single thread solves all."""
+    """Return problems in bundles of at least `together`, larger ones in a single thread."""
     size = together * -(-BUNDLE // together) if jobs == 1 else together
     return [problems[k : k + size] for k in range(0, len(problems), size)]
 
 
 def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:
-    """Drive batches one after the other, or in `n_jobs` threads; Ctrl-C stops all, with their best models so far."""
+    """Drive batches in turn, or in `n_jobs` threads; Ctrl-C ends all with their best models."""
     with catch_interrupts() as stop:
         jobs = workers(len(batches), n_jobs)
         if jobs == 1:
             return list(chain.from_iterable(map(drive, batches, repeat(stop))))
         with Schedule(jobs, stop) as schedule:
-            return list(chain.from_iterable(results_of([schedule.add(drive, batch, stop) for batch in batches])))
-
-
-FARTHEST = 1e4  # the size of an intercept at most
-HALVINGS = 80  # of the interval around an intercept
-ROUNDINGS = 64.0  # units of the last place that two losses and what is done with them are within
-REASON = "no time was left to begin"
+            results = results_of([schedule.add(drive, batch, stop) for batch in batches])
+            return list(chain.from_iterable(results))
 
 
 @dataclass(frozen=True)
@@ -238,7 +253,7 @@ class WithoutWeights:
     alpha: Any
 
     def results(self, sides: np.ndarray) -> list[FitResult]:
-        """The results of sub-problems with these :func:`sides`; those with the same sides share one."""
+        """Return the results of sub-problems with these sums of weights; equal sums share one."""
         kinds, place = np.unique(sides, axis=0, return_inverse=True)
         results = [self._result(one) for one in kinds]
         return [results[k] for k in np.ravel(place)]
@@ -255,7 +270,9 @@ class WithoutWeights:
 
 
 @kernel
-def best_constant(loss: Loss, negative: float, positive: float, charge: float) -> tuple[float, float]:
+def best_constant(
+    loss: Loss, negative: float, positive: float, charge: float
+) -> tuple[float, float]:
     """The best intercept b without weights, and what the losses then pay.
 
     Parameters
@@ -266,10 +283,15 @@ def best_constant(loss: Loss, negative: float, positive: float, charge: float) -
     charge : float
         An intercept b is charged ``charge b^2 / 2``; infinite where it must be zero.
     """
-    low, high = (-FARTHEST, FARTHEST) if charge < np.inf else (0.0, 0.0)
+    farthest = FARTHEST if charge < np.inf else 0.0
+    low = -farthest
+    high = farthest
+    # The slope of a convex function rises: its zero is bracketed by halves.
     for _ in range(HALVINGS):
         b = 0.5 * (low + high)
-        slope = positive * subgradient(loss, b, 1.0) + negative * subgradient(loss, b, -1.0) + charge * b
+        slope = charge * b
+        slope += positive * subgradient(loss, b, 1.0)
+        slope += negative * subgradient(loss, b, -1.0)
         if slope >= 0.0:
             high = b
         if slope <= 0.0:
@@ -278,13 +300,15 @@ def best_constant(loss: Loss, negative: float, positive: float, charge: float) -
     return b, positive * value(loss, b, 1.0) + negative * value(loss, b, -1.0)
 
 
-def sides_of(problems: Sequence[SubProblem], which: Sequence[int], weights: np.ndarray | None) -> np.ndarray:
-    """Sums of the rows' weights in the negative and in the positive class of sub-problems, and their rows.
+def sides_of(
+    problems: Sequence[SubProblem], which: Sequence[int], weights: np.ndarray | None
+) -> np.ndarray:
+    """Sum the weights of the rows in both classes of sub-problems, and count their rows.
 
     Parameters
     ----------
     problems : sequence of SubProblem
-        A method ``sides(weights)`` says it for all of them.
+        If it has a method ``sides(weights)``, that returns the sums of all of them.
     which : sequence of int
     weights : ndarray of shape (n_all,), optional
 

@@ -1,8 +1,8 @@
-"""The fits of a linear model's sub-problems: over rows in memory, in files or elsewhere, in turn or side by side.
+"""The fits of a linear model's sub-problems, in turn or side by side, wherever the rows are.
 
-:class:`FitRows` holds what the sub-problems share, wherever the rows are; over files :class:`ClassSweep` reads each
-block once for all of them. A fit begins at zero, at a former fit or a given point
-(:mod:`saddlesvm.multiclass.splits`).
+:class:`FitRows` holds what the sub-problems share, wherever the rows are; over files
+:class:`ClassSweep` reads each block once for all of them. A fit begins at zero, at a former fit or
+a given point (:mod:`saddlesvm.multiclass.splits`).
 """
 
 from __future__ import annotations
@@ -44,20 +44,25 @@ from saddlesvm.solvers.threaded.descent import with_threads
 
 
 class ClassSweep:
-    """A batch of problems over the same rows in files: each block is read once and improved for all of them.
+    """A batch of problems over the same rows in files: each block is read once for all of them.
 
     Parameters
     ----------
     problems : sequence of int
     begin : callable
-        Makes the fit of the problem with a given number. Its solver is :class:`~saddlesvm.solvers.blocks.Blocks`; all
-        fits have the same seed, so that they ask for the same blocks.
+        Makes the fit of the problem with a given number. Its solver is
+        :class:`~saddlesvm.solvers.blocks.Blocks`; all fits have the same seed, so that they ask for
+        the same blocks.
     finished : callable
         Turns a fit that has ended into its result.
     """
 
-    def __init__(self, problems: Sequence[int], begin: Begin, finished: Callable[[Fit], FitResult]) -> None:
-        self.problems, self.begin, self.finish = problems, begin, finished
+    def __init__(
+        self, problems: Sequence[int], begin: Begin, finished: Callable[[Fit], FitResult]
+    ) -> None:
+        self.problems = problems
+        self.begin = begin
+        self.finish = finished
         self.fits: dict[int, Fit] = {}
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Fit]:
@@ -70,7 +75,9 @@ class ClassSweep:
             fit.watches.wait()
         budgets = [fit.budget() for fit in fits]
         with limit_step(min(budget.seconds for budget in budgets)):
-            states = fits[0].solver.step_together([fit.problem for fit in fits], [fit.state for fit in fits], budgets)
+            states = fits[0].solver.step_together(
+                [fit.problem for fit in fits], [fit.state for fit in fits], budgets
+            )
         for fit, state in zip(fits, states, strict=True):
             fit.stepped(state)
         return fits
@@ -106,7 +113,7 @@ class FitRows:
 
     @property
     def in_files(self) -> bool:
-        """Whether each pass reads the rows from files."""
+        """True if each pass reads the rows from files."""
         return self.place is not None and self.place.reads_files
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
@@ -133,8 +140,8 @@ def open_rows(
     ----------
     design : Design
     burden : Burden
-        What the problems keep of a row: its variable, that of the best bound, and that of a sweep under way where
-        Newton's method is to be had.
+        What the problems keep of a row: its variable, that of the best bound, and that of a sweep
+        under way where Newton's method is to be had.
     memory : int or None
         Bytes to use; None for half of the available memory.
     intercept : {"none", "regularized", "free"}
@@ -150,7 +157,8 @@ def open_rows(
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
     plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
-    n, X = plain.n_rows, plain._replace(bias=bias)
+    n = plain.n_rows
+    X = plain._replace(bias=bias)
     shape = burden.variables_of(n)
     arrays = [plan.row_array(shape) for _ in range(3 if burden.variables > 2 else 2)]
     reader = BlockReader(X, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
@@ -161,12 +169,14 @@ def open_rows(
 
 
 AUTO = Auto()
-AT_ONCE = 2**22  # dual variables that are made sparse at once
-WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try
+AT_ONCE = 2**22  # dual variables that are made sparse at once; derived: 32 MB
+WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try; guessed
 
 
-def rows_of(design: Design, intercept: str, scaling: float, jobs: int, n_jobs: int | None) -> FitRows:
-    """The rows of a design with the virtual feature of an intercept; computing their norms checks that they are finite.
+def rows_of(
+    design: Design, intercept: str, scaling: float, jobs: int, n_jobs: int | None
+) -> FitRows:
+    """Return the rows of a design with an intercept's feature, after a check that they are finite.
 
     Parameters
     ----------
@@ -179,7 +189,8 @@ def rows_of(design: Design, intercept: str, scaling: float, jobs: int, n_jobs: i
         Sub-problems that are solved at the same time.
     n_jobs : int, optional
     """
-    plain, threads = design.rows, 1
+    plain = design.rows
+    threads = 1
     if not (design.placed or design.is_small) and worth_threads(plain.reading_time(plain.n_values)):
         threads = threads_each(jobs, n_jobs)
     norms = design.norms(jobs * threads)
@@ -188,21 +199,26 @@ def rows_of(design: Design, intercept: str, scaling: float, jobs: int, n_jobs: i
     return FitRows(plain._replace(bias=scale), norms + scale * scale, threads, place)
 
 
-def in_pieces(duals: np.ndarray) -> sparse.csr_array:
-    """Dual variables of shape (vectors, n) as a CSR array, made of some rows' at a time."""
+def make_sparse(duals: np.ndarray) -> sparse.csr_array:
+    """Return dual variables of shape (vectors, n) as a CSR array, made some rows at a time."""
     if duals.size <= AT_ONCE:
         return csr_of(duals)
     size = max(1, AT_ONCE // len(duals))
-    return sparse.csr_array(
-        sparse.hstack([sparse.csr_array(duals[:, k : k + size]) for k in range(0, duals.shape[1], size)], format="csr")
-    )
+    starts = range(0, duals.shape[1], size)
+    pieces = [sparse.csr_array(duals[:, k : k + size]) for k in starts]
+    return sparse.csr_array(sparse.hstack(pieces, format="csr"))
 
 
-def gone_on(earlier: FitResult, later: FitResult) -> FitResult:
-    """The result of a fit that went on where an earlier one was cut short: the better model, the better bound."""
+def join_results(earlier: FitResult, later: FitResult) -> FitResult:
+    """Join the results of a fit that was cut short and of the one that continued it.
+
+    The result has the better model of the two, and the better bound.
+    """
     model = earlier if earlier.certificate.primal < later.certificate.primal else later
     bound = earlier if earlier.certificate.dual > later.certificate.dual else later
-    phases = dict.fromkeys((*earlier.phases, *later.phases), 0.0)
+    phases = dict(earlier.phases)
+    for name, seconds in later.phases.items():
+        phases[name] = phases.get(name, 0.0) + seconds
     return dataclasses.replace(
         later,
         coef=model.coef,
@@ -214,7 +230,7 @@ def gone_on(earlier: FitResult, later: FitResult) -> FitResult:
         seconds_solving=earlier.seconds_solving + later.seconds_solving,
         seconds_certifying=earlier.seconds_certifying + later.seconds_certifying,
         trace=Trace([*earlier.trace, *later.trace]),
-        phases={name: earlier.phases.get(name, 0.0) + later.phases.get(name, 0.0) for name in phases},
+        phases=phases,
     )
 
 
@@ -229,12 +245,12 @@ class LinearFits(Fits):
     options : dict
         Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
     former : FormerFit, GivenWeights or GivenDuals, optional
-        A fit to go on from, or weights or dual variables to begin from.
+        A fit to continue, or weights or dual variables to begin from.
     may_share : bool
-        Whether classes over the same files may be solved side by side: nothing asks for the epochs, or the progress, of
-        a sub-problem alone.
+        True if classes over the same files may be solved side by side: nothing asks for the
+        epochs, or the progress, of a sub-problem alone.
     keeps_duals : bool
-        Whether the results have dual variables.
+        True if the results have dual variables.
     watch : callable, optional
         Called with a sub-problem's fit after each of its steps.
     """
@@ -253,37 +269,43 @@ class LinearFits(Fits):
         if isinstance(self.former, GivenDuals):
             # Dual variables that already meet what is asked for cost no epoch.
             self.limits = dataclasses.replace(self.limits, certify_start=True)
-        self.side_by_side = self.rows.in_files and count > 1 and self.may_share and isinstance(self.solver, OverFiles)
+        shares = self.rows.in_files and count > 1 and self.may_share
+        self.side_by_side = shares and isinstance(self.solver, OverFiles)
         if self.side_by_side:
             self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
         self.cut_short: dict[int, FitResult] = {}
         self.posed: dict[int, Problem] = {}  # problems that were posed before their fits began
 
     def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; those that their share of the time cut short go on in what others left over."""
+        """Solve all sub-problems; those that are cut short use the time that others left over."""
         try:
             results = drive_all(self.batches(), self.n_jobs)
-            return results if self.limits.max_time is None else self.tried_again(self.with_late(results))
+            if self.limits.max_time is None:
+                return results
+            return self.continue_late(self.with_late(results))
         finally:
             if self.rows.place is not None:
                 self.rows.place.close()
 
-    def tried_again(self, results: list[FitResult]) -> list[FitResult]:
-        """The results, those of fits that their share of the time cut short gone on in what others left over."""
+    def continue_late(self, results: list[FitResult]) -> list[FitResult]:
+        """Continue fits that were cut short, in the time that others left over."""
         limits = self.limits
-        another = limits.max_epochs is not None or limits.keep == "last"  # another try would be another run
-        if limits.max_time is None or another or self.checkpoint or self.side_by_side or len(results) == 1:
+        # With a limit of epochs, or for the last iterate, another try would be another run.
+        is_fixed = limits.max_epochs is not None or limits.keep == "last" or self.checkpoint
+        if limits.max_time is None or is_fixed or self.side_by_side or len(results) == 1:
             return results
         while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
             outcomes = {k: result.outcome for k, result in enumerate(results)}
-            self.cut_short = {k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT}
+            self.cut_short = {
+                k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT
+            }
             if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
                 break
             self.limits = dataclasses.replace(limits, certify_start=False)
             self.clock.again(len(self.cut_short))
             further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
             for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
-                results[k] = earlier if later is LATE else gone_on(earlier, later)
+                results[k] = earlier if later is LATE else join_results(earlier, later)
         return results
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
@@ -292,16 +314,23 @@ class LinearFits(Fits):
         problem = self.posed.pop(index, None) or self.rows.problem(sub, self.loss, self.options)
         start = None
         if index in self.cut_short:
+            # The fit was cut short: this one continues it.
             earlier: Any = self.cut_short[index]
             w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
-            kept = sparse.issparse(earlier.alpha)
-            start = sub.start(problem, earlier.alpha.toarray(), problem.C, w) if kept else from_weights(problem, w)
+            if sparse.issparse(earlier.alpha):
+                start = sub.start(problem, earlier.alpha.toarray(), problem.C, w)
+            else:
+                start = from_weights(problem, w)
         elif self.former:
-            start = self.former.start(sub, problem, len(self.problems), self.solver.begins_at_weights(problem))
-        solver = self.former.solver(self.solver, index) if self.former and start is not None else self.solver
+            alone = self.solver.begins_at_weights(problem)
+            start = self.former.start(sub, problem, len(self.problems), alone)
+        solver = self.solver
+        if self.former and start is not None:
+            solver = self.former.solver(self.solver, index)
         given = {"solver": with_threads(problem, solver), "start": start, "watch": self.watch}
         if self.side_by_side:
-            given["seed"] = self.seed  # all read the same blocks
+            # All fits with the same seed read the same blocks.
+            given["seed"] = self.seed
         return self.fit_of(index, sub, problem, **given)
 
     def finished(self, fit: Fit) -> FitResult:
@@ -314,29 +343,46 @@ class LinearFits(Fits):
             return dataclasses.replace(result, alpha=C * sparse.csr_array(result.alpha.T))
         duals = np.atleast_2d(result.alpha.T)
         if len(self.problems) > 1 or len(duals) > 1:
-            kept = in_pieces(duals)
-            kept.data *= C  # of many classes most are zero
+            # Of many classes most variables are zero.
+            kept = make_sparse(duals)
+            kept.data *= C
             return dataclasses.replace(result, alpha=kept)
         in_place = self.rows.in_files and duals.flags.writeable
-        return dataclasses.replace(result, alpha=np.multiply(duals, C, out=duals if in_place else None))
+        alpha = np.multiply(duals, C, out=duals if in_place else None)
+        return dataclasses.replace(result, alpha=alpha)
 
     def batches(self) -> Sequence[Batch[FitResult]]:
-        """All classes side by side, or in turn."""
+        """Return batches: classes over files side by side, small ones together, else in turn."""
         every = range(len(self.problems))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]
-        if (subs := self.small_classes()) is not None:
-            problem = self.posed[0] = self.rows.problem(subs[0], self.loss, self.options)
-            if not problem.intercept.constrained and (phase := small_phase(problem)) is not None:
-                given = self.options["weights"], self.limits, lambda left: self.in_turn([left])[0], self.keeps_duals
-                return [SmallClasses(subs, problem, phase, *given)]
+        subs = self.find_small()
+        if subs is not None:
+            problem = self.rows.problem(subs[0], self.loss, self.options)
+            self.posed[0] = problem
+            phase = None if problem.intercept.constrained else small_phase(problem)
+            if phase is not None:
+                together = SmallClasses(
+                    subs,
+                    problem,
+                    phase,
+                    self.options["weights"],
+                    self.limits,
+                    lambda left: self.in_turn([left])[0],
+                    self.keeps_duals,
+                )
+                return [together]
         return self.in_turn(bundles_of(every, 1, self.jobs))
 
-    def small_classes(self) -> list[SubProblem] | None:
-        """The sub-problems, where they are few enough to be small, have all rows, and nobody looks on as they are
-        solved: :mod:`saddlesvm.multiclass.small_classes` may then solve them."""
-        plain = not self.rows.in_files and self.solver == AUTO and self.former is None
-        if self.watch or not self.unwatched or not plain or self.rows.norms.size * len(self.problems) > Most.values:
+    def find_small(self) -> list[SubProblem] | None:
+        """Return the sub-problems if they may be solved together, else None.
+
+        They must be small, have all rows, and nobody may look on as they are solved.
+        """
+        is_plain = not self.rows.in_files and self.solver == AUTO and self.former is None
+        if self.watch or not self.unwatched or not is_plain:
+            return None
+        if self.rows.norms.size * len(self.problems) > Most.values:
             return None
         subs = list(self.problems)
         for sub in subs:
@@ -345,15 +391,26 @@ class LinearFits(Fits):
         return subs
 
     def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
-        """The best intercept; None for regressions, and where a former fit has better weights than none."""
+        """Return the best intercept; None for regressions, and if a former fit is better."""
         if self.former is not None or not is_classification(self.loss) or self.rows.in_files:
             return None
-        given, X = self.options, self.rows.X
+        given = self.options
+        X = self.rows.X
         kind = make_intercept(given["intercept"], X.bias)
-        plain = holds_square(given.get("penalty", L2()))
-        charge = 0.0 if kind.constrained else X.bias**-2.0 if kind.present and plain else np.inf
+        # What an intercept is charged: nothing, its square, or so much that it stays zero.
+        charge = np.inf
+        if kind.constrained:
+            charge = 0.0
+        elif kind.present and holds_square(given.get("penalty", L2())):
+            charge = X.bias**-2.0
         common = WithoutWeights(
-            self.loss, given.get("C"), given.get("lam"), given.get("share", 1.0), charge, self.limits.tol,
-            coef=np.zeros(X.n_features), alpha=sparse.csr_array((1, X.n_rows)),
-        )  # fmt: skip
+            self.loss,
+            given.get("C"),
+            given.get("lam"),
+            given.get("share", 1.0),
+            charge,
+            self.limits.tol,
+            coef=np.zeros(X.n_features),
+            alpha=sparse.csr_array((1, X.n_rows)),
+        )
         return common, given["weights"]

@@ -1,10 +1,11 @@
 """Small problems over the same rows that are solved and certified together, in NumPy.
 
-A problem of some hundred rows takes the solver less time than Python takes to pose it, to call NumPy for each of its
-steps and to certify it. Here all classes take their steps together, and the sums of their certificates are those of
-arrays with a row for each. Fits in turn take 2.2 to 2.5 times as long for three classes (iris, wine), and 4.5 to 5
-times for ten classes of 400 x 10 (26 November 2026). The formulas are those of a single fit. A class that this does
-not certify, because rounding or a hard problem is in the way, is left to a fit of its own.
+A problem of some hundred rows takes the solver less time than Python takes to pose it, to call
+NumPy for each of its steps and to certify it. Here all classes take their steps together, and the
+sums of their certificates are those of arrays with a row for each. Fits in turn take 2.2 to 2.5
+times as long for three classes (iris, wine), and 4.5 to 5 times for ten classes of 400 x 10 (26
+November 2026). The formulas are those of a single fit. A class that this does not certify, because
+rounding or a hard problem is in the way, is left to a fit of its own.
 """
 
 from __future__ import annotations
@@ -60,8 +61,12 @@ class SmallClasses(TogetherFirst):
         keeps_duals: bool,
     ) -> None:
         super().__init__(range(len(subs)), rest)
-        self.subs, self.problem, self.phase = subs, problem, phase
-        self.weights, self.limits, self.keeps_duals = weights, limits, keeps_duals
+        self.subs = subs
+        self.problem = problem
+        self.phase = phase
+        self.weights = weights
+        self.limits = limits
+        self.keeps_duals = keeps_duals
         self.begun = False
 
     def worked(self, stop: threading.Event) -> list[Worked] | None:
@@ -69,14 +74,17 @@ class SmallClasses(TogetherFirst):
         if self.begun:
             return None
         self.begun = True
-        began, problem = clock(), self.problem
-        labels, factors = [], []
+        began = clock()
+        problem = self.problem
+        labels = []
+        factors = []
         for sub in self.subs:
             labels.append(problem.gathered(sub.y))
             factors.append(sub.row_weights(self.weights))
-        y, weights = np.array(labels, dtype=np.float64), None
+        y = np.array(labels, dtype=np.float64)
+        weights = None
         if any(one is not None for one in factors):
-            weights = np.array([problem.gathered(self.of(one)) for one in factors])
+            weights = np.array([problem.gathered(self.fill_weights(one)) for one in factors])
         with blas_for(0.0), np.errstate(all="ignore"):
             small = Small(problem)
             several = small.side_by_side(y, 1.0 if weights is None else weights)
@@ -88,30 +96,61 @@ class SmallClasses(TogetherFirst):
         for k, certificate in enumerate(certificates):
             if certificate.sound and self.limits.prove(certificate):
                 done.append(Ended(k))
-                self.results[k] = self.result(k, certificate, found.w[k], found.a[k], int(found.steps[k]), seconds)
+                self.results[k] = self.result(
+                    k, certificate, found.w[k], found.a[k], int(found.steps[k]), seconds
+                )
         return done
 
-    def of(self, weights: np.ndarray | None) -> np.ndarray:
-        """Weights of all rows, ones where none are given."""
+    def fill_weights(self, weights: np.ndarray | None) -> np.ndarray:
+        """Return weights of all rows, ones if none are given."""
         return np.ones(self.problem.y.size) if weights is None else weights
 
     def result(
-        self, k: int, certificate: Certificate, w: np.ndarray, a: np.ndarray, steps: int, seconds: tuple[float, float]
+        self,
+        k: int,
+        certificate: Certificate,
+        w: np.ndarray,
+        a: np.ndarray,
+        steps: int,
+        seconds: tuple[float, float],
     ) -> FitResult:
-        """The result of a problem whose gap is proven, with the weights w and the dual variables a of its rows; of
-        the result they are in the C form, an array with one row."""
-        problem, trace, (solving, certifying) = self.problem, Trace(), seconds
-        coef, intercept, touched = w[:-1].copy(), float(w[-1] * problem.scale), steps * a.size
-        trace(Record.of(
-            certificate, epoch=float(steps), rows_touched=touched, seconds_solving=solving,
-            seconds_certifying=certifying, active=a.size, change=np.nan,
-            remark=f"{self.phase}: {steps} steps, side by side", coef=coef, intercept=intercept,
-            problem=self.subs[k].label,
-        ))  # fmt: skip
+        """Return the result of a problem whose gap is proven at weights w and dual variables a."""
+        problem = self.problem
+        solving, certifying = seconds
+        coef = w[:-1].copy()
+        intercept = float(w[-1] * problem.scale)
+        touched = steps * a.size
+        trace = Trace()
+        trace(
+            Record.of(
+                certificate,
+                epoch=float(steps),
+                rows_touched=touched,
+                seconds_solving=solving,
+                seconds_certifying=certifying,
+                active=a.size,
+                change=np.nan,
+                remark=f"{self.phase}: {steps} steps, side by side",
+                coef=coef,
+                intercept=intercept,
+                problem=self.subs[k].label,
+            )
+        )
+        # The dual variables of a result are in the C form, an array with one row.
         duals = problem.spread(problem.C * a)[None] if self.keeps_duals else np.empty(0)
         return FitResult(
-            coef=coef, intercept=intercept, alpha=duals, certificate=certificate, tol=self.limits.tol,
-            outcome=Outcome.CERTIFIED, epochs=float(steps), rows_touched=touched, seconds_solving=solving,
-            seconds_certifying=certifying, trace=trace, reason=self.limits.proven(certificate),
-            phases={self.phase: solving}, gap=self.limits.gap,
-        )  # fmt: skip
+            coef=coef,
+            intercept=intercept,
+            alpha=duals,
+            certificate=certificate,
+            tol=self.limits.tol,
+            outcome=Outcome.CERTIFIED,
+            epochs=float(steps),
+            rows_touched=touched,
+            seconds_solving=solving,
+            seconds_certifying=certifying,
+            trace=trace,
+            reason=self.limits.proven(certificate),
+            phases={self.phase: solving},
+            gap=self.limits.gap,
+        )

@@ -1,6 +1,8 @@
-"""The ways to train many classes: their sub-problems, the loss and the solver of each way, in memory and over files.
+"""The ways to train many classes: their sub-problems, the loss and the solver of each way, in
+memory and over files.
 
-It also has the points where fits of sub-problems begin: a former fit, or weights or dual variables that the user gives.
+It also has the points where fits of sub-problems begin: a former fit, or weights or dual variables
+that the user gives.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from saddlesvm.solvers.register import make_solver
 
 SAMPLE_SHARE = 0.4  # of the memory, for the sample of multinomial regression's Newton method
 WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
-ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own where it was left alone
+ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class JointSubProblem(SubProblem):
         return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)
 
     def start(self, problem: Problem, duals: Any, former_C: float, w: np.ndarray) -> Point:
-        """The duals of an earlier fit, shape (n_classes, n_all); for two classes their difference, shape (1, n_all)."""
+        """Begin at the duals of an earlier fit, a row a class; of two classes their difference."""
         assert isinstance(problem, JointProblem)
         return Point(alpha=problem.taken_over(duals, former_C))
 
@@ -80,7 +82,7 @@ class JointSubProblem(SubProblem):
 
 
 def each_class(vectors: np.ndarray) -> np.ndarray:
-    """One vector a class, shape (K, m); of the one of :func:`write_as_two_classes` both classes'."""
+    """Return a vector for each class, shape (K, m), also of the one vector of two classes."""
     return vectors if len(vectors) > 1 else np.vstack([-0.5 * vectors, 0.5 * vectors])
 
 
@@ -112,29 +114,34 @@ class Joint:
 
 JOINT = {
     "crammer_singer": Joint(Hinge(), BEST_RIVAL, CrammerSinger),
-    "multinomial": Joint(Logistic(), SOFTMAX, Multinomial, on_files=MultinomialOnFiles, any_intercept=True),
+    "multinomial": Joint(
+        Logistic(), SOFTMAX, Multinomial, on_files=MultinomialOnFiles, any_intercept=True
+    ),
 }
 WAYS = (*SPLITS, *JOINT)
 
 
 def has_factors(multi_class: str, n_classes: int) -> bool:
-    """Whether a class has a sub-problem of its own, in which alone the factor of its rows' weights counts."""
+    """Return True if each class has a sub-problem of its own, with a factor of its own."""
     return multi_class == "ovr" and n_classes > 2
 
 
 def sub_problems_of(
     multi_class: str, codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None
 ) -> Sequence[SubProblem]:
-    """The maker of the sub-problems of a way to train many classes, one at a time; `factors` are those of
-    :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
+    """The maker of the sub-problems of a way to train many classes, one at a time; `factors` are
+    those of :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
     if multi_class in SPLITS:
-        return Pairs(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
+        return (
+            Pairs(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
+        )
     joint = JOINT[multi_class].joint
     return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 
 
 def loss_for(multi_class: str, loss: Loss) -> Loss:
-    """The loss of the sub-problems. A joint machine has one loss of its own: also where the default was left.
+    """The loss of the sub-problems. A joint machine has one loss of its own: also where the default
+    was left.
 
     Raises
     ------
@@ -144,17 +151,27 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
     if multi_class in SPLITS:
         return loss
     own, given = JOINT[multi_class].loss, loss_name(loss)
-    if given not in (loss_name(own), ALONE) and not (isinstance(own, Hinge) and traits_of(loss).joint):
+    if given not in (loss_name(own), ALONE) and not (
+        isinstance(own, Hinge) and traits_of(loss).joint
+    ):
         name = loss_name(own)
-        raise ValueError(f"multi_class={multi_class!r} is the {name} loss's: use loss={name!r}, not {given!r}")
+        raise ValueError(
+            f"multi_class={multi_class!r} is the {name} loss's: use loss={name!r}, not {given!r}"
+        )
     return own
 
 
 def check_split(multi_class: str, intercept: str) -> None:
     """Raise ValueError for a way to split that is unknown or does not work with the intercept."""
     one_of("multi_class", multi_class, WAYS)
-    if multi_class in JOINT and intercept_kind(intercept).constrained and not JOINT[multi_class].any_intercept:
-        raise ValueError(f"multi_class={multi_class!r} has no free intercept: use intercept='regularized'")
+    if (
+        multi_class in JOINT
+        and intercept_kind(intercept).constrained
+        and not JOINT[multi_class].any_intercept
+    ):
+        raise ValueError(
+            f"multi_class={multi_class!r} has no free intercept: use intercept='regularized'"
+        )
 
 
 def solver_for(multi_class: str, solver: Any) -> Any:
@@ -168,21 +185,32 @@ def solver_for(multi_class: str, solver: Any) -> Any:
     if multi_class in SPLITS:
         made = make_solver(solver)
         if isinstance(made, (CrammerSinger, Multinomial)):
-            ways = " or ".join(repr(way) for way, joint in JOINT.items() if isinstance(made, joint.solver))
+            ways = " or ".join(
+                repr(way) for way, joint in JOINT.items() if isinstance(made, joint.solver)
+            )
             raise ValueError(f"the solver {made.name!r} supports multi_class={ways} only")
         return made
     own = JOINT[multi_class].solver
     if isinstance(solver, own):
         return solver
     if solver not in ("auto", own.name):  # type: ignore[attr-defined]
-        raise ValueError(f"multi_class={multi_class!r} has a solver of its own: use solver='auto'; got {solver!r}")
+        raise ValueError(
+            f"multi_class={multi_class!r} has a solver of its own: use solver='auto'; "
+            f"got {solver!r}"
+        )
     return own()
 
 
 def on_files(
-    multi_class: str, solver: Any, X: Any, problems: Sequence[SubProblem], memory: float, own_weights: bool = False
+    multi_class: str,
+    solver: Any,
+    X: Any,
+    problems: Sequence[SubProblem],
+    memory: float,
+    own_weights: bool = False,
 ) -> tuple[SolverBase, Burden]:
-    """The solver over rows in files that is meant by one over rows in memory, and what it keeps of a row.
+    """The solver over rows in files that is meant by one over rows in memory, and what it keeps of
+    a row.
 
     Parameters
     ----------
@@ -194,9 +222,11 @@ def on_files(
     memory : float
         Bytes that training may take.
     own_weights : bool, default=False
-        Whether classes have factors in sub-problems of their own, so that each has row weights of its own.
+        Whether classes have factors in sub-problems of their own, so that each has row weights of
+        its own.
     """
-    count, share = len(problems), share_of(problems)
+    count = len(problems)
+    share = share_of(problems)
     if multi_class in SPLITS:
         made = solver_on_files(solver, memory, count)
         arrays = count if own_weights else 1
@@ -204,16 +234,20 @@ def on_files(
     kind = JOINT[multi_class].on_files
     if kind is None:
         raise ValueError(
-            f"multi_class={multi_class!r} needs all rows in memory, and these would be read block by block, as memory= "
-            "or their size asks for: use multi_class='ovr' or 'multinomial', leave memory out, or give fewer rows"
+            f"multi_class={multi_class!r} needs all rows in memory, and these would be read block "
+            "by block, as memory= or their size asks for: use multi_class='ovr' or 'multinomial', "
+            "leave memory out, or give fewer rows"
         )
-    one, width = problems[0], X.shape[1] + 1
+    one = problems[0]
+    width = X.shape[1] + 1
     assert isinstance(one, JointSubProblem)
     weights = 8 * WEIGHTS_HELD * one.n_classes * width * count
     return kind(), Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)
 
 
-def write_as_two_classes(coef: np.ndarray, intercept: np.ndarray, duals: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+def write_as_two_classes(
+    coef: np.ndarray, intercept: np.ndarray, duals: Any
+) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return a joint model of two classes as one vector, the second class against the first."""
     if duals is not None:
         duals = (duals[[1]] - duals[[0]]).toarray()
@@ -246,8 +280,11 @@ class FormerFit(NamedTuple):
     uses_lambda: bool
     phases: list[dict[str, float]]
 
-    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point | None:
-        """The starting point of a sub-problem, one of `count`; None where the former fit has another shape.
+    def start(
+        self, sub: SubProblem, problem: Problem, count: int, alone: bool = False
+    ) -> Point | None:
+        """The starting point of a sub-problem, one of `count`; None where the former fit has
+        another shape.
 
         `alone` asks for weights alone.
         """
@@ -258,7 +295,9 @@ class FormerFit(NamedTuple):
         if alone:
             return Point(w)
         if sub.begins_at_weights:
-            return sub.start_at(problem, np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)]))
+            return sub.start_at(
+                problem, np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
+            )
         if self.duals is None or self.duals.shape != (vectors, problem.y.size):
             return None
         duals = self.duals[[sub.index]] if count > 1 else self.duals
@@ -266,9 +305,11 @@ class FormerFit(NamedTuple):
         return sub.start(problem, duals, self.C * share, w)
 
     def solver(self, solver: Any, index: int) -> Any:
-        """The solver; the automatic one begins with its finish where the former fit of the sub-problem used it."""
+        """Return the solver; auto begins with its finish if the former fit ended with it."""
         if isinstance(solver, Auto) and index < len(self.phases):
-            return dataclasses.replace(solver, begin=FINISH if FINISH in self.phases[index] else solver.begin)
+            return dataclasses.replace(
+                solver, begin=FINISH if FINISH in self.phases[index] else solver.begin
+            )
         return solver
 
 
@@ -291,22 +332,29 @@ class GivenWeights:
         Raises
         ------
         ValueError
-            The weights have another shape than the model will have, or its solver begins at dual points only.
+            The weights have another shape than the model will have, or its solver begins at dual
+            points only.
         """
         vectors = count * sub.n_vectors
         if self.coef.shape != (vectors, problem.n_features) or self.intercept.shape != (vectors,):
             raise ValueError(
-                f"coef_init and intercept_init must have the shapes of coef_ and intercept_, {vectors} x "
-                f"{problem.n_features} and {vectors}; got {' x '.join(map(str, self.coef.shape))} and "
+                "coef_init and intercept_init must have the shapes of coef_ and intercept_, "
+                f"{vectors} x {problem.n_features} and {vectors}; "
+                f"got {' x '.join(map(str, self.coef.shape))} and "
                 f"{' x '.join(map(str, self.intercept.shape))}"
             )
         if self.intercept.any() and not problem.scale:
-            raise ValueError("intercept_init is given, but the model has no intercept: leave it out")
+            raise ValueError(
+                "intercept_init is given, but the model has no intercept: leave it out"
+            )
         W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
         own = W if count == 1 else W[[sub.index]]
         at = Point(own[0]) if alone else sub.start_at(problem, own)
         if at is None:
-            raise ValueError("coef_init needs multi_class 'ovr', 'ovo' or 'multinomial': others start from dual points")
+            raise ValueError(
+                "coef_init needs multi_class 'ovr', 'ovo' or 'multinomial': others start from "
+                "dual points"
+            )
         return at
 
     def solver(self, solver: Any, index: int) -> Any:
@@ -332,20 +380,25 @@ class GivenDuals:
         Raises
         ------
         ValueError
-            The variables have another shape than the model's, or are not within their bounds, or its solver begins at
-            weights only.
+            The variables have another shape than the model's, or are not within their bounds, or
+            its solver begins at weights only.
         """
         if alone or isinstance(sub, JointSubProblem) or not holds_square(problem.penalty):
             raise ValueError(
-                "dual_coef_init needs multi_class='ovr' or 'ovo', a penalty with a square, and a solver that starts at "
-                "dual variables: give coef_init"
+                "dual_coef_init needs multi_class='ovr' or 'ovo', a penalty with a square, and a "
+                "solver that starts at dual variables: give coef_init"
             )
         if self.duals.shape != (count, problem.y.size):
             raise ValueError(
-                f"dual_coef_init must have the shape of dual_coef_, {count} x {problem.y.size}; got "
+                f"dual_coef_init must have the shape of dual_coef_, {count} x {problem.y.size}; "
+                "got "
                 f"{' x '.join(map(str, self.duals.shape))}"
             )
-        row = self.duals[[sub.index]].toarray()[0] if sparse.issparse(self.duals) else self.duals[sub.index]
+        row = (
+            self.duals[[sub.index]].toarray()[0]
+            if sparse.issparse(self.duals)
+            else self.duals[sub.index]
+        )
         given, alpha = np.zeros(problem.y.size), np.zeros(problem.y.size)
         given[problem.members] = alpha[problem.members] = row[problem.members] / problem.C
         bring_back(problem.pointwise, problem.members, alpha)
@@ -353,7 +406,8 @@ class GivenDuals:
         if beyond.size:
             i, of = int(beyond[0]), f" of {sub.label}" if sub.label else ""
             raise ValueError(
-                f"dual_coef_init{of} holds {problem.C * given[i]:.6g} for row {i}, whose label is {problem.y[i]:g}: "
+                f"dual_coef_init{of} holds {problem.C * given[i]:.6g} for row {i}, whose label is "
+                f"{problem.y[i]:g}: "
                 f"the nearest value that the loss allows is {problem.C * alpha[i]:.6g}"
             )
         return Point(alpha=alpha)
@@ -367,7 +421,9 @@ class GivenDuals:
             It has no dual variables to begin at.
         """
         if not solver.begins_at_duals:
-            raise ValueError(f"{solver!r} starts from weights, not from dual_coef_init: give coef_init")
+            raise ValueError(
+                f"{solver!r} starts from weights, not from dual_coef_init: give coef_init"
+            )
         return solver
 
 
@@ -375,18 +431,23 @@ GivenStart: TypeAlias = GivenWeights | GivenDuals
 
 
 def given_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | None:
-    """The start at given weights, with intercepts of zero where they are left out, or at given dual variables; None
-    where none are given.
+    """The start at given weights, with intercepts of zero where they are left out, or at given dual
+    variables; None where none are given.
 
     Raises
     ------
     ValueError
-        Numbers are not finite, or intercepts are given without weights, or both weights and dual variables.
+        Numbers are not finite, or intercepts are given without weights, or both weights and dual
+        variables.
     """
     if duals is not None:
         if coef is not None or intercept is not None:
             raise ValueError("give coef_init (with intercept_init) or dual_coef_init, not both")
-        A = sparse.csr_array(duals) if sparse.issparse(duals) else np.atleast_2d(np.asarray(duals, dtype=np.float64))
+        A = (
+            sparse.csr_array(duals)
+            if sparse.issparse(duals)
+            else np.atleast_2d(np.asarray(duals, dtype=np.float64))
+        )
         if not np.isfinite(A.data if sparse.issparse(A) else A).all():
             raise ValueError("dual_coef_init must be finite numbers")
         return GivenDuals(A)

@@ -1,6 +1,7 @@
 """The two-class sub-problems of many classes, and the data that they share.
 
-All sub-problems use the same rows, squared norms and threads; a pair of classes is a view by row numbers, never a copy.
+All sub-problems use the same rows, squared norms and threads; a pair of classes is a view by row
+numbers, never a copy.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class SubProblem:
     weights: np.ndarray | None = field(default=None, kw_only=True)
     factor: float = field(default=1.0, kw_only=True)
 
-    begins_at_weights: ClassVar[bool] = False  # weights say all of a start, and dual variables nothing more
+    # True if weights say all of a start, and dual variables nothing more.
+    begins_at_weights: ClassVar[bool] = False
 
     @property
     def n_vectors(self) -> int:
@@ -65,13 +67,18 @@ class SubProblem:
         return 1
 
     def among(self, chosen: np.ndarray) -> Self:
-        """The same problem over those of its rows for which `chosen`, of shape (n_all,), is true."""
-        members = np.flatnonzero(chosen) if self.members is None else self.members[chosen[self.members]]
+        """Return the same problem over its rows for which `chosen`, shape (n_all,), is true."""
+        if self.members is None:
+            members = np.flatnonzero(chosen)
+        else:
+            members = self.members[chosen[self.members]]
         return dataclasses.replace(self, members=members)
 
     def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
-        """The regularised risk problem behind it; :func:`~saddlesvm.problem.problem.make_problem` has the `options`."""
-        return make_problem(X, self.y, loss, **self.with_weights({"members": self.members} | options))
+        """Return its regularised risk problem, with the `options` of :func:`make_problem`."""
+        return make_problem(
+            X, self.y, loss, **self.with_weights({"members": self.members} | options)
+        )
 
     def with_weights(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of its problem: those of all sub-problems, with its own weights."""
@@ -80,23 +87,29 @@ class SubProblem:
     def row_weights(self, weights: np.ndarray | None) -> np.ndarray | None:
         """The weights of all rows, of those of all sub-problems; None for 1."""
         own = weights if self.weights is None else self.weights
-        return own if self.factor == 1.0 else np.where(self.y > 0, self.factor, 1.0) * (1.0 if own is None else own)
+        if self.factor == 1.0:
+            return own
+        factors = np.where(self.y > 0, self.factor, 1.0)
+        return factors if own is None else factors * own
 
     def start(self, problem: Problem, duals: Any, former_C: float, w: np.ndarray) -> Point:
         """A point to begin from, of an earlier fit's duals in the C form, its C and its weights.
 
         The duals are an array or a sparse one, shape (1, n_all).
         """
-        return carried(problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w)
+        return carried(
+            problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w
+        )
 
     def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
-        """A point to begin from, of the weights of a model of it, shape (n_vectors, d + 1); None where its solver
-        begins at dual points only."""
+        """A point to begin from, of the weights of a model of it, shape (n_vectors, d + 1); None
+        where its solver begins at dual points only."""
         return from_weights(problem, W[0])
 
 
 class Problems(Sequence[SubProblem]):
-    """The sub-problems of a model, each made when it is asked for: the labels of many classes take much memory.
+    """The sub-problems of a model, each made when it is asked for: the labels of many classes take
+    much memory.
 
     Parameters
     ----------
@@ -128,13 +141,22 @@ def share_of(problems: Sequence[SubProblem]) -> float:
     """The mean share of the rows that sub-problems have."""
     if isinstance(problems, Problems):
         return problems.share
-    return float(np.mean([1.0 if one.members is None else one.members.size / max(one.y.size, 1) for one in problems]))
+    return float(
+        np.mean(
+            [
+                1.0 if one.members is None else one.members.size / max(one.y.size, 1)
+                for one in problems
+            ]
+        )
+    )
 
 
 class SharedTime:
-    """One time limit for a whole fit: each sub-problem may use its fair share of what is left when it begins.
+    """One time limit for a whole fit: each sub-problem may use its fair share of what is left when
+    it begins.
 
-    It counts from the beginning of the fit, and leaves time to tell of sub-problems that it leaves no room to begin.
+    It counts from the beginning of the fit, and leaves time to tell of sub-problems that it leaves
+    no room to begin.
 
     Parameters
     ----------
@@ -152,7 +174,7 @@ class SharedTime:
         self.lock = threading.Lock()
 
     def share(self) -> float | None:
-        """Seconds for the next sub-problem; time that earlier ones left over is shared by all that follow."""
+        """Return the seconds for the next sub-problem, with its share of what others left over."""
         if self.end is None:
             return None
         left = max(self.end - clock(), 1e-9)
@@ -178,7 +200,9 @@ class SharedTime:
             self.open -= 1
 
 
-def one_vs_rest(codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None) -> Sequence[SubProblem]:
+def one_vs_rest(
+    codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None
+) -> Sequence[SubProblem]:
     """Each class against all others; for two classes the second against the first.
 
     Parameters
@@ -187,14 +211,20 @@ def one_vs_rest(codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | No
         Class numbers.
     classes : ndarray
     factors : ndarray of shape (n_classes,), optional
-        The factors of the weights of each class's rows in its own sub-problem. There is none for two classes.
+        The factors of the weights of each class's rows in its own sub-problem. There is none for
+        two classes.
     """
 
     def make(k: int) -> SubProblem:
-        label, factor = f"{classes[k]} against the rest", 1.0 if factors is None else float(factors[k])
+        label, factor = (
+            f"{classes[k]} against the rest",
+            1.0 if factors is None else float(factors[k]),
+        )
         return SubProblem(k, label, signs(codes, k), factor=factor)
 
-    return [SubProblem(0, "", signs(codes, 1))] if classes.size == 2 else Problems(make, classes.size)
+    return (
+        [SubProblem(0, "", signs(codes, 1))] if classes.size == 2 else Problems(make, classes.size)
+    )
 
 
 def signs(codes: np.ndarray, k: int) -> np.ndarray:
@@ -220,7 +250,10 @@ def each_label(indicator: sparse.csc_array) -> Problems:
 
 def each_target(targets: np.ndarray) -> Problems:
     """Each column of targets, shape (n, k), alone."""
-    return Problems(lambda k: SubProblem(k, f"target {k}", np.ascontiguousarray(targets[:, k])), targets.shape[1])
+    return Problems(
+        lambda k: SubProblem(k, f"target {k}", np.ascontiguousarray(targets[:, k])),
+        targets.shape[1],
+    )
 
 
 def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) -> Problems:
@@ -248,9 +281,11 @@ def workers(problems: int, n_jobs: int | None) -> int:
 
 
 def threads_each(jobs: int, n_jobs: int | None) -> int:
-    """Threads within each sub-problem, of those `n_jobs` that are not taken by sub-problems solved at the same time."""
+    """Return threads within each sub-problem: of `n_jobs` those that `jobs` leave free."""
     asked = effective_n_jobs(n_jobs)
-    return max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1  # counting cores takes a tenth of a ms
+    return (
+        max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1
+    )  # counting cores takes a tenth of a ms
 
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
@@ -269,12 +304,14 @@ def csr_of(dense: np.ndarray) -> sparse.csr_array:
 
 
 def stacked_duals(duals: Sequence[sparse.csr_array | np.ndarray]) -> sparse.csr_array:
-    """The dual variables of all sub-problems, one below the other; scipy's vstack takes long for many thousands."""
+    """Stack the dual variables of all sub-problems; SciPy's vstack is slow for thousands."""
     if not any(map(sparse.issparse, duals)):
         return csr_of(np.vstack(duals))
     rows = [sparse.csr_array(one) for one in duals]
     counts = np.concatenate([np.diff(one.indptr) for one in rows])
-    data, indices = (np.concatenate([getattr(one, name) for one in rows]) for name in ("data", "indices"))
+    data, indices = (
+        np.concatenate([getattr(one, name) for one in rows]) for name in ("data", "indices")
+    )
     indptr = np.concatenate([[0], np.cumsum(counts)])
     return sparse.csr_array((data, indices, indptr), shape=(counts.size, rows[0].shape[1]))
 
@@ -293,7 +330,9 @@ class Pairs(Problems):
         self.pairs = list(combinations(range(classes.size), 2))
         ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
         self.rows = np.split(np.argsort(codes, kind="stable"), ends)  # of each class
-        self.starts = np.concatenate([[0], ends, [codes.size]])  # of the classes, where rows stand class by class
+        self.starts = np.concatenate(
+            [[0], ends, [codes.size]]
+        )  # of the classes, where rows stand class by class
         super().__init__(self._made, len(self.pairs), 2.0 / len(self.rows))
 
     @cached_property
@@ -304,7 +343,9 @@ class Pairs(Problems):
     def label(self, index: int) -> str:
         """The name of a pair in the records; none where there is only one."""
         first, second = self.pairs[index]
-        return f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
+        return (
+            f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
+        )
 
     def _made(self, index: int) -> SubProblem:
         first, second = self.pairs[index]
@@ -315,22 +356,24 @@ class Pairs(Problems):
         return SubProblem(index, self.label(index), y, members)
 
     def sides(self, weights: np.ndarray | None) -> np.ndarray:
-        """Sums of the rows' weights in the negative and in the positive class of each pair, and its rows."""
+        """Sum the weights of the rows in both classes of each pair, and count its rows."""
         sums, counts = (np.bincount(self.codes, own, self.classes.size) for own in (weights, None))
         first, second = np.transpose(self.pairs)
-        return np.column_stack([sums[first], sums[second], counts[first] + counts[second]]).astype(np.float64)
+        found = np.column_stack([sums[first], sums[second], counts[first] + counts[second]])
+        return found.astype(np.float64)
 
 
 def likely_classes(scores: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
-    """The number of each row's class, from the scores of the sub-problems, shape (n, k): the later one of two, or the
-    best, by votes where the sub-problems are `pairs`."""
+    """The number of each row's class, from the scores of the sub-problems, shape (n, k): the later
+    one of two, or the best, by votes where the sub-problems are `pairs`."""
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0.0).astype(np.intp)
     return (vote(scores, n_classes) if pairs else scores).argmax(axis=1)
 
 
 def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
-    """Votes of the pairs for each class, ties broken by the summed scores, squashed to less than half a vote.
+    """Votes of the pairs for each class, ties broken by the summed scores, squashed to less than
+    half a vote.
 
     Parameters
     ----------
