@@ -1,8 +1,8 @@
-"""Export to ONNX: the public names of :mod:`saddlesvm.models.onnx`."""
+"""Export to ONNX: the public names of :mod:`saddlesvm.models.onnx_graph`."""
 
 try:
-    from saddlesvm.models.onnx import *  # noqa: F403
-    from saddlesvm.models.onnx import __all__ as __all__
+    from saddlesvm.models.onnx_graph import *  # noqa: F403
+    from saddlesvm.models.onnx_graph import __all__ as __all__
 except ModuleNotFoundError as error:
     from saddlesvm.runtime.extras import how_to_install
 

@@ -15,9 +15,9 @@ from saddlesvm import SVC, LinearSVC
 from saddlesvm.cli.options import check_stores
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_format, parse_json
+from saddlesvm.data.data_table import ready_matrix
 from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.data.reading import Reading
-from saddlesvm.data.table import ready_matrix
 from saddlesvm.models.model_checks import check_certificates, check_stored
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])

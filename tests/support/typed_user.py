@@ -10,7 +10,7 @@ import numpy as np
 import saddlesvm
 from saddlesvm import SVC, SVR, Certificate, LinearSVC, LinearSVR, NuSVC, OneClassSVM, Outcome, Pegasos
 from saddlesvm.data import load_bundled
-from saddlesvm.data.table import LabelledTable
+from saddlesvm.data.data_table import LabelledTable
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.path import RegularizationPath
 from saddlesvm.losses import Hinge, Huber

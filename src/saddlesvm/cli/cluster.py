@@ -21,8 +21,8 @@ from saddlesvm.cli.options import write_flag
 from saddlesvm.cli.rows import reading_task
 from saddlesvm.cli.show import Facts
 from saddlesvm.data import DataError, Store
+from saddlesvm.data.data_table import shorten
 from saddlesvm.data.readers import stores_at
-from saddlesvm.data.table import shorten
 from saddlesvm.estimators import register
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.on_cluster import checked

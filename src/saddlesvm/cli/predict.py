@@ -146,7 +146,7 @@ def print_errors(model: Any, predicted: np.ndarray, y: np.ndarray) -> None:
 
     from saddlesvm.cli.facts import describe_worth
     from saddlesvm.cli.show import write_value
-    from saddlesvm.data.table import shorten
+    from saddlesvm.data.data_table import shorten
 
     # Labels that the model cannot predict would lower the accuracy without an explanation.
     if hasattr(model, "classes_"):

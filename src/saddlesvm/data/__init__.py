@@ -8,6 +8,7 @@ from saddlesvm.runtime.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from saddlesvm.data.conversion import convert as convert
+    from saddlesvm.data.data_table import Table as Table
     from saddlesvm.data.errors import (
         BUNDLED as BUNDLED,
         DataError as DataError,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from saddlesvm.data.readers import load_bundled as load_bundled, read as read
     from saddlesvm.data.store import Store as Store
     from saddlesvm.data.store_writer import StoreWriter as StoreWriter
-    from saddlesvm.data.table import Table as Table
 
 NAMES = {
     "saddlesvm.data.conversion": "convert",
@@ -32,7 +32,7 @@ NAMES = {
     "saddlesvm.data.readers": "load_bundled read",
     "saddlesvm.data.store": "Store",
     "saddlesvm.data.store_writer": "StoreWriter",
-    "saddlesvm.data.table": "Table",
+    "saddlesvm.data.data_table": "Table",
 }
 HOMES = {name: home for home, names in NAMES.items() for name in names.split()}
 __all__ = sorted(HOMES)

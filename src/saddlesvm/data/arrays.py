@@ -23,9 +23,9 @@ from saddlesvm.data.archives import (
     shorten_text,
 )
 from saddlesvm.data.blocks import Block, ReadOptions, Source, label_parts, rows_in
+from saddlesvm.data.data_table import Label, float_type, shorten, stored_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import Label, float_type, shorten, stored_type
 from saddlesvm.rows.small_types import kept_type
 
 # Bytes of memory for each byte of a compressed file, beyond 16 MB; a guess. A conversion reads some

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from saddlesvm.data.arrow_columns import PYARROW_NEEDED
 from saddlesvm.data.blocks import WHOLE, rows_in
+from saddlesvm.data.data_table import unique_names
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
-from saddlesvm.data.table import unique_names
 
 _VALUE_BYTES = 8  # bytes of a value in memory
 _FOOTER_BYTES = 1 << 24  # bytes of the texts and lists in the footer, at most; a guess

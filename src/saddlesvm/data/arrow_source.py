@@ -16,8 +16,8 @@ from saddlesvm.data.arrow_columns import flat_column, is_list, stack_columns
 from saddlesvm.data.arrow_files import ArrowFile, arrow_file
 from saddlesvm.data.blocks import WHOLE, Block, ReadOptions, Source
 from saddlesvm.data.column_positions import dropped_positions, label_position
+from saddlesvm.data.data_table import Missing, check_classes, float_type
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
-from saddlesvm.data.table import Missing, check_classes, float_type
 
 
 def arrow_source(path: Path, format: str, how: ReadOptions) -> Source:

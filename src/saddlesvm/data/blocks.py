@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from saddlesvm.data.data_table import Label, Missing, Task
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists
 from saddlesvm.data.streams import format_of
-from saddlesvm.data.table import Label, Missing, Task
 
 WHOLE = 1 << 62  # bytes of a block that holds all rows
 COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats of which columns can be left out

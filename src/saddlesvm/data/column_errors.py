@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.table import is_missing
+from saddlesvm.data.data_table import is_missing
 
 # The beginning of Python's message if a text is converted to a number.
 TEXT_ERROR = "could not convert string to float"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from saddlesvm.data.data_table import Label, shorten
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.table import Label, shorten
 
 # Names of columns that are taken for the labels; without them the last column is.
 LABEL_NAMES = ("label", "target", "class", "y")

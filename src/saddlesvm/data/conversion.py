@@ -12,13 +12,13 @@ import scipy.sparse as sp
 
 from saddlesvm.data.blocks import ReadOptions, Source
 from saddlesvm.data.column_positions import check_names
+from saddlesvm.data.data_table import Label, Missing, Task
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.libsvm import StartsAtZero
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.store import Store, common_type
 from saddlesvm.data.store_writer import StoreWriter
-from saddlesvm.data.table import Label, Missing, Task
 from saddlesvm.rows.small_types import widen
 from saddlesvm.runtime.option_names import MISSING_VALUES
 

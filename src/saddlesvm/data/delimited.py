@@ -17,9 +17,9 @@ import numpy as np
 from saddlesvm.data.blocks import WHOLE, Block, ReadOptions, Source, rows_in
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position
+from saddlesvm.data.data_table import Cells, Header, Label, Task, check_classes, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.streams import open_text, open_with_share, reading
-from saddlesvm.data.table import Cells, Header, Label, Task, check_classes, is_number
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 _WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"

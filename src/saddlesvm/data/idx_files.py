@@ -16,9 +16,9 @@ import numpy as np
 
 from saddlesvm.data.arrays import EXPANSION
 from saddlesvm.data.blocks import WHOLE, Block, ReadOptions, Source, label_parts, rows_in
+from saddlesvm.data.data_table import stored_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
-from saddlesvm.data.table import stored_type
 
 # The third byte of an idx file says of which type its values are.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

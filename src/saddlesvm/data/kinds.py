@@ -25,8 +25,8 @@ from saddlesvm.data.cell_patterns import (
     YEAR_FIRST,
     YEAR_LAST,
 )
+from saddlesvm.data.data_table import shorten
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.table import shorten
 
 if TYPE_CHECKING:
     import pandas as pd

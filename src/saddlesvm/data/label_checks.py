@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from saddlesvm.data.data_table import is_missing
 from saddlesvm.data.inputs import as_numpy
-from saddlesvm.data.table import is_missing
 
 
 def explain_unordered(labels: np.ndarray) -> str | None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from saddlesvm.data.data_table import Cells, are_whole, is_number
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.growing import GrowingArray
-from saddlesvm.data.table import Cells, are_whole, is_number
 
 CLASSES_LISTED = 10_000  # distinct numbers that are listed as classes, at most; a guess
 TEXTS_KEPT = 100_000  # distinct texts that are held in memory, at most; a guess

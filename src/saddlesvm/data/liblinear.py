@@ -16,10 +16,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.data.model_text import find_numbers, find_whole_numbers, number_lines, read_header
 from saddlesvm.data.streams import reading
-from saddlesvm.data.table import is_number
 
 LIBLINEAR_SOLVERS = {
     "L2R_LR": "logistic",

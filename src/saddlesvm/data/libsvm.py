@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.blocks import Block, ReadOptions, Source, rows_in
+from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
-from saddlesvm.data.table import is_number
 
 _LARGEST_INDEX = 2**31 - 2  # the last one whose successor fits into 32 bits
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")

@@ -20,10 +20,10 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.model_text import find_numbers, find_whole_numbers, number_lines, read_header
 from saddlesvm.data.streams import reading
-from saddlesvm.data.table import is_number
 
 LIBSVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
 # LIBSVM's kernels: their names in this package, and the parameters that each has.

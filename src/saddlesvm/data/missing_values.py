@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.blocks import Block, Source
+from saddlesvm.data.data_table import Cells, Table
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import NOTE as NOTE
-from saddlesvm.data.table import Cells, Table
 from saddlesvm.runtime.option_names import MISSING_VALUES
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.table import is_number
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST_LINE = 1 << 24  # characters, enough for the weights of half a million classes

@@ -11,10 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from saddlesvm.data.blocks import ReadOptions, find_format
-from saddlesvm.data.errors import BUNDLED, DataError
-from saddlesvm.data.formats import source_of
-from saddlesvm.data.store import Store, is_store, join_stores
-from saddlesvm.data.table import (
+from saddlesvm.data.data_table import (
     Cells,
     Label,
     LabelledTable,
@@ -25,6 +22,9 @@ from saddlesvm.data.table import (
     ready_matrix,
     shorten,
 )
+from saddlesvm.data.errors import BUNDLED, DataError
+from saddlesvm.data.formats import source_of
+from saddlesvm.data.store import Store, is_store, join_stores
 
 
 def read(

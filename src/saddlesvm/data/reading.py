@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saddlesvm.data.table import Header
+    from saddlesvm.data.data_table import Header
 
 
 @dataclass(frozen=True)

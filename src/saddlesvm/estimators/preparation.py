@@ -22,12 +22,12 @@ from sklearn.preprocessing import StandardScaler
 from saddlesvm.data import DataError, Store, Table, read
 from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.column_positions import check_names
+from saddlesvm.data.data_table import Task, ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table
 from saddlesvm.data.kinds import Kind, parse_kind
 from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
-from saddlesvm.data.table import Task, ready_labels, shorten
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import stored_columns
 from saddlesvm.estimators.columns import feature_names, kinds_in, step_before, transformers_for

@@ -81,7 +81,7 @@ __all__ = [
     "KERNEL",
     "LINEAR",
     "Entry",
-    "Saved",
+    "SavedNames",
     "entry_of",
     "find_entry",
     "list_entries",
@@ -93,7 +93,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedNames:
     """The attributes of a fitted estimator that its model file holds, if it has them.
 
     Parameters
@@ -115,10 +115,10 @@ class Saved:
     )  # fmt: skip
 
 
-LINEAR = Saved(
+LINEAR = SavedNames(
     ("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_")
 )
-KERNEL = Saved(
+KERNEL = SavedNames(
     ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
     ("dual_coef_", "support_vectors_"),
 )
@@ -131,7 +131,7 @@ class Entry:
     name: str
     kind: Any
     task: Task
-    saved: Saved
+    saved: SavedNames
     linear: bool
 
     @property
@@ -147,7 +147,7 @@ def register_estimator(
     name: str | None = None,
     *,
     task: Task,
-    saved: Saved = LINEAR,
+    saved: SavedNames = LINEAR,
     linear: bool = True,
 ) -> Callable[[Kind], Kind]:
     """Register an estimator, so that models can be saved, loaded, and trained from a command line.
@@ -158,7 +158,7 @@ def register_estimator(
         The name in model files and for ``--estimator``; the name of the class by default.
     task : {"classification", "regression", "novelty"}
         What it learns from: labels, targets, or rows alone.
-    saved : Saved
+    saved : SavedNames
         The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True
         True if scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by

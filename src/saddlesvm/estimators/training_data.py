@@ -19,6 +19,7 @@ from scipy import sparse
 from saddlesvm.data import BUNDLED, DataError, Store, Table, convert, read
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.column_positions import LABEL_NAMES
+from saddlesvm.data.data_table import Label, Task, ready_labels
 from saddlesvm.data.frames import (
     TABLE_FORMATS,
     choose_label,
@@ -30,7 +31,6 @@ from saddlesvm.data.frames import (
 from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
-from saddlesvm.data.table import Label, Task, ready_labels
 from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import feature_names, kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of

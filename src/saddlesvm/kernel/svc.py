@@ -21,7 +21,7 @@ from saddlesvm.estimators.class_weights import class_factors, encode_labels, wei
 from saddlesvm.estimators.register import (
     KERNEL,
     PairOptions,
-    Saved,
+    SavedNames,
     register_estimator,
 )
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
@@ -324,7 +324,9 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         return pair_duals(self)
 
 
-CLASSIFIER = Saved((*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices)
+CLASSIFIER = SavedNames(
+    (*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices
+)
 
 
 @register_estimator(

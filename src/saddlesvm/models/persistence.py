@@ -180,7 +180,7 @@ def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
     return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
 
 
-def _model_to_arrays(model: Any, saved: register.Saved) -> dict[str, np.ndarray]:
+def _model_to_arrays(model: Any, saved: register.SavedNames) -> dict[str, np.ndarray]:
     """Return the attributes of a fitted model that are arrays, by name."""
     arrays = {
         name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)
@@ -323,7 +323,9 @@ def _make_estimator(
     return model
 
 
-def _restore_attributes(arrays: dict[str, np.ndarray], saved: register.Saved) -> dict[str, Any]:
+def _restore_attributes(
+    arrays: dict[str, np.ndarray], saved: register.SavedNames
+) -> dict[str, Any]:
     """Return the attributes that the arrays of a file hold."""
     attributes: dict[str, Any] = {}
     for name in saved.arrays:
