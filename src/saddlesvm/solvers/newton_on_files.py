@@ -3,9 +3,8 @@
 A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of the rows that bend
 (:mod:`saddlesvm.solvers.newton_over_passes`), or the pull of the decided rows and the values of the free ones
 (:mod:`saddlesvm.solvers.second_order.active_set`). The step is found in memory. Nothing but the dual variables is kept
-of a row, and a sweep's certificate reads nothing. Newton's method begins at zero: from there it takes some six to nine
-sweeps, whatever C is, and at its end a sweep squares the gap. The active-set method begins at the solution of a sample,
-chunks from all over the files.
+of a row, and a sweep's certificate reads nothing. Both methods begin at the solution of a sample, chunks from all over
+the files; Newton's method then takes some three to eight sweeps, whatever C is.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class PassesOverFiles(Sweeps):
         raise NotImplementedError
 
     def begins_at_weights(self, problem: Problem) -> bool:
-        """Whether the weights of a start are all that a run takes: yes."""
+        """Return True: the weights of a start are all that a run takes."""
         return True
 
     def setting(self, problem: Problem, target: float) -> Setting:
@@ -92,45 +91,62 @@ class PassesOverFiles(Sweeps):
 
     def visit(self, problem: Problem, state: PassesState, part: Part) -> None:
         """Add what the rows of a block answer."""
-        method, work = state.method, state.work
+        method = state.method
+        work = state.work
         question = method.ask_balanced() if state.proving else method.question()
         if work.found is None:
-            work.begin(question.empty(), problem, None if method.passes else state.alpha)
+            # The first sweep proves the dual point that the run was given, beside its own.
+            carried = None if method.passes else state.alpha
+            work.begin(question.empty(), problem, carried)
         if work.carried is not None:
             work.carried.visit(part)
-        question.add_to(work.found, problem.terms_of(part), part.rows, part.of(work.alpha), part.first)
+        alpha = part.of(work.alpha)
+        question.add_to(work.found, problem.terms_of(part), part.rows, alpha, part.first)
 
     def end_of_sweep(self, problem: Problem, state: PassesState, work: SweepWork, target: float) -> None:
         """Take a step, or the proof of the point of the last one."""
-        method, found, setting = state.method, work.found, self.setting(problem, target)
-        due = problem.intercept.constrained and not method.balances  # a proof takes a sweep of its own
+        method = state.method
+        found = work.found
+        setting = self.setting(problem, target)
         if state.proving:
+            # The multipliers of the last point were balanced: their bound counts.
             sums = method.balanced(problem.facts, found)
-            state.proving, state.proof, state.proves_itself = False, np.array(sums), True
+            state.proving = False
+            state.proof = np.array(sums)
+            state.proves_itself = True
             state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
             state.satisfied = method.ended
             _keep_better(problem, state, sums, work.alpha)
             return
         if work.carried is not None:
             _carry(problem, state, work.carried)
-        renewed, model = method.evaluates, method.take(setting, found)
-        if renewed and not (due or method.balances):
+        # With a free intercept a proof takes a sweep of its own, unless the method balances multipliers itself.
+        proof_is_due = problem.intercept.constrained and not method.balances
+        evaluates = method.evaluates
+        model = method.take(setting, found)
+        if evaluates and not (proof_is_due or method.balances):
             _keep_better(problem, state, method.proven(problem.facts), work.alpha)
         if model is not None:
+            # The rows taken along tell the next point.
             solved = model.solve(found)
             if method.balances:
                 work.alpha[solved.rows] = solved.alpha
             if method.learn(setting, solved):
                 state.alpha[:] = work.alpha
-        state.w, state.active, state.remark, state.proof = method.model, method.active, method.remark, nothing()
-        state.proving = due and (method.estimate <= target or method.ended)
-        state.estimate = np.inf if state.proving else method.estimate  # no certificate is asked for meanwhile
+        state.w = method.model
+        state.active = method.active
+        state.remark = method.remark
+        state.proof = nothing()
+        state.proving = proof_is_due and (method.estimate <= target or method.ended)
+        # While a proof is under way, no certificate is asked for.
+        state.estimate = np.inf if state.proving else method.estimate
         state.satisfied = method.ended and not state.proving
-        state.proves_itself = not due and method.proves(problem.intercept)
+        state.proves_itself = not proof_is_due and method.proves(problem.intercept)
 
     def solution(self, problem: Problem, state: PassesState) -> Point:
-        """The point of the last sweep, with its certificate (with a free intercept only where it was proven)."""
-        method, proof = state.method, state.proof
+        """The point of the last sweep, with its certificate (with a free intercept only if it was proven)."""
+        method = state.method
+        proof = state.proof
         if not method.proves(problem.intercept):
             return Point(state.w, state.alpha)
         sums = Sums(*proof.tolist()) if proof.size else method.proven(problem.facts)
@@ -148,13 +164,13 @@ class PassesOverFiles(Sweeps):
 class NewtonOnFiles(PassesOverFiles):
     """Newton's method over rows that are read block by block, for smooth losses.
 
-    Estimators choose this solver for such rows where it is predicted to take less time than
+    Estimators choose this solver for such rows if it is predicted to take less time than
     :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. One epoch is one sweep.
 
     Parameters
     ----------
     memory : float, default=inf
-        Bytes that the matrices of a problem may take. Where they take more, a sweep is a product with the matrix.
+        Bytes that the matrices of a problem may take. If they take more, a sweep is a product with the matrix.
     """
 
     memory: float = field(default=np.inf, repr=False)
@@ -245,9 +261,12 @@ class ActiveSetOnFiles(PassesOverFiles):
         chunks = np.unique(np.linspace(0, reader.n_chunks - 1, reader.per_block).astype(int))
         block = reader.fetch(chunks.tolist())
         for problem, state in zip(problems, states, strict=True):
-            local, method, setting = problem.of_block(block), state.method, self.setting(problem, 0.0)
+            local = problem.of_block(block)
+            method = state.method
+            setting = self.setting(problem, 0.0)
             state.rows_touched += local.members.size
             if method.at.any():
+                # A point is given: the sample tells how many rows are free there.
                 z = margins(local, method.at)
                 method.width = width_of(local.of_members, z, 0.5 * FILLED * method.room)
                 continue
@@ -269,7 +288,8 @@ def _keep_better(problem: Problem, state: PassesState, sums: Sums, alpha: np.nda
 
 def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
     """Take the bound of the dual point over that was carried through the first sweep."""
-    method, (pull, conjugates, charged, sizes) = state.method, carried.found()
+    method = state.method
+    pull, conjugates, charged, sizes = carried.found()
     if method.balances:
         dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
