@@ -15,6 +15,9 @@ A step of Newton's method eliminates t, p and q: ``(P + C Z' D^-1 Z) dw = r`` wi
 Each step is taken twice: without mu to see how far it leads, and then with a mu and a correction of second order that
 follow from it. It needs some fifteen steps whatever the scale of the features or C.
 
+The proximal point method of :mod:`saddlesvm.solvers.newton` takes 2.3 times as long in the mean for hinge fits of
+100 x 2 to 2,000 x 60 (26 November 2026), and several classes in turn 2.4 to 4.7 times.
+
 At the end the variables that tend to a bound are put there, so that the rows within their bounds are few. Several
 problems over the same rows take their steps together, as arrays with a row for each.
 
