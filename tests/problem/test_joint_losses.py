@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import JointLoss, MaxHinge, Softmax, softmax
+from saddlesvm.problem.joint_losses import JointLoss, MaxHinge, Softmax
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.multinomial import evaluation_at, make_multinomial_problem
 from saddlesvm.rows.layouts import as_rows
@@ -120,24 +120,6 @@ def test_multinomial_certificates_are_true_and_tight_at_the_optimum(intercept, l
     at_best = evaluate(problem, Point(least.x.reshape(shape))).certificate
     assert at_best.dual <= least.fun
     assert at_best.relative_gap < 1e-4
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_pass_keeps_the_probabilities(layout, dtype):
-    random = np.random.default_rng(6)
-    X, y = blobs(k=3)
-    problem = make_multinomial_problem(
-        as_rows(layout(X.astype(dtype)), 1.0), y, 3, Logistic(), C=0.4, intercept="regularized"
-    )
-    shape = (3, X.shape[1] + 1) if layout is np.asarray else (X.shape[1] + 1, 3)
-    W = random.normal(size=shape)
-    kept = np.empty((len(y), 3), dtype=np.float32)
-    problem.response(W, kept)
-    p = softmax(
-        X.astype(dtype) @ (W if layout is np.asarray else W.T)[:, :-1].T + (W[:, -1] if layout is np.asarray else W[-1])
-    )
-    np.testing.assert_allclose(kept, np.eye(3)[y] - p, atol=1e-6)
 
 
 def test_multinomial_regression_refuses_other_losses():

@@ -136,14 +136,6 @@ class JointProblem(Problem):
         """A context in which BLAS has one thread while another one reads blocks of files."""
         return blas_for(0.0 if self.on_files else math.inf)
 
-    def laid_out(self, flat: np.ndarray) -> np.ndarray:
-        """Weights that are kept in one row, in the layout of the rows: a view."""
-        return flat.reshape(self.X.weights_shape(self.n_classes))
-
-    def each_class(self, flat: np.ndarray) -> np.ndarray:
-        """The same in shape (K, d + 1): a view."""
-        return self.by_class(self.laid_out(flat))
-
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""
         made = np.zeros(alpha.shape)

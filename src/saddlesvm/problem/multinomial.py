@@ -40,7 +40,6 @@ from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.rows.class_rows import block_rows
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
-NOT_KEPT = np.empty((0, 0), dtype=np.float32)
 NO_DUALS = np.empty((0, 0))
 
 
@@ -141,33 +140,17 @@ class MultinomialProblem(JointProblem):
             self.by_class(W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
         return W
 
-    def charged(self, W: np.ndarray) -> np.ndarray:
-        """The derivative of the regulariser at W, in the layout of the rows: W without what no penalty sees."""
-        found = W.copy()
-        if self.intercept.constrained or not self.intercept.present:
-            self.by_class(found)[:, -1] = 0.0
-        return found
-
-    def response(self, W: np.ndarray, kept: np.ndarray = NOT_KEPT) -> Response:
-        """One pass over the rows at the weights W, in the layout of the rows.
-
-        Parameters
-        ----------
-        W : ndarray
-        kept : ndarray of shape (n_all, K) or empty
-            Receives ``e_y - p`` with the rows' probabilities p; of rows in memory only.
-        """
+    def response(self, W: np.ndarray) -> Response:
+        """Pass over the rows once, at the weights W in the layout of the rows."""
         with self.blas():
-            return reduce(Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W, kept)))
+            return reduce(Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W)))
 
-    def _response(self, W: np.ndarray, kept: np.ndarray) -> Response:
+    def _response(self, W: np.ndarray) -> Response:
         """The same of rows in memory, block by block."""
         totals = np.zeros(3)
         pull = np.zeros(W.shape)
         for block, own, weights in self.blocks(np.float64):
             pulls, losses, entropies = softmax_response(block.scores(W), own)
-            if kept.shape[0]:
-                kept[block.rows] = pulls
             pulls *= weights[:, None]
             taken = pulls[np.arange(own.size), own]
             totals += weights @ losses, weights @ entropies, taken @ self.lengths[block.rows]

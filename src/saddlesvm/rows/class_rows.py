@@ -211,14 +211,10 @@ def sparse_scores(X: CSR, first: int, W: np.ndarray, out: np.ndarray) -> None:
 
 
 @kernel
-def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray, squared: bool) -> None:
-    """Add ``x_i factors[q]'`` to W for the rows i from `first`, or with the features squared.
-
-    W has shape (d + 1, K).
-    """
+def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray) -> None:
+    """Add ``x_i factors[q]'`` to W, shape (d + 1, K), for the rows i from `first`."""
     K = W.shape[1]
     last = W[W.shape[0] - 1]
-    bias = X.bias * X.bias if squared else X.bias
     for q in range(factors.shape[0]):
         u = factors[q]
         p = U(X.indptr[first + q])
@@ -226,13 +222,11 @@ def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray, squared: 
         while p < stop:
             x = X.data[p]
             part = W[U(X.indices[p])]
-            if squared:
-                x = x * x
             for k in range(K):
                 part[k] += x * u[k]
             p += U(1)
         for k in range(K):
-            last[k] += bias * u[k]
+            last[k] += X.bias * u[k]
 
 
 @dataclass(frozen=True)
@@ -273,18 +267,16 @@ class ClassBlock:
         out += self.dtype.type(self.X.bias) * W[:, -1]
         return out
 
-    def add(self, factors: np.ndarray, W: np.ndarray, *, squared: bool = False) -> None:
-        """Add ``sum_i factors[i, k] x_i`` to ``w_k``, or the sum with the features squared.
+    def add(self, factors: np.ndarray, W: np.ndarray) -> None:
+        """Add ``sum_i factors[i, k] x_i`` to ``w_k``.
 
         `factors` has the shape and precision of the scores.
         """
         if self.X.sparse:
-            sparse_add(self.X, self.rows.start, factors, W, squared)
+            sparse_add(self.X, self.rows.start, factors, W)
             return
-        values = np.square(self.values) if squared else self.values
-        bias = self.X.bias**2 if squared else self.X.bias
-        W[:, :-1] += factors.T @ values
-        W[:, -1] += bias * factors.sum(axis=0)
+        W[:, :-1] += factors.T @ self.values
+        W[:, -1] += self.X.bias * factors.sum(axis=0)
 
 
 def block_rows(X: Rows, count: int) -> int:

@@ -136,7 +136,7 @@ class Memory:
         """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
         if self.is_sparse and A.ndim == 2:
             of_classes = np.zeros((self.d + 1, A.shape[1]))
-            sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes, False)
+            sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes)
             return of_classes
         found = np.empty((self.d + 1, *A.shape[1:]))
         found[:-1] = self.turn(block) @ A.astype(self.kind, copy=False)
