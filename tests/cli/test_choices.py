@@ -130,7 +130,7 @@ def test_a_report_of_one_model_names_its_strongest_features(told, rows, tmp_path
 def test_a_report_says_why_no_label_is_proven(told, tmp_path):
     report = tmp_path / "out.html"
     told("train", "heart", "--probability", "--report", report)
-    assert "none is proven, as the labels come from calibrated probabilities" in report.read_text()
+    assert "none is proven, because the labels come from calibrated probabilities" in report.read_text()
 
 
 def test_the_picture_of_a_quick_fit_does_not_change_its_model(told, tmp_path):

@@ -51,7 +51,7 @@ def test_options_that_do_not_go_are_refused_before_any_work(tmp_path: Path, caps
     stores(tmp_path)
     one, pattern = str(tmp_path / "a.store"), str(tmp_path / "*.store")
     for data, options, words in (
-        (one, "--n-jobs 2", "--n-jobs does not work with --dask: the threads of the workers"),
+        (one, "--n-jobs 2", "--n-jobs does not work with --dask: the number of workers sets the threads"),
         (one, "--checkpoint kept", "--checkpoint does not work with --dask"),
         (one, "--solver dcd", "--solver dcd does not work with --dask; auto, newton, gather, rounds do"),
         (one, "--C auto", "give several, as in --C 0.1,1,10"),

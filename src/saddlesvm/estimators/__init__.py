@@ -15,11 +15,11 @@ __all__ = ["LinearSVC", "LinearSVR"]
 HOMES = {
     "LinearSVC": "saddlesvm.estimators.linear",
     "LinearSVR": "saddlesvm.estimators.linear",
-    "OneClassSVM": "saddlesvm.kernel.svm",
     "SVC": "saddlesvm.kernel.svc",
     "NuSVC": "saddlesvm.kernel.svc",
     "SVR": "saddlesvm.kernel.svm",
     "NuSVR": "saddlesvm.kernel.svm",
+    "OneClassSVM": "saddlesvm.kernel.svm",
 }
 
 if not TYPE_CHECKING:
