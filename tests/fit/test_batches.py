@@ -77,9 +77,9 @@ def test_problems_in_turn_are_those_of_fits_alone() -> None:
 
 def test_limits_name_the_first_that_is_reached() -> None:
     limits = Limits(max_epochs=3.0, max_time=2.0)
-    assert limits.reached(2.0, 1.0) is None
-    assert limits.reached(3.0, 5.0) == (Outcome.EPOCH_LIMIT, "3 epochs")
-    assert limits.reached(2.0, 2.0, "rounds") == (Outcome.TIME_LIMIT, "2 s")
+    assert limits.reached_limit(2.0, 1.0) is None
+    assert limits.reached_limit(3.0, 5.0) == (Outcome.EPOCH_LIMIT, "3 epochs")
+    assert limits.reached_limit(2.0, 2.0, "rounds") == (Outcome.TIME_LIMIT, "2 s")
 
 
 @pytest.mark.parametrize("better", ["gap", "primal", "dual"])
@@ -91,7 +91,7 @@ def test_a_stall_is_no_move_of_gap_and_objectives_while_the_epochs_double(better
             share = 0.9**epoch if moves else 1.0
             primal = 2.0 + share if better != "dual" else 3.0
             dual = 1.0 if better == "primal" else 2.0 - share
-            found.append(watch.stalled(epoch, Certificate(primal, dual)))
+            found.append(watch.is_stalled(epoch, Certificate(primal, dual)))
         return found
 
     still = verdicts(moves=False)

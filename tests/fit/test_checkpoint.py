@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, checkpoint_of
+from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, make_checkpoint_file
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, SquaredHinge
@@ -88,15 +88,15 @@ def test_a_checkpoint_asks_for_a_number_of_steps_and_a_folder(tmp_path: Path) ->
 
 def test_each_problem_of_several_has_a_file_of_its_own(tmp_path: Path) -> None:
     given = Checkpoint(tmp_path / "run.ckpt", every=5.0, every_steps=3)
-    assert checkpoint_of(None, 0, 1, True) is None
+    assert make_checkpoint_file(None, 0, 1, True) is None
     for index, problems, name in ((0, 1, "run.ckpt"), (0, 2, "run.ckpt.0"), (7, 9, "run.ckpt.7")):
         for form in (given, given.path):
-            found = checkpoint_of(form, index, problems, seeded=form is given)
+            found = make_checkpoint_file(form, index, problems, seeded=form is given)
             assert found is not None
             assert found.path == tmp_path / name
             assert found.seeded == (form is given)
     assert given.path.name == "run.ckpt"
-    of_given = checkpoint_of(given, 1, 2, True)
+    of_given = make_checkpoint_file(given, 1, 2, True)
     assert of_given is not None
     assert (of_given.every, of_given.every_steps) == (5.0, 3)
 
@@ -246,9 +246,9 @@ def test_no_number_of_a_header_breaks_a_fit(tmp_path: Path) -> None:
         ({"w": np.full(6, np.nan)}, "its w is not finite"),
         ({"alpha": np.array(["a"] * 60)}, "its alpha has shape"),
         ({"best_alpha": np.zeros((60, 2))}, "its best_alpha has shape"),
-        ({"listed_alpha": np.zeros((3, 3))}, "its variables are of other classes"),
+        ({"listed_alpha": np.zeros((3, 3))}, "its dual variables have a wrong shape"),
         ({"more": np.zeros(3)}, "it holds an array 'more'"),
-        ({"state_w": np.zeros(6)}, "its state is of another solver"),
+        ({"state_w": np.zeros(6)}, "its state belongs to another solver"),
     ],
 )
 def test_arrays_of_another_run_are_refused(change: dict[str, np.ndarray], words: str, tmp_path: Path) -> None:

@@ -59,14 +59,14 @@ def test_more_rounding_takes_a_certificate_away_where_it_proves_too_little() -> 
     result = fit(small_problem(Hinge(), intercept="regularized"), DCD(), Limits(tol=1e-4))
     proven = result.certificate
     wider = replace(proven, dual=proven.dual - 0.5 * abs(proven.primal))
-    assert result.recertified(proven, "shares").outcome is Outcome.CERTIFIED
-    found = result.recertified(wider, "shares")
+    assert result.replace_certificate(proven, "shares").outcome is Outcome.CERTIFIED
+    found = result.replace_certificate(wider, "shares")
     assert (found.outcome, found.certificate) == (Outcome.LIMITED_BY_ROUNDING, wider)
     assert found.reason == f"relative gap {wider.relative_gap:.2g}, rounding of shares included"
     by_gap = replace(result, gap=2.0 * wider.gap)
-    assert by_gap.recertified(wider, "shares").outcome is Outcome.CERTIFIED
+    assert by_gap.replace_certificate(wider, "shares").outcome is Outcome.CERTIFIED
     stopped = replace(result, outcome=Outcome.INTERRUPTED)
-    assert stopped.recertified(wider, "shares") == replace(stopped, certificate=wider)
+    assert stopped.replace_certificate(wider, "shares") == replace(stopped, certificate=wider)
 
 
 @every_solver
@@ -265,7 +265,7 @@ def test_beyond_many_epochs_a_gap_that_falls_slowly_stands() -> None:
         watch, epoch = StallWatch(), 100.0
         while epoch < 1e9:
             gap = epoch**-power
-            if watch.stalled(epoch, Certificate(1.0 + gap, 1.0)):
+            if watch.is_stalled(epoch, Certificate(1.0 + gap, 1.0)):
                 return epoch
             epoch *= 1.1
         return None

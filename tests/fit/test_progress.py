@@ -11,7 +11,7 @@ import pytest
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import load_bundled
 from saddlesvm.fit import progress
-from saddlesvm.fit.progress import ProgressBar, shown_time
+from saddlesvm.fit.progress import ProgressBar, format_time
 from saddlesvm.runtime.clock import WATCH
 
 
@@ -73,7 +73,7 @@ def test_it_says_when_a_kernel_is_compiled(lines: list[Lines], monkeypatch: pyte
 
 
 def test_times_are_short() -> None:
-    assert [shown_time(one) for one in (0.2, 90.0, 150.0, 7300.0)] == ["1 s", "90 s", "2 min", "2 h"]
+    assert [format_time(one) for one in (0.2, 90.0, 150.0, 7300.0)] == ["1 s", "90 s", "2 min", "2 h"]
 
 
 def test_a_notebook_shows_bar_and_curve_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:

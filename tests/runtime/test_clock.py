@@ -56,7 +56,7 @@ def test_compilation_does_not_eat_the_time_of_fits(now: Now) -> None:
     assert shared.share() == 5.0
     now.seconds += 4.0
     assert shared.share() == 3.0
-    assert Limits(max_time=10.0).reached(1.0, clock() - 100.0) is None
+    assert Limits(max_time=10.0).reached_limit(1.0, clock() - 100.0) is None
 
 
 def test_only_long_compilations_are_told_of_and_once(now: Now, capsys: pytest.CaptureFixture[str]) -> None:

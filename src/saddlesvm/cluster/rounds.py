@@ -201,7 +201,7 @@ class Rounds:
         """Whether the rounds have ended: certified, at a limit, without progress, or interrupted."""
         if self.end is None and self.trace:
             limits = Limits(self.plan.tol, self.plan.max_rounds, self.plan.max_time)
-            self.end = limits.reached(self.rounds, time.perf_counter() - self.began, "rounds")
+            self.end = limits.reached_limit(self.rounds, time.perf_counter() - self.began, "rounds")
             if self.end is None and self.stuck:
                 gap = self.trace[-1]["relative_gap"]
                 self.end = Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} since round {self.rounds // 2}"
@@ -319,7 +319,7 @@ class Rounds:
         """Add a row on this round to the trace."""
         mean = cost.work / max(cost.parts, 1)
         whole = Certificate.total(self.best)
-        self.stuck = self.stall.stalled(self.rounds, whole) and self.plan.tol > 0.0
+        self.stuck = self.stall.is_stalled(self.rounds, whole) and self.plan.tol > 0.0
         row = {
             "round": self.rounds,
             "seconds": time.perf_counter() - self.began,

@@ -46,7 +46,9 @@ RISEN = 2.0  # standard errors above the smallest error at which no larger C is 
 # Standard errors of the error by which neighbours must differ for a value between them to be estimated; guessed: the
 # estimates are for the same rows, so that most of the noise is common to them.
 NOISE = 0.25
-SAME = 0.1  # relative difference of the log losses up to which two models count as the same; guessed
+SAME = (
+    0.1  # relative difference of the log losses up to which two models count as the same; guessed
+)
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 # Shares of the time that is left of max_time, which the parts of a choice may take, one after the other; guessed.
@@ -62,15 +64,17 @@ class AutomaticC:
     Parameters
     ----------
     rule : {"best", "one_standard_error"}, default="best"
-        "best": the C with the smallest leave-one-out error (in a tie, with the smallest log loss, then the smallest C).
-        "one_standard_error": the smallest C whose error is within one standard error of the best.
+        "best": the C with the smallest leave-one-out error (in a tie, with the smallest log loss,
+        then the smallest C). "one_standard_error": the smallest C whose error is within one
+        standard error of the best.
     low, high : float, default=1e-3, 1e3
         The ends between which C is chosen.
     gap : float, default=1e-2
         The relative gap within which the fits are that the estimates are for.
     size : int, default=13
-        Values of C, evenly spaced in log C, among which the choice is. Up to five of them are estimated first, upwards
-        until the error has clearly risen; then those beside the best, until neighbours differ by noise only.
+        Values of C, evenly spaced in log C, among which the choice is. Up to five of them are
+        estimated first, upwards until the error has clearly risen; then those beside the best,
+        until neighbours differ by noise only.
 
     Examples
     --------
@@ -95,8 +99,12 @@ class AutomaticC:
             check(f"{name} of C='auto'", getattr(self, name), STRENGTH)
         check("gap", self.gap, SHARE)
         if not self.low < self.high:
-            raise ValueError(f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}")
-        check("size of C='auto'", self.size, numbers("a whole number of at least 2", 2, kinds=WHOLE))
+            raise ValueError(
+                f"low must be smaller than high in C='auto'; got {self.low!r} and {self.high!r}"
+            )
+        check(
+            "size of C='auto'", self.size, numbers("a whole number of at least 2", 2, kinds=WHOLE)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +120,8 @@ class Choice:
     estimates : list of LeaveOneOut
         One for each of `Cs`; none with groups.
     errors : ndarray of shape (k,)
-        Estimated leave-one-out error at each C, infinite where it is unreliable; or the error of folds.
+        Estimated leave-one-out error at each C, infinite where it is unreliable; or the error of
+        folds.
     standard_errors : ndarray of shape (k,)
     error : float
         At the chosen C.
@@ -177,7 +186,14 @@ def made_automatic(C: Any) -> AutomaticC | None:
     return AutomaticC(**parse_options(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
 
 
-def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: Any = None) -> Choice:
+def choose_C(
+    model: Any,
+    how: AutomaticC,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    groups: Any = None,
+) -> Choice:
     """The C that leave-one-out prefers for these rows; with groups, the one that leaving whole groups out prefers.
 
     Parameters
@@ -188,7 +204,8 @@ def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: ArrayLi
     X, y, sample_weight
         As in the estimator's ``fit``.
     groups : array-like of shape (n,), optional
-        Rows of one group are left out together: each group alone, or where there are more than ten, in ten folds.
+        Rows of one group are left out together: each group alone, or where there are more than ten,
+        in ten folds.
 
     Raises
     ------
@@ -197,12 +214,17 @@ def choose_C(model: Any, how: AutomaticC, X: Any, y: Any, sample_weight: ArrayLi
     """
     X, y, sample_weight = parts_of(X, y, sample_weight)
     if model.multi_class != "ovr":
-        raise ValueError(f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others")
+        raise ValueError(
+            f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others"
+        )
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if getattr(model, "penalty", "l2") != "l2":
-        raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)")
-    template, design = clone(model).set_params(C=1.0), check_design(X)
+        raise ValueError(
+            f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)"
+        )
+    template = clone(model).set_params(C=1.0)
+    design = check_design(X)
     folds = None if groups is None else _group_folds(model, groups, design.shape[0])
     grid = np.geomspace(how.low, how.high, how.size)
     seen: dict[int, LeaveOneOut] = {}
@@ -242,7 +264,9 @@ def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
     places = sorted(seen)
     errors, noise = _errors_of([seen[k] for k in places])
     trusted = np.isfinite(errors)
-    coarse = np.unique(np.linspace(0, how.size - 1, min(COARSE, how.size)).round().astype(int)).tolist()
+    coarse = np.unique(
+        np.linspace(0, how.size - 1, min(COARSE, how.size)).round().astype(int)
+    ).tolist()
 
     # Coarse values, ascending but for the first one: it is tried below, if the second one is the best.
     ahead = [k for k in coarse[1:] if not places or k > places[-1]]
@@ -296,13 +320,21 @@ def _group_folds(model: Any, groups: Any, n: int) -> Folds:
 
 
 def _errors_of_folds(
-    template: Any, how: AutomaticC, Cs: np.ndarray, X: Any, y: Any, sample_weight: ArrayLike | None, folds: Folds | None
+    template: Any,
+    how: AutomaticC,
+    Cs: np.ndarray,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    folds: Folds | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The error at each C of models of the other folds (of five where none are given), and its standard error."""
     design = check_design(X).X
-    n, scoring = design.shape[0], None
+    n = design.shape[0]
+    scoring = None
     if has_columns(y):
-        labels, scoring = check_indicator(y, n).toarray(), make_scorer(hamming_loss, greater_is_better=False)
+        labels = check_indicator(y, n).toarray()
+        scoring = make_scorer(hamming_loss, greater_is_better=False)
     else:
         labels = check_labels(y, n)
     weights = check_weights(sample_weight, n)
@@ -311,12 +343,17 @@ def _errors_of_folds(
     parts = list(folds or default.split(np.zeros(n), labels))
     for place, (train, test) in enumerate(parts):
         if weights is not None:  # a row of weight zero is no row
-            train, test = train[weights[train] > 0.0], test[weights[test] > 0.0]
+            train = train[weights[train] > 0.0]
+            test = test[weights[test] > 0.0]
         given = None if weights is None else weights[train]
         with limit_to_share(1.0 / (len(parts) - place)):
             ends = how.low, how.high
-            path = certified_path(template, design[train], labels[train], ends, how.gap, sample_weight=given)
-        within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)  # a time limit may have cut the fold's path short
+            path = certified_path(
+                template, design[train], labels[train], ends, how.gap, sample_weight=given
+            )
+        within = np.clip(
+            Cs, path.knots[0].C, path.knots[-1].C
+        )  # a time limit may have cut the fold's path short
         scores = path.score(design[test], labels[test], within, scoring)
         errors.append(-scores if scoring else 1.0 - scores)
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
@@ -333,7 +370,12 @@ def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.nda
 
 
 def fit_automatically(
-    template: Any, how: AutomaticC, X: Any, y: Any, sample_weight: ArrayLike | None = None, groups: Any = None
+    template: Any,
+    how: AutomaticC,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    groups: Any = None,
 ) -> Fitted:
     """Choose C, and fit there from the path's model.
 

@@ -37,8 +37,8 @@ from saddlesvm.solvers.register import make_solver
 def seed_of(random_state: Any) -> int:
     """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
 
-    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a RandomState, or None for
-    NumPy's global one, is asked for its next number.
+    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a
+    RandomState, or None for NumPy's global one, is asked for its next number.
 
     Raises
     ------
@@ -51,12 +51,15 @@ def seed_of(random_state: Any) -> int:
 
 
 STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"
-PROVEN, OPEN = "#2e8b57", "#c77700"  # colours of the edge, legible on light and dark
+# colours of the edge, legible on light and dark
+PROVEN = "#2e8b57"
+OPEN = "#c77700"
 
 
 def proof_of(model: Any) -> str:
     """A line of HTML with outcome, gap, objective and effort of a fitted model; empty for one that is not fitted."""
-    certificate, outcome = getattr(model, "certificate_", None), getattr(model, "outcome_", None)
+    certificate = getattr(model, "certificate_", None)
+    outcome = getattr(model, "outcome_", None)
     if certificate is None or outcome is None:
         return ""
     epochs = int(np.max(model.n_iter_))
@@ -66,7 +69,10 @@ def proof_of(model: Any) -> str:
         f"objective between {certificate.dual:.6g} and {certificate.primal:.6g}",
     ]
     if certificate.dual == -np.inf:
-        facts = [f"objective {certificate.primal:.6g}", "no dual bound: the kernel is not positive semi-definite"]
+        facts = [
+            f"objective {certificate.primal:.6g}",
+            "no dual bound: the kernel is not positive semi-definite",
+        ]
     facts += [
         f"{epochs:,} epochs" if epochs != 1 else "1 epoch",
         f"{model.seconds_solving_ + model.seconds_certifying_:.3g} s",
@@ -90,7 +96,9 @@ COMMON = {
     "callbacks": allowed.CALLBACKS,
     "keep": allowed.KEEP,
 }
-PARAMETERS: dict[type, list[str]] = {}  # the names of each class's parameters, once they were asked for
+PARAMETERS: dict[
+    type, list[str]
+] = {}  # the names of each class's parameters, once they were asked for
 
 
 Itself = TypeVar("Itself")
@@ -179,7 +187,11 @@ def epochs_between_calls(callbacks: Sequence[Any] | None) -> float | None:
     ValueError
         Such an attribute is not a positive number.
     """
-    asked = [callback.every for callback in callbacks or () if getattr(callback, "every", None) is not None]
+    asked = [
+        callback.every
+        for callback in callbacks or ()
+        if getattr(callback, "every", None) is not None
+    ]
     for epochs in asked:
         check("every (an attribute of a callback)", epochs, LIMIT)
     return min(asked, default=None)
@@ -237,14 +249,20 @@ class Estimator(BaseEstimator):
 
     def set_params(self, **params: Any) -> Any:
         """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
-        inner = {key.removeprefix("solver__"): params.pop(key) for key in list(params) if key.startswith("solver__")}
+        inner = {
+            key.removeprefix("solver__"): params.pop(key)
+            for key in list(params)
+            if key.startswith("solver__")
+        }
         super().set_params(**params)
         if inner:
             solver = self._made_solver()
             unknown = [key for key in inner if key not in solver.get_params()]
             if unknown:
                 known = ", ".join(solver.get_params()) or "none"
-                raise ValueError(f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}")
+                raise ValueError(
+                    f"the solver {solver.name!r} has no option {unknown[0]!r}; it has: {known}"
+                )
             self.solver = dataclasses.replace(solver, **inner)
         return self
 
@@ -267,10 +285,16 @@ class Estimator(BaseEstimator):
 
         Scikit-learn's callbacks watch it, and may stop it, if `is_watched`.
         """
-        most = None if self.max_iter == -1 else self.max_iter  # as scikit-learn's kernel machines say it
+        most = (
+            None if self.max_iter == -1 else self.max_iter
+        )  # as scikit-learn's kernel machines say it
         limited = most is not None or self.max_time is not None or solver.ends_itself
-        if self.tol == self.gap == 0 and not (limited or self.callbacks or is_watched or in_use(self)):
-            raise ValueError("tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it")
+        if self.tol == self.gap == 0 and not (
+            limited or self.callbacks or is_watched or in_use(self)
+        ):
+            raise ValueError(
+                "tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it"
+            )
         every = epochs_between_calls(self.callbacks)
         return Limits(self.tol, most, self.max_time, every, keep=self.keep, gap=self.gap)
 
@@ -278,7 +302,9 @@ class Estimator(BaseEstimator):
         """C or lam, whichever is in force, checked."""
         if self.lam is not None and self.C not in (None, 1.0):
             raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-        chosen: Any = getattr(self, "C_", self.C) if not isinstance(self.C, NUMBER) else self.C  # C="auto" leaves C_
+        chosen: Any = (
+            getattr(self, "C_", self.C) if not isinstance(self.C, NUMBER) else self.C
+        )  # C="auto" leaves C_
         name, given = ("C", chosen) if self.lam is None else ("lam", self.lam)
         check(name, given, STRENGTH)
         return {name: given}
@@ -287,7 +313,9 @@ class Estimator(BaseEstimator):
         """Return the results of fits, under one progress bar if requested."""
         if not self.verbose:
             return fits.solve()
-        with ProgressBar(self.tol, len(fits.problems), fits.limits.max_epochs, self.max_time) as fits.bar:
+        with ProgressBar(
+            self.tol, len(fits.problems), fits.limits.max_epochs, self.max_time
+        ) as fits.bar:
             if reads_blocks:
                 fits.bar.work = "reading and solving"
             return fits.solve()
@@ -300,10 +328,14 @@ class Estimator(BaseEstimator):
 
     def _set_outcome(self, results: list[FitResult]) -> None:
         """Set the attributes that say how the sub-problems were solved."""
-        facts = attrgetter("certificate", "epochs", "seconds_solving", "seconds_certifying", "trace")
+        facts = attrgetter(
+            "certificate", "epochs", "seconds_solving", "seconds_certifying", "trace"
+        )
         certificates, epochs, solving, certifying, traces = zip(*map(facts, results), strict=True)
-        self.certificates_, self.certificate_ = list(certificates), Certificate.total(certificates)
+        self.certificates_ = list(certificates)
+        self.certificate_ = Certificate.total(certificates)
         self.outcome_ = multiclass.worst_outcome(results).outcome
         self.n_iter_ = max(1, int(np.ceil(max(epochs))))
-        self.seconds_solving_, self.seconds_certifying_ = sum(solving), sum(certifying)
+        self.seconds_solving_ = sum(solving)
+        self.seconds_certifying_ = sum(certifying)
         self.trace_ = Trace(chain.from_iterable(traces))

@@ -1,14 +1,16 @@
 """Probabilities from scores: sigmoids fitted to the scores of rows that the model was not trained on.
 
-A sub-problem has a sigmoid from its score to the probability of its later class, or of its class against the rest. The
-probabilities of pairs are coupled: those p of the classes are taken that minimise
+A sub-problem has a sigmoid from its score to the probability of its later class, or of its class
+against the rest. The probabilities of pairs are coupled: those p of the classes are taken that
+minimise
 
     sum_i sum_{j != i} (r_ji p_i - r_ij p_j)^2,   sum_i p_i = 1,
 
 where r_ij is the probability of class i in its pair with class j.
 
-Source: Platt (1999), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007) for the targets; Wu,
-Lin and Weng (2004), "Probability estimates for multi-class classification by pairwise coupling", second method.
+Source: Platt (1999), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007)
+for the targets; Wu, Lin and Weng (2004), "Probability estimates for multi-class classification by
+pairwise coupling", second method.
 """
 
 from __future__ import annotations
@@ -51,13 +53,17 @@ class Column(NamedTuple):
     weights: np.ndarray
 
 
-def columns_of(problems: Sequence[SubProblem], scores: np.ndarray, weights: np.ndarray | None) -> list[Column]:
+def columns_of(
+    problems: Sequence[SubProblem], scores: np.ndarray, weights: np.ndarray | None
+) -> list[Column]:
     """The columns of scores, shape (n, problems), over the rows of positive weight that each sub-problem has."""
     columns = []
     for sub, column in zip(problems, scores.T, strict=True):
         own = sub.row_weights(weights)
         s = np.ones(column.size) if own is None else own
-        chosen = np.flatnonzero(s > 0.0) if sub.members is None else sub.members[s[sub.members] > 0.0]
+        chosen = (
+            np.flatnonzero(s > 0.0) if sub.members is None else sub.members[s[sub.members] > 0.0]
+        )
         columns.append(Column(column[chosen], sub.y[chosen] > 0, s[chosen]))
     return columns
 
@@ -98,25 +104,30 @@ def of_classes(positive: np.ndarray) -> np.ndarray:
 def coupled(later: np.ndarray) -> np.ndarray:
     """The probabilities of the classes, shape (n, K), from those of pairs.
 
-    With ``Q_ii = sum_s r_si^2`` and ``Q_ij = -r_ji r_ij`` the minimum of ``p' Q p`` is where ``Q p`` is constant: p is
-    ``(Q + 1 1')^-1 1``, scaled. That matrix is positive definite, also where two classes make Q singular.
+    With ``Q_ii = sum_s r_si^2`` and ``Q_ij = -r_ji r_ij`` the minimum of ``p' Q p`` is where ``Q
+    p`` is constant: p is ``(Q + 1 1')^-1 1``, scaled. That matrix is positive definite, also where
+    two classes make Q singular.
 
     Parameters
     ----------
     later : ndarray of shape (n, K (K - 1) / 2)
-        The probability of the later class of each pair, in the order (0, 1), (0, 2), ..., (1, 2), ...
+        The probability of the later class of each pair, in the order (0, 1), (0, 2), ..., (1, 2),
+        ...
     """
     n, count = later.shape
     K = round(0.5 + np.sqrt(0.25 + 2.0 * count))
     first, second = np.array([*combinations(range(K), 2)]).T
-    found, size = np.empty((n, K)), max(1, COUPLED_AT_ONCE // (K * K))
+    found = np.empty((n, K))
+    size = max(1, COUPLED_AT_ONCE // (K * K))
     for start in range(0, n, size):
         r = np.clip(later[start : start + size], NEAREST, 1.0 - NEAREST)
         Q = np.ones((len(r), K, K))
         Q[:, first, second] -= r * (1.0 - r)
         Q[:, second, first] -= r * (1.0 - r)
         for k in range(K):
-            Q[:, k, k] += np.square(r[:, first == k]).sum(axis=1) + np.square(1.0 - r[:, second == k]).sum(axis=1)
+            Q[:, k, k] += np.square(r[:, first == k]).sum(axis=1) + np.square(
+                1.0 - r[:, second == k]
+            ).sum(axis=1)
         p = np.maximum(np.linalg.solve(Q, np.ones((len(r), K, 1)))[:, :, 0], 0.0)
         found[start : start + size] = p / p.sum(axis=1, keepdims=True)
     return found
@@ -125,9 +136,12 @@ def coupled(later: np.ndarray) -> np.ndarray:
 def folds_of(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.ndarray:
     """The fold of each row, drawn at random, each class dealt out alike.
 
-    -1 for the only row of a class, without which a model would not know the class, and for rows of weight zero.
+    -1 for the only row of a class, without which a model would not know the class, and for rows of
+    weight zero.
     """
-    random, folds, begun = np.random.default_rng(seed), np.full(codes.size, -1), 0
+    random = np.random.default_rng(seed)
+    folds = np.full(codes.size, -1)
+    begun = 0
     counted = np.ones(codes.size, dtype=bool) if weights is None else weights > 0.0
     for k in range(int(codes.max()) + 1):
         own = random.permutation(np.flatnonzero((codes == k) & counted))
@@ -167,7 +181,8 @@ def held_out_scores(
 
 def _targets(positive: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Platt's targets, which keep a curve from fitting certainties, and the offset of no other knowledge."""
-    ahead, behind = weights[positive].sum(), weights[~positive].sum()
+    ahead = weights[positive].sum()
+    behind = weights[~positive].sum()
     targets = np.where(positive, (ahead + 1.0) / (ahead + 2.0), 1.0 / (behind + 2.0))
     return targets, float(np.log((ahead + 1.0) / (behind + 1.0)))
 
@@ -184,16 +199,18 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
         pull = weights * (p - target)
         return value, np.array([pull @ z / size, pull.sum()])
 
-    found = minimize(loss, [1.0, prior], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)])
+    found = minimize(
+        loss, [1.0, prior], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]
+    )
     return np.array([found.x[0] / size, found.x[1]])
 
 
 def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> Fitted:
     """Return a fit with the sigmoids from scores to probabilities; see :func:`fitted_sigmoids`.
 
-    They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they cannot
-    be trusted, to the scores of models that were trained on the other folds of five. Rows count with
-    the weights of their classes.
+    They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they
+    cannot be trusted, to the scores of models that were trained on the other folds of five. Rows
+    count with the weights of their classes.
     """
     posed = fitted.pose(y, sample_weight, check_design(X).shape[0])
     margins = None

@@ -1,8 +1,9 @@
 """A certified path: a model and a proof for every C between two ends, from a handful of fits.
 
-A checkpoint holds the fits so far in one file of plain arrays. A path that goes on from it begins each fit that the
-file holds at the stored weights and dual variables, and certifies it anew: nothing in the file is believed. So the
-wanted gap, the ends and the limits may differ from those of the path that wrote it.
+A checkpoint holds the fits so far in one file of plain arrays. A path that goes on from it begins
+each fit that the file holds at the stored weights and dual variables, and certifies it anew:
+nothing in the file is believed. So the wanted gap, the ends and the limits may differ from those of
+the path that wrote it.
 """
 
 from __future__ import annotations
@@ -195,7 +196,8 @@ class CertifiedPath:
         Cs : array-like of float, optional
             By default ``path.grid()``.
         scoring : str or callable, optional
-            As in scikit-learn; costs one pass over X for each C. By default accuracy, or R^2 for regression.
+            As in scikit-learn; costs one pass over X for each C. By default accuracy, or R^2 for
+            regression.
 
         Returns
         -------
@@ -226,9 +228,10 @@ class CertifiedPath:
 
         Returns
         -------
-        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
-            For every C, the score of the exact solution lies between them. With ``multi_class="ovo"`` there is one
-            column for each pair.
+        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a
+        regression
+            For every C, the score of the exact solution lies between them. With
+            ``multi_class="ovo"`` there is one column for each pair.
 
         Raises
         ------
@@ -237,11 +240,13 @@ class CertifiedPath:
 
         Notes
         -----
-        Each fit is solved to rounding, and a step from it bounds the optima half-way to its neighbours. A smaller `gap`
-        gives more fits and narrower bounds. A free intercept has no bounds.
+        Each fit is solved to rounding, and a step from it bounds the optima half-way to its
+        neighbours. A smaller `gap` gives more fits and narrower bounds. A free intercept has no
+        bounds.
         """
         bands = self.decision_bands(X)
-        low, high = np.min([low for low, _ in bands], axis=0), np.max([high for _, high in bands], axis=0)
+        low = np.min([low for low, _ in bands], axis=0)
+        high = np.max([high for _, high in bands], axis=0)
         return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
 
     def is_constant(self, X: Any) -> np.ndarray:
@@ -274,7 +279,8 @@ class CertifiedPath:
             raise ValueError("a regression has no labels: use decision_bounds(X)")
         given = first.labels.classes.size, label_rule(first)
         found = [labels_between(low, high, *given) for low, high in self.decision_bands(X)]
-        labels, proven = np.array([one for one, _ in found]), np.array([one for _, one in found])
+        labels = np.array([one for one, _ in found])
+        proven = np.array([one for _, one in found])
         return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
 
     def decision_bands(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -299,9 +305,11 @@ class CertifiedPath:
     @cached_property
     def _stretches(self) -> list[list[Stretch]]:
         """For each stretch of C, where the optima of all sub-problems lie."""
-        Cs, found = self.Cs, []
+        Cs = self.Cs
+        found = []
         first = fitted_value(self.models[0])
-        multi_class, penalty = first.way, first.template.penalty
+        multi_class = first.way
+        penalty = first.template.penalty
         if multi_class in JOINT or penalty != "l2":
             raise ValueError(
                 "bounds for every C need penalty='l2', and multi_class='ovr' or 'ovo'; got "
@@ -322,7 +330,8 @@ class CertifiedPath:
 
     def _place(self, C: float) -> tuple[int, Interval | None]:
         """The number of the knot at or below C, and the interval above it; None where C is that knot's."""
-        low, high = self.knots[0].C, self.knots[-1].C
+        low = self.knots[0].C
+        high = self.knots[-1].C
         if not low <= C <= high:
             raise ValueError(f"C must be between {low:g} and {high:g}, the ends of the path; got {C!r}")
         k = bisect.bisect_right(self.Cs.tolist(), C) - 1
@@ -347,8 +356,8 @@ class CertifiedPath:
 def knot_of(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) -> Knot:
     """Return the knot of a fit.
 
-    `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far it
-    may be off, shape (k,).
+    `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far
+    it may be off, shape (k,).
     """
     template = fitted.template
     coef = dense_weights(fitted.coef)
@@ -399,7 +408,8 @@ class PathCheckpoint:
     Parameters
     ----------
     given : path-like or Checkpoint
-        The file, and how often it is written: after a fit when the time has come, and at the end of the path.
+        The file, and how often it is written: after a fit when the time has come, and at the end of
+        the path.
     mark : dict
         Of :func:`marks`.
 
@@ -411,7 +421,8 @@ class PathCheckpoint:
 
     def __init__(self, given: Any, mark: dict[str, Any]) -> None:
         self.file = CheckpointFile(given)
-        self.mark, self.lock = mark, threading.Lock()
+        self.mark = mark
+        self.lock = threading.Lock()
         self.fits: dict[float, FormerFit] = self._read() if self.file.path.exists() else {}
 
     def at(self, C: float) -> FormerFit | None:
@@ -422,7 +433,7 @@ class PathCheckpoint:
         """Take a fit in, and write the file if it is time."""
         with self.lock:
             self.fits[C] = fit
-            if self.file.due():
+            if self.file.is_due():
                 self._write()
 
     def end(self) -> None:
@@ -433,16 +444,18 @@ class PathCheckpoint:
     def _write(self) -> None:
         arrays: dict[str, np.ndarray] = {}
         for k, fit in enumerate(self.fits.values()):
-            arrays[f"{k}.coef"], arrays[f"{k}.intercept"], duals = fit.coef, fit.intercept, fit.duals
+            arrays[f"{k}.coef"] = fit.coef
+            arrays[f"{k}.intercept"] = fit.intercept
+            duals = fit.duals
             parts = {f"{k}.{part}": getattr(duals, part) for part in CSR_PARTS} if sparse.issparse(duals) else {}
             arrays |= parts or {f"{k}.duals": duals}
         phases = [fit.phases for fit in self.fits.values()]
         header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
-        with self.file.warned():
+        with self.file.warn_on_failure():
             self.file.store(header, arrays)
 
     def _read(self) -> dict[float, FormerFit]:
-        with self.file.opened(FORMAT, self.mark, "path") as (stored, header):
+        with self.file.open(FORMAT, self.mark, "path") as (stored, header):
             return self._fits(stored, header)
 
     def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, FormerFit]:
@@ -450,13 +463,16 @@ class PathCheckpoint:
         n, d = self.mark["shape"]
         found: dict[float, FormerFit] = {}
         for k, (C, phases) in enumerate(zip(header["C"], header["phases"], strict=True)):
-            coef, intercept = stored.read(f"{k}.coef"), stored.read(f"{k}.intercept")
+            coef = stored.read(f"{k}.coef")
+            intercept = stored.read(f"{k}.intercept")
             duals: Any
             if f"{k}.duals" in stored.names:
-                duals, values = (given := stored.read(f"{k}.duals")), given
+                duals = stored.read(f"{k}.duals")
+                values = duals
             else:
                 data, indices, indptr = (stored.read(f"{k}.{part}") for part in CSR_PARTS)
-                duals, values = canonical(sparse.csr_array((data, indices, indptr), shape=(len(coef), n))), data
+                duals = canonical(sparse.csr_array((data, indices, indptr), shape=(len(coef), n)))
+                values = data
             shapes = (coef.shape, intercept.shape, duals.shape)
             if shapes != ((len(coef), d), (len(coef),), (len(coef), n)) or len(phases) != len(coef):
                 raise ValueError(f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows")

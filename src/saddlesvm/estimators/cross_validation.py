@@ -1,12 +1,13 @@
 """Choosing C by cross-validation: a path of warm starts along the grid of C for each fold.
 
-A fold's fit begins at the solution of the same fold with the C before: what it starts from has seen none of the rows
-that judge it. Folds are lists of row numbers, and all fits read the same rows in place. With several threads, folds are
-fitted side by side. Every fit's start is fixed by the grid, so the results do not depend on the threads.
+A fold's fit begins at the solution of the same fold with the C before: what it starts from has seen
+none of the rows that judge it. Folds are lists of row numbers, and all fits read the same rows in
+place. With several threads, folds are fitted side by side. Every fit's start is fixed by the grid,
+so the results do not depend on the threads.
 
-Of rows that are read block by block, all rows and all folds share the readings: with each C, the fit of all rows and
-those of the folds ride on the same sweeps, each begun at its own weights with the C before. One more reading then
-scores the rows that the folds held out.
+Of rows that are read block by block, all rows and all folds share the readings: with each C, the
+fit of all rows and those of the folds ride on the same sweeps, each begun at its own weights with
+the C before. One more reading then scores the rows that the folds held out.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class Table:
     def empty(cls, Cs: int, folds: int) -> Table:
         """Nothing found yet."""
         nothing = np.full((Cs, folds), np.nan)
-        return cls(nothing, nothing.copy(), np.zeros((Cs, folds), dtype=bool), np.zeros(Cs, dtype=bool))
+        return cls(
+            nothing, nothing.copy(), np.zeros((Cs, folds), dtype=bool), np.zeros(Cs, dtype=bool)
+        )
 
 
 class Fold:
@@ -166,17 +169,22 @@ class FoldSearch:
     def _give_up(self, folds: int) -> None:
         """Drop values of C that are significantly worse than the best.
 
-        The sign test of McNemar: of the rows that just one of the two gets right, each has it right equally often if
-        they are equally good. The level is divided by the number of values (Bonferroni).
+        The sign test of McNemar: of the rows that just one of the two gets right, each has it right
+        equally often if they are equally good. The level is divided by the number of values
+        (Bonferroni).
         """
         assert self.drop is not None
         left = [k for k in np.flatnonzero(~self.table.given_up) if all(self.table.done[k, :folds])]
         if self.stop.is_set() or len(left) < 2:
             return
-        right = {k: np.concatenate([part for part in self.right[k][:folds] if part is not None]) for k in left}
+        right = {
+            k: np.concatenate([part for part in self.right[k][:folds] if part is not None])
+            for k in left
+        }
         best = max(left, key=lambda k: int(right[k].sum()))
         for k in left:
-            lost, won = (right[best] & ~right[k]).sum(), (right[k] & ~right[best]).sum()
+            lost = (right[best] & ~right[k]).sum()
+            won = (right[k] & ~right[best]).sum()
             self.table.given_up[k] = binom.sf(lost - 1, lost + won, 0.5) <= self.drop / self.Cs.size
 
     def _judge(self, k: int, number: int, before: Future[None] | None = None) -> None:
@@ -225,12 +233,20 @@ class FoldSearchOnFiles:
     """
 
     def __init__(
-        self, whole: PartFits, splits: list[Any], Cs: np.ndarray, stop: threading.Event, bar: Bar | None = None
+        self,
+        whole: PartFits,
+        splits: list[Any],
+        Cs: np.ndarray,
+        stop: threading.Event,
+        bar: Bar | None = None,
     ) -> None:
         n = whole.y.size
         self.folds = [whole.part(*rows_of_fold(whole, train)) for train, _ in splits]
         self.tests = [np.sort(np.arange(n)[test]) for _, test in splits]
-        self.whole, self.Cs, self.stop, self.bar = whole, Cs, stop, bar
+        self.whole = whole
+        self.Cs = Cs
+        self.stop = stop
+        self.bar = bar
         self.fits: list[Fitted] = []
         self.table = Table.empty(Cs.size, len(splits))
 
@@ -266,7 +282,9 @@ class FoldSearchOnFiles:
                     scores = linear_scores(X[held - first], fitted.coef, fitted.intercept)
                     found = decide(scores, fitted.labels, fitted.way)
                     right[k] += np.count_nonzero(found == y[held])
-        return [float(some / max(test.size, 1)) for some, test in zip(right, self.tests, strict=True)]
+        return [
+            float(some / max(test.size, 1)) for some, test in zip(right, self.tests, strict=True)
+        ]
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
         """The first row and the one after the last of each stretch of some megabytes."""
@@ -287,7 +305,9 @@ def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray
     missing = ~(table.done.all(axis=1) | table.given_up)
     k = int(np.argmax(missing)) if missing.any() else Cs.size
     if not table.done[:k].all(axis=1).any():
-        raise KeyboardInterrupt("the search was interrupted before every fold had reached the smallest C")
+        raise KeyboardInterrupt(
+            "the search was interrupted before every fold had reached the smallest C"
+        )
     if k < Cs.size:
         came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold completed"
         warnings.warn(came, stacklevel=3)
@@ -312,13 +332,14 @@ def _has(name: str) -> Any:
 class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classification with C chosen by cross-validation.
 
-    Each fold is fitted along the grid of C, and each fit starts at the fold's own solution for the previous C. Every
-    fit is certified. Finally, a model with the chosen C is fitted to all rows.
+    Each fold is fitted along the grid of C, and each fit starts at the fold's own solution for the
+    previous C. Every fit is certified. Finally, a model with the chosen C is fitted to all rows.
 
     Parameters
     ----------
     estimator : LinearSVC, optional
-        The model whose options are used. Its C is ignored. It must have no `lam` and no `checkpoint`.
+        The model whose options are used. Its C is ignored. It must have no `lam` and no
+        `checkpoint`.
     Cs : int or sequence of float, default=13
         Values of C, or the number of values between 1e-3 and 1e3.
     cv : int, splitter or iterable, optional
@@ -326,15 +347,18 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     scoring : str or callable, optional
         As in scikit-learn; accuracy by default.
     rule : {"best", "one_standard_error"}, default="best"
-        "best": the C with the best mean score. "one_standard_error": the smallest C whose mean score is within one
-        standard error of the best (Hastie, Tibshirani and Friedman 2009, section 7.10).
+        "best": the C with the best mean score. "one_standard_error": the smallest C whose mean
+        score is within one standard error of the best (Hastie, Tibshirani and Friedman 2009,
+        section 7.10).
     n_jobs : int, optional
-        Number of threads, spread over the folds. The result does not depend on it. With `drop`, one thread works.
+        Number of threads, spread over the folds. The result does not depend on it. With `drop`, one
+        thread works.
     drop : float, optional
-        Significance level between 0 and 1. After each fold, values of C that are significantly worse than the best are
-        dropped, and their scores are NaN from then on. The test is the sign test on held-out rows that exactly one of
-        the two models gets right, at this level over the number of values. 1e-3 saves much time, 0.05 more. The level
-        is approximate, because the folds' models are not independent. For accuracy only.
+        Significance level between 0 and 1. After each fold, values of C that are significantly
+        worse than the best are dropped, and their scores are NaN from then on. The test is the sign
+        test on held-out rows that exactly one of the two models gets right, at this level over the
+        number of values. 1e-3 saves much time, 0.05 more. The level is approximate, because the
+        folds' models are not independent. For accuracy only.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -383,7 +407,9 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: Any = None) -> LinearSVCCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: Any = None
+    ) -> LinearSVCCV:
         """Choose C and fit it to all rows.
 
         Parameters
@@ -403,13 +429,16 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            Ctrl-C, or a callback, stopped a later fit. C is chosen among the values that every fold completed.
+            Ctrl-C, or a callback, stopped a later fit. C is chosen among the values that every fold
+            completed.
         """
         one_of("rule", self.rule, RULES)
         if self.drop is not None:
             check("drop", self.drop, SHARE)
             if self.scoring not in (None, "accuracy"):
-                raise ValueError(f"drop compares values of C by accuracy: leave scoring out; got {self.scoring!r}")
+                raise ValueError(
+                    f"drop compares values of C by accuracy: leave scoring out; got {self.scoring!r}"
+                )
         Cs = check_Cs(self.Cs)
         template = clone(self._template())
         check_model(template)
@@ -421,13 +450,19 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weights = check_weights(sample_weight, y.size)
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
-            raise ValueError("rule='one_standard_error' needs at least two splits, to estimate the error; cv makes one")
+            raise ValueError(
+                "rule='one_standard_error' needs at least two splits, to estimate the error; cv makes one"
+            )
         whole = PartFits(template, design, y, weights)
         if whole.ready is None:
             self._refuse_for_files()
         else:
             checked.norms()
-        with warnings.catch_warnings(), catch_interrupts() as stop, contextlib.ExitStack() as ending:
+        with (
+            warnings.catch_warnings(),
+            catch_interrupts() as stop,
+            contextlib.ExitStack() as ending,
+        ):
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:
@@ -440,7 +475,11 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 table = search.run()
             else:
                 folds = [Fold.made(whole, train, test) for train, test in splits]
-                scorer = None if self.scoring in (None, "accuracy") else check_scoring(template, scoring=self.scoring)
+                scorer = (
+                    None
+                    if self.scoring in (None, "accuracy")
+                    else check_scoring(template, scoring=self.scoring)
+                )
                 search = FoldSearch(folds, Cs, scorer, self.drop, stop, bar)
                 table = search.run(max(1, effective_n_jobs(self.n_jobs)))
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
@@ -450,12 +489,18 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.best_estimator_ = make_model(fitted, warm_start=template.warm_start)
         return self
 
-    def _fit_on_cluster(self, template: LinearSVC, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray) -> LinearSVCCV:
+    def _fit_on_cluster(
+        self, template: LinearSVC, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray
+    ) -> LinearSVCCV:
         """Choose C and fit it to all rows, which are on a cluster."""
         if self.scoring not in (None, "accuracy"):
-            raise ValueError(f"on a cluster folds are scored by accuracy: leave scoring out; got {self.scoring!r}")
+            raise ValueError(
+                f"on a cluster folds are scored by accuracy: leave scoring out; got {self.scoring!r}"
+            )
         if self.drop is not None:
-            raise ValueError("drop is for one machine: on a cluster all folds of a C share the rounds; leave it out")
+            raise ValueError(
+                "drop is for one machine: on a cluster all folds of a C share the rounds; leave it out"
+            )
         template.verbose = self.verbose or template.verbose
         found = search_on_cluster(template, self.cv, X, y, sample_weight, Cs)
         self.Cs_ = Cs[: len(found.fits)]  # those that there was time for
@@ -476,7 +521,9 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _refuse_for_files(self) -> None:
         """Raise ValueError for what goes with rows in memory only; these are read block by block."""
         if self.drop is not None:
-            raise ValueError("drop needs rows in memory, and these are read block by block: leave drop out")
+            raise ValueError(
+                "drop needs rows in memory, and these are read block by block: leave drop out"
+            )
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
                 "rows that are read block by block are scored by accuracy only: leave scoring out; got "
@@ -486,14 +533,26 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _choose(self) -> int:
         """The index of the chosen C; a C without a score in some fold (NaN) is never chosen."""
         if np.isnan(self.mean_scores_).all():
-            raise ValueError(f"scoring={self.scoring!r} gave NaN in some fold for every C: no C can be chosen")
+            raise ValueError(
+                f"scoring={self.scoring!r} gave NaN in some fold for every C: no C can be chosen"
+            )
         best = int(np.nanargmax(self.mean_scores_))
         if self.rule == "best":
             return best
-        return int(np.argmax(self.mean_scores_ >= self.mean_scores_[best] - self.standard_errors_[best]))
+        return int(
+            np.argmax(self.mean_scores_ >= self.mean_scores_[best] - self.standard_errors_[best])
+        )
 
     def __getattr__(self, name: str) -> Any:
-        shown = ("classes_", "coef_", "intercept_", "certificate_", "n_features_in_", "feature_names_in_", "n_iter_")
+        shown = (
+            "classes_",
+            "coef_",
+            "intercept_",
+            "certificate_",
+            "n_features_in_",
+            "feature_names_in_",
+            "n_iter_",
+        )
         if name in shown and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -223,7 +223,9 @@ def fitted_value(model: Any) -> Fitted:
     held: Fitted | None = getattr(model, "_fitted", None)
     if held is None:
         name = type(model).__name__
-        raise NotFittedError(f"This {name} instance is not fitted yet: call 'fit' with training data first")
+        raise NotFittedError(
+            f"This {name} instance is not fitted yet: call 'fit' with training data first"
+        )
     coef = np.atleast_2d(dense_weights(brought_weights(model.coef_)))
     intercept = np.atleast_1d(brought_weights(model.intercept_))
     if np.array_equal(coef, dense_weights(held.coef)) and np.array_equal(intercept, held.intercept):
@@ -347,4 +349,8 @@ def problems_over(
     W = weights_of(*weights, value)
     for sub in posed.problems:
         problem = sub.problem(X, posed.loss, **options)
-        yield sub, problem, splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index]
+        yield (
+            sub,
+            problem,
+            splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index],
+        )

@@ -26,9 +26,7 @@ from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
 
 PURPOSE = "a leave-one-out estimate"
-QUICK_VALUES = (
-    3e5  # values of all the problems that are solved for the bounds of a choice of C: about the time of a fit
-)
+QUICK_VALUES = 3e5  # values of all the problems that are solved for the bounds of a choice of C: about the time of a fit
 
 
 class OwnRows:
@@ -128,21 +126,23 @@ class LeaveOneOut:
     low, high : ndarray of the shape of `margins`
         Proven bounds of these margins; infinite where nothing is proven.
     error : float
-        Estimated share of wrong labels (of all labels, if a row has several), or the mean squared error for
-        regression.
+        Estimated share of wrong labels (of all labels, if a row has several), or the mean squared
+        error for regression.
     error_low, error_high : float
         Proven bounds of this error.
     log_loss : float
-        Estimated mean of ``-log p(label)`` with logistic probabilities of the margins; NaN for regression.
+        Estimated mean of ``-log p(label)`` with logistic probabilities of the margins; NaN for
+        regression.
     standard_error : float
         Standard error of `error`, for independent rows.
     inside : int
         Number of rows at which the loss is curved. The estimate is computed from them.
     taken : float
-        Share of these rows' degrees of freedom that the model uses, from 0 to 1. Near 1 it fits any labels.
+        Share of these rows' degrees of freedom that the model uses, from 0 to 1. Near 1 it fits any
+        labels.
     proven : int or None
-        Number of rows whose label is proven right or wrong (of all labels, if a row has several). None for
-        regression, and where no bound is finite.
+        Number of rows whose label is proven right or wrong (of all labels, if a row has several).
+        None for regression, and where no bound is finite.
     trusted : bool
     reasons : list of str
         Why the estimates are not reliable; empty if they are.
@@ -174,14 +174,19 @@ class LeaveOneOut:
 
 
 def leave_one_out(
-    model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: Any = None
+    model: Estimator,
+    X: Any,
+    y: Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: Any = None,
 ) -> LeaveOneOut:
     """For every row, the score of a model trained without this row: an estimate, and proven bounds.
 
-    The estimate is one Newton step from the fitted model for each row. The bounds limit the distance of this step from
-    the model trained without the row; where they leave a label open, further steps are taken. The cost is a few passes
-    and the factor of a d x d matrix. With more than 2,500 features, the estimate solves linear systems for a sample of
-    the rows instead. The bounds are then wide, as for losses without curvature (the hinge).
+    The estimate is one Newton step from the fitted model for each row. The bounds limit the
+    distance of this step from the model trained without the row; where they leave a label open,
+    further steps are taken. The cost is a few passes and the factor of a d x d matrix. With more
+    than 2,500 features, the estimate solves linear systems for a sample of the rows instead. The
+    bounds are then wide, as for losses without curvature (the hinge).
 
     Parameters
     ----------
@@ -190,8 +195,8 @@ def leave_one_out(
     X, y, sample_weight
         The data that the model was fitted to.
     groups : array-like of shape (n,), optional
-        Leave out all rows of one group together: the score of a row is that of the model without its group. Needs a
-        smooth loss, and at most 2,500 features.
+        Leave out all rows of one group together: the score of a row is that of the model without
+        its group. Needs a smooth loss, and at most 2,500 features.
 
     Returns
     -------
@@ -199,7 +204,8 @@ def leave_one_out(
 
     Notes
     -----
-    C and the weights of the rows, including ``class_weight="balanced"``, stay those of the fit to all rows.
+    C and the weights of the rows, including ``class_weight="balanced"``, stay those of the fit to
+    all rows.
 
     Raises
     ------
@@ -227,7 +233,9 @@ def estimated(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -
     return Estimation(OwnRows(fitted, X, y, sample_weight)).run(proofs=False)
 
 
-def bounds_of_error(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
+def bounds_of_error(
+    fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None
+) -> tuple[float, float]:
     """Return proven bounds of the leave-one-out error; only few rows, or rows of few data, are solved for."""
     found = Estimation(OwnRows(fitted, X, y, sample_weight)).run(values=QUICK_VALUES)
     return found.error_low, found.error_high
@@ -249,7 +257,9 @@ class Estimation:
         self.fitted = own.fitted
         self.posed = own.posed
 
-    def run(self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES) -> LeaveOneOut:
+    def run(
+        self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES
+    ) -> LeaveOneOut:
         """Estimate every sub-problem's rows, and what follows from them; without proofs there are no bounds; with them,
         rows whose label is open are solved for, as far as `values` allow it."""
         if groups is None:
@@ -257,15 +267,19 @@ class Estimation:
         else:
             found = self._each_group(check_labels(groups, self.own.design.shape[0]))
         margins, low, high = (
-            np.column_stack([getattr(one, name) for one in found]) for name in ("margins", "low", "high")
+            np.column_stack([getattr(one, name) for one in found])
+            for name in ("margins", "low", "high")
         )
         inside = min(one.inside for one in found)
-        taken, spread = max(one.taken for one in found), max(one.spread for one in found)
+        taken = max(one.taken for one in found)
+        spread = max(one.spread for one in found)
         error, standard_error, log_loss = self._errors(margins)
         reasons = self._reasons(taken, spread)
         verdicts = self._verdicts(low, high)
         if margins.shape[1] == 1:
-            margins, low, high = margins[:, 0], low[:, 0], high[:, 0]
+            margins = margins[:, 0]
+            low = low[:, 0]
+            high = high[:, 0]
         return LeaveOneOut(
             margins, low, high, error, *verdicts.error(self._weights()), log_loss, standard_error, inside, taken,
             verdicts.proven, not reasons, reasons,
@@ -274,7 +288,9 @@ class Estimation:
     def _each_row(self, proofs: bool, values: float) -> list[RowEstimates]:
         """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
         found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
-        low, high = (np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high"))
+        low, high = (
+            np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high")
+        )
         verdicts = self._verdicts(low, high)
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
         infinite = ~np.isfinite(high - low).all(axis=1)
@@ -292,8 +308,12 @@ class Estimation:
         problem, w = self.own.problem(k)
         dual = dual_row(self.fitted.duals, k) / problem.C
         least, most = bounds_of_free_intercept(problem, w, dual, infinite, self.own.count)
-        low, high = rows.low.copy(), rows.high.copy()
-        low[infinite], high[infinite] = np.maximum(low[infinite], least), np.minimum(high[infinite], most)
+        low = rows.low.copy()
+        high = rows.high.copy()
+        low[infinite], high[infinite] = (
+            np.maximum(low[infinite], least),
+            np.minimum(high[infinite], most),
+        )
         return replace(rows, low=low, high=high, margins=np.clip(rows.margins, low, high))
 
     def _of(self, k: int, proofs: bool) -> LeftOut:
@@ -331,9 +351,13 @@ class Estimation:
 
     def _weights(self) -> np.ndarray:
         """The weight of each row in the error, shape (n,)."""
-        weights = np.ones(self.own.design.shape[0]) if self.posed.weights is None else self.posed.weights
+        weights = (
+            np.ones(self.own.design.shape[0]) if self.posed.weights is None else self.posed.weights
+        )
         if self.own.codes is not None and len(self.posed.problems) > 1:
-            weights = weights * np.array([sub.factor for sub in self.posed.problems])[self.own.codes]
+            weights = (
+                weights * np.array([sub.factor for sub in self.posed.problems])[self.own.codes]
+            )
         return np.asarray(weights)
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
@@ -354,7 +378,9 @@ class Estimation:
             if margins.shape[1] == 1:
                 right = np.where(self.own.codes == 1, positive[:, 0], 1.0 - positive[:, 0])
             else:
-                right = (positive / positive.sum(axis=1, keepdims=True))[np.arange(len(margins)), self.own.codes]
+                right = (positive / positive.sum(axis=1, keepdims=True))[
+                    np.arange(len(margins)), self.own.codes
+                ]
             log_loss = float(-share @ np.log(right))
         error = mean_of(wrong, weights)
         return error, float(np.sqrt(share @ (wrong - error) ** 2 / len(wrong))), log_loss
@@ -367,7 +393,9 @@ class Estimation:
                 f"the model uses {100 * taken:.0f} % of the degrees of freedom of the rows that bend the objective"
             )
         if spread > LARGEST_SPREAD:
-            reasons.append(f"the leverages of sampled rows differ by {100 * spread:.0f} % from their size")
+            reasons.append(
+                f"the leverages of sampled rows differ by {100 * spread:.0f} % from their size"
+            )
         gap = self.fitted.certificate.relative_gap
         if gap > LARGEST_GAP or self.fitted.outcome is Outcome.FAILED:
             reasons.append(f"the model itself is certified to a relative gap of {gap:.2g} only")

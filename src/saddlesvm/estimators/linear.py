@@ -75,7 +75,9 @@ def _is_pegasos(estimator: Any) -> bool:
     if estimator.penalty == "l1":
         raise AttributeError("partial_fit needs penalty='l2' or 'elasticnet'; got 'l1'")
     if not isinstance(make_solver(estimator.solver), Pegasos):
-        raise AttributeError(f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}")
+        raise AttributeError(
+            f"partial_fit needs an online solver, solver='pegasos'; got {estimator.solver!r}"
+        )
     return True
 
 
@@ -100,29 +102,30 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the C with the
         smallest approximate leave-one-out error along a path from 1e-3 to 1e3. An
         :class:`~saddlesvm.AutomaticC`, or text such as ``"auto:rule=one_standard_error,high=1e4"``,
-        sets the options of the choice. For rows that belong to groups, give `groups` to :meth:`fit`.
+        sets the options of the choice. For rows that belong to groups, give `groups` to
+        :meth:`fit`.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
         How to train three classes or more: each against the rest; each pair (with the same C, or
         lambda, for all pairs); or all classes in one problem. The loss of that problem is the hinge
         of the best rival ("crammer_singer") or the logistic loss of the softmax ("multinomial",
         with probabilities). `loss` must then be that loss ("hinge", "logistic") or its default.
     class_weight : dict or "balanced", optional
-        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR. With
-        "ovr" and three classes or more, the factor of a class applies to its own rows in its own
-        sub-problem only. Otherwise a factor of 2 equals all rows of the class twice.
+        Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR.
+        With "ovr" and three classes or more, the factor of a class applies to its own rows in its
+        own sub-problem only. Otherwise a factor of 2 equals all rows of the class twice.
     intercept : {"regularized", "free", "none"}, default="regularized"
         "regularized": the weight of a constant feature of value `intercept_scaling`, penalised like
-        the other weights, as in LIBLINEAR and scikit-learn. "free": exactly unpenalised, as in kernel
-        machines. "none": no intercept, as with ``fit_intercept=False``.
+        the other weights, as in LIBLINEAR and scikit-learn. "free": exactly unpenalised, as in
+        kernel machines. "none": no intercept, as with ``fit_intercept=False``.
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set
         another limit.
     probability : bool, default=False
         Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to
         leave-one-out estimates of the scores, without further fits. If there are no estimates (they
-        need "ovr" and "l2"), or they are not reliable, scores from five folds are used. Rows have the
-        weights of their classes. ``predict`` returns the class with the largest probability. The
-        logistic loss has its own probabilities without this option.
+        need "ovr" and "l2"), or they are not reliable, scores from five folds are used. Rows have
+        the weights of their classes. ``predict`` returns the class with the largest probability.
+        The logistic loss has its own probabilities without this option.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
@@ -161,8 +164,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Largest time in seconds, for all sub-problems together, the choice of C and `probability`
         included.
     gap : float, default=0.0
-        Absolute duality gap of each sub-problem that also ends the fit, in the units of the objective
-        (in the form of `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap ends the fit.
+        Absolute duality gap of each sub-problem that also ends the fit, in the units of the
+        objective (in the form of `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap
+        ends the fit.
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit; if the fit ends early, the best multiple of its
         weights. "last": the solver's last point, bit for bit, whatever its objective, with the gap
@@ -172,9 +176,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     verbose : int, default=0
         1 draws a progress bar on standard error.
     callbacks : sequence of callables, optional
-        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True stops
-        the fit. An attribute `every` of a callback is the number of epochs between its calls. By
-        default certificates are computed at growing intervals, and when the solver expects to be
+        Called with a :class:`~saddlesvm.fit.outcome.Record` of each certificate. Returning True
+        stops the fit. An attribute `every` of a callback is the number of epochs between its calls.
+        By default certificates are computed at growing intervals, and when the solver expects to be
         finished.
     checkpoint : path-like, optional
         File for the last solution of the fit, written every half minute and at the end. If the file
@@ -194,13 +198,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,)
     classes_ : ndarray of shape (n_classes,)
     multilabel_ : bool
-        Whether the model was fitted to an indicator matrix of n_classes labels. `classes_` are then its columns.
+        Whether the model was fitted to an indicator matrix of n_classes labels. `classes_` are then
+        its columns.
     dual_coef_ : ndarray of shape (1, n), or CSR array of shape (n_classes, n) or (n_pairs, n)
-        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @ X`` approaches
-        ``coef_`` as the gap closes: with "ovr" and "ovo", each row is at most :math:`\sqrt{2\,\text{gap}}` away, for
-        the gap of its sub-problem in the C form. Absent with "multinomial", where the weights determine it:
-        ``C s_i (e_{y_i} - predict_proba(x_i))``, and with the logistic loss where those of all classes would take more
-        than 256 MiB (22 million rows times classes).
+        Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @
+        X`` approaches ``coef_`` as the gap closes: with "ovr" and "ovo", each row is at most
+        :math:`\sqrt{2\,\text{gap}}` away, for the gap of its sub-problem in the C form. Absent with
+        "multinomial", where the weights determine it: ``C s_i (e_{y_i} - predict_proba(x_i))``, and
+        with the logistic loss where those of all classes would take more than 256 MiB (22 million
+        rows times classes).
     certificate_ : Certificate
         Primal, dual and gap, summed over the sub-problems.
     certificates_ : list of Certificate
@@ -214,17 +220,18 @@ class LinearSVC(ClassifierMixin, LinearModel):
     calibration_ : ndarray of shape (k, 2)
         With `probability`: slope and offset of each sub-problem's sigmoid.
     C_, choice_, path_ : float, Choice, CertifiedPath
-        With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the path.
+        With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the
+        path.
     phases_ : dict of str to float
         Seconds of solving in each phase, by the name of the phase.
     seconds_solving_, seconds_certifying_ : float
     seconds_compiling_ : float
-        The time spent compiling kernels, which are kept for the next fit. It is not part of the other two times, nor
-        of `max_time`.
+        The time spent compiling kernels, which are kept for the next fit. It is not part of the
+        other two times, nor of `max_time`.
     rounds_ : list of dict
-        For a fit on a cluster, one entry a round: objectives and gap, seconds of work (of the slowest partition) and of
-        communication, how much slower than the mean that partition was, bytes up and down, sigma, and the number of
-        restarts from saved dual variables.
+        For a fit on a cluster, one entry a round: objectives and gap, seconds of work (of the
+        slowest partition) and of communication, how much slower than the mean that partition was,
+        bytes up and down, sigma, and the number of restarts from saved dual variables.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -236,38 +243,43 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     with row weights :math:`s_i` and the loss :math:`\phi`. With ``penalty="l1"`` the first term is
     :math:`\lVert w \rVert_1`, and with "elasticnet", with `l1_ratio` as :math:`\rho`,
-    :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The l1 norm has the solvers
-    "auto" and "columns". It penalises a regularised intercept like the other weights, as LIBLINEAR
-    does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty object of your
-    own that contains half a square (``CONTRIBUTING.md`` in the sources has the contract).
+    :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The l1 norm has the
+    solvers "auto" and "columns". It penalises a regularised intercept like the other weights, as
+    LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty
+    object of your own that contains half a square (``CONTRIBUTING.md`` in the sources has the
+    contract).
 
-    float32 and float64 data, dense or CSR with 32 or 64 bit indices, are used without a copy, and so
-    are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64.
+    float32 and float64 data, dense or CSR with 32 or 64 bit indices, are used without a copy, and
+    so are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64.
 
     Parameters that are changed after a fit count from the next fit on: predictions, bounds, proofs,
     exports and saved models are of the fit. Weights that are assigned by hand (``coef_``,
     ``intercept_``) count.
 
-    Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR blocks) or DataFrame, or a
-    list of files or stores that the workers read. The fit needs a client (``distributed.Client``). ``n_iter_`` and
-    `max_iter` count rounds, callbacks get a dict for each round (see ``rounds_``), and there is no ``dual_coef_``.
-    Predictions for such rows are Dask arrays. `solver` is one of
+    Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR
+    blocks) or DataFrame, or a list of files or stores that the workers read. The fit needs a client
+    (``distributed.Client``). ``n_iter_`` and `max_iter` count rounds, callbacks get a dict for each
+    round (see ``rounds_``), and there is no ``dual_coef_``. Predictions for such rows are Dask
+    arrays. `solver` is one of
 
-    - "newton": the second-order method. It takes few rounds, whatever C and the number of partitions are. For smooth
-      losses, a partition sends a matrix of the size of the squared number of features for each class. Where the
-      matrices take more than 64 MB, it sends products of the matrix and a vector, which takes more rounds. For the
-      hinge and its relatives, a worker collects the free rows, whose multipliers are strictly between their bounds or
-      about to be, and solves for them.
+    - "newton": the second-order method. It takes few rounds, whatever C and the number of
+    partitions are. For smooth
+      losses, a partition sends a matrix of the size of the squared number of features for each
+      class. Where the matrices take more than 64 MB, it sends products of the matrix and a vector,
+      which takes more rounds. For the hinge and its relatives, a worker collects the free rows,
+      whose multipliers are strictly between their bounds or about to be, and solves for them.
     - "gather": one worker collects all rows and does an ordinary fit.
-    - "rounds": every partition descends on its own part of the dual, and sends a number per feature and class. `passes`
-      is the number of passes over its rows in a round, 3 by default; choose more where communication is slow.
-    - "auto": Newton's method for smooth losses while the matrices of a partition are no more than 64 MB, and those of
-      eight rounds are fewer bytes than the rows. Else "gather" where the rows fit into `memory`. Else "newton" for
-      smooth losses (those with corners need at least about as many rows as features), and for the hinge and its
-      relatives where there is room for enough rows. Else "rounds".
+    - "rounds": every partition descends on its own part of the dual, and sends a number per feature
+      and class. `passes` is the number of passes over its rows in a round, 3 by default; choose more where
+      communication is slow.
+    - "auto": Newton's method for smooth losses while the matrices of a partition are no more than
+      64 MB, and those of eight rounds are fewer bytes than the rows. Else "gather" where the rows fit into `memory`.
+      Else "newton" for smooth losses (those with corners need at least about as many rows as
+      features), and for the hinge and its relatives where there is room for enough rows. Else
+      "rounds".
 
-    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic net works with
-    "gather" and "rounds", a free intercept with "gather" and "newton".
+    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic
+    net works with "gather" and "rounds", a free intercept with "gather" and "newton".
     """
 
     _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {"probability": PROBABILITY}
@@ -284,7 +296,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @available_if(_is_pegasos)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn a batch of rows by one pass of Pegasos.
 
         Parameters
@@ -292,19 +306,20 @@ class LinearSVC(ClassifierMixin, LinearModel):
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like, optional
-            All labels of the stream, at least two. The first call needs them. A call after :meth:`fit` counts as a
-            first call.
+            All labels of the stream, at least two. The first call needs them. A call after
+            :meth:`fit` counts as a first call.
         sample_weight : array-like of shape (n,), optional
 
         Raises
         ------
         ValueError
-            Invalid data or options, ``class_weight="balanced"``, or other classes than in the first call.
+            Invalid data or options, ``class_weight="balanced"``, or other classes than in the first
+            call.
 
         Notes
         -----
-        The first call fixes lambda: `lam`, or ``1 / (C n)`` with the n of this call. ``certificate_`` is for the rows
-        of the last call only.
+        The first call fixes lambda: `lam`, or ``1 / (C n)`` with the n of this call.
+        ``certificate_`` is for the rows of the last call only.
         """
         former = self._fitted
         self._hold(learn_batch(self._options(), former, X, y, classes, sample_weight))
@@ -314,7 +329,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
 
-        With ``multi_class="ovo"`` they are the votes of the pairs for each class, ties broken by sums of scores.
+        With ``multi_class="ovo"`` they are the votes of the pairs for each class, ties broken by
+        sums of scores.
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:
@@ -325,7 +341,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind.
 
-        With `probability` the class with the largest probability, or the labels with a probability above a half.
+        With `probability` the class with the largest probability, or the labels with a probability
+        above a half.
         """
         if not hasattr(self, "calibration_"):
             scores = self._scores(X)
@@ -346,14 +363,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Returns
         -------
         ndarray of bool, shape (m,), or (m, n_labels) of a model of several labels a row
-            False where the optimum gives another label, or where the proof does not decide, such as for a row on the
-            boundary.
+            False where the optimum gives another label, or where the proof does not decide, such as
+            for a row on the boundary.
 
         Raises
         ------
         ValueError
-            Invalid rows, a model without its training data (see :meth:`prove`), or a model with ``probability=True``,
-            whose labels depend on calibrated curves.
+            Invalid rows, a model without its training data (see :meth:`prove`), or a model with
+            ``probability=True``, whose labels depend on calibrated curves.
 
         Examples
         --------
@@ -378,7 +395,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Returns
         -------
         ndarray of bool, of the shape of :meth:`is_proven`
-            Whether each label is proven to be the label of the exact optimum. The other rows are ties, up to rounding.
+            Whether each label is proven to be the label of the exact optimum. The other rows are
+            ties, up to rounding.
 
         Raises
         ------
@@ -412,10 +430,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, shape (n, n_classes); for the logistic loss, or with `probability`.
 
-        With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two classes the
-        one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and those of pairs are coupled (Wu,
-        Lin and Weng, 2004). Probabilities of the labels of an indicator matrix are not scaled, because a row may have
-        several labels.
+        With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two
+        classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and
+        those of pairs are coupled (Wu, Lin and Weng, 2004). Probabilities of the labels of an
+        indicator matrix are not scaled, because a row may have several labels.
         """
         scores = self._scores(X).astype(np.float64)
         options = self._at_fit()
@@ -425,7 +443,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 return probabilities(self.calibration_, scores)
             return class_probabilities(self.calibration_, scores, options.multi_class == "ovo")
         if self.probability:
-            raise NotFittedError("predict_proba needs a model that was fitted with probability=True: fit again")
+            raise NotFittedError(
+                "predict_proba needs a model that was fitted with probability=True: fit again"
+            )
         if options.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
         positive = options._made_loss().probability(scores)
@@ -458,7 +478,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def _made_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
-    def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None) -> Training:
+    def _pose(
+        self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
+    ) -> Training:
         """Return the sub-problems of n rows with these labels.
 
         Parameters
@@ -483,27 +505,38 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return self._pose_classes(codes, sample_weight, Labels(classes))
         if labels.indicator:
             posed = self._pose_labels(y, sample_weight, n, labels)
-            count, known_count = len(posed.problems), labels.classes.size
+            count = len(posed.problems)
+            known_count = labels.classes.size
             if count != known_count:
                 raise ValueError(f"y has {count} columns; the model knows {known_count} labels")
             return posed
         found, codes = encode_classes(check_labels(y, n))
         known = labels.classes.tolist()
-        for unlike, what in ((np.setdiff1d(found, known), "holds"), (np.setdiff1d(known, found), "does not hold")):
+        for unlike, what in (
+            (np.setdiff1d(found, known), "holds"),
+            (np.setdiff1d(known, found), "does not hold"),
+        ):
             if unlike.size:
-                raise ValueError(f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}")
+                raise ValueError(
+                    f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}"
+                )
         return self._pose_classes(codes, sample_weight, labels)
 
-    def _pose_labels(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels) -> Training:
+    def _pose_labels(
+        self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels
+    ) -> Training:
         """Return the sub-problems of an indicator matrix.
 
         Raises
         ------
         ValueError
-            No indicator matrix, options that need labels of one column, or a label without an optimum.
+            No indicator matrix, options that need labels of one column, or a label without an
+            optimum.
         """
         if self.multi_class != "ovr":
-            raise ValueError(f"an indicator matrix y needs multi_class='ovr'; got {self.multi_class!r}")
+            raise ValueError(
+                f"an indicator matrix y needs multi_class='ovr'; got {self.multi_class!r}"
+            )
         if (given := self.class_weight) is not None:
             raise ValueError(
                 f"class_weight={given!r} needs a y of shape (n,); for an indicator matrix use "
@@ -523,7 +556,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 )
         return Training(each_label(indicator), self._made_loss(), weights, labels)
 
-    def _pose_classes(self, codes: np.ndarray, sample_weight: ArrayLike | None, labels: Labels) -> Training:
+    def _pose_classes(
+        self, codes: np.ndarray, sample_weight: ArrayLike | None, labels: Labels
+    ) -> Training:
         """Return the sub-problems of rows with these class numbers."""
         needs = ""
         if self.multi_class not in ("ovr", "ovo"):
@@ -531,9 +566,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
         elif intercept_kind(self._intercept_kind()).constrained:
             needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
         classes = labels.classes
-        weights, factors = weigh_rows(self.class_weight, classes, codes, sample_weight, self.multi_class, needs)
+        weights, factors = weigh_rows(
+            self.class_weight, classes, codes, sample_weight, self.multi_class, needs
+        )
         problems = splits.sub_problems_of(self.multi_class, codes, classes, factors)
-        return Training(problems, splits.loss_for(self.multi_class, self._made_loss()), weights, labels)
+        return Training(
+            problems, splits.loss_for(self.multi_class, self._made_loss()), weights, labels
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -556,12 +595,13 @@ class LinearSVR(RegressorMixin, LinearModel):
     ----------
     epsilon : float, default=0.0
         Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
-    tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, max_time, \
+    tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter,
+    max_time, \
 keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared", "huber:delta=1.0",
-        "pinball:tau=0.5" (the quantile `tau`), or a registered loss of your own.
+        "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared",
+        "huber:delta=1.0", "pinball:tau=0.5" (the quantile `tau`), or a registered loss of your own.
     dual : "auto" or bool, default="auto"
         Accepted for compatibility, without effect.
 
@@ -595,7 +635,9 @@ keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, mem
     def _made_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
-    def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None) -> Training:
+    def _pose(
+        self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
+    ) -> Training:
         """Return the problems on targets, one a column."""
         weights = check_weights(sample_weight, n)
         if has_columns(y):

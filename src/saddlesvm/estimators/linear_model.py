@@ -1,7 +1,7 @@
 """The base of the linear estimators: their options, and a face of scikit-learn over a fit.
 
-The estimator holds what its fit left behind (:class:`~saddlesvm.estimators.fitted.Fitted`), shows it
-in public attributes, and forwards to functions of it.
+The estimator holds what its fit left behind (:class:`~saddlesvm.estimators.fitted.Fitted`), shows
+it in public attributes, and forwards to functions of it.
 """
 
 from __future__ import annotations
@@ -77,14 +77,18 @@ def find_strongest(model: Any, n: int, names: Any = None, bounds: bool = False) 
         return [(named[j], *values[j].tolist()) for j in order.tolist() if key[j] > 0.0]
 
     if not hasattr(model, "classes_"):
-        return {k: largest(np.abs(w), values) for k, (w, values) in enumerate(zip(W, columns, strict=True))}
+        return {
+            k: largest(np.abs(w), values)
+            for k, (w, values) in enumerate(zip(W, columns, strict=True))
+        }
     classes = model.classes_.tolist()
     if len(W) == 1:
         return {classes[0]: largest(-W[0], columns[0]), classes[1]: largest(W[0], columns[0])}
     if model.multi_class == "ovo":
         found: Top = {}
         for w, values, (a, b) in zip(W, columns, combinations(classes, 2), strict=True):
-            found[a, b], found[b, a] = largest(-w, values), largest(w, values)
+            found[a, b] = largest(-w, values)
+            found[b, a] = largest(w, values)
         return found
     return {label: largest(w, values) for label, w, values in zip(classes, W, columns, strict=True)}
 
@@ -121,7 +125,9 @@ class LinearModel(Estimator):
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
     _takes_places: ClassVar[bool] = True  # rows may be in a place of their own
-    _takes_clusters: ClassVar[bool] = False  # rows may be on a cluster, which poses the problems itself
+    _takes_clusters: ClassVar[bool] = (
+        False  # rows may be on a cluster, which poses the problems itself
+    )
 
     @all_or_nothing
     def fit(
@@ -138,30 +144,33 @@ class LinearModel(Estimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape (n, d); or files
-            The workers of a cluster read a list of files or stores. Without a cluster, the rows of a list of stores
-            follow one another.
-        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix of shape (n, k)
-            Labels, at least two different ones; of a regression the targets. By default those of the store. Each column
-            of an indicator matrix of 0 and 1 is one label, and each column of targets one target: k problems over the
-            same rows, with a certificate each. For a list of files, the name of the column, or None.
+        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape
+        (n, d); or files
+            The workers of a cluster read a list of files or stores. Without a cluster, the rows of
+            a list of stores follow one another.
+        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix of shape
+        (n, k)
+            Labels, at least two different ones; of a regression the targets. By default those of
+            the store. Each column of an indicator matrix of 0 and 1 is one label, and each column
+            of targets one target: k problems over the same rows, with a certificate each. For a
+            list of files, the name of the column, or None.
         sample_weight : array-like of shape (n,), optional
-            Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever predicted; a free
-            intercept and joint machines need a positive weight in each class. A weight of 2 equals the row twice.
-            Without `y`, the default is the weights of the store. For a list of files, the name of a column, or a list
-            of one array per file.
+            Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever
+            predicted; a free intercept and joint machines need a positive weight in each class. A
+            weight of 2 equals the row twice. Without `y`, the default is the weights of the store.
+            For a list of files, the name of a column, or a list of one array per file.
         groups : array-like of shape (n,), optional
-            For ``C="auto"`` with rows that belong together (several images of one patient): the choice of C leaves out
-            whole groups, each alone or in ten folds.
+            For ``C="auto"`` with rows that belong together (several images of one patient): the
+            choice of C leaves out whole groups, each alone or in ten folds.
         coef_init : array-like of the shape of ``coef_``, optional
-            Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos begins at the weights as
-            published: its first iteration computes margins with them, and multiplies them by zero, unless its steps
-            begin later (see :class:`~saddlesvm.Pegasos`).
+            Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos
+            begins at the weights as published: its first iteration computes margins with them, and
+            multiplies them by zero, unless its steps begin later (see :class:`~saddlesvm.Pegasos`).
         intercept_init : array-like of the shape of ``intercept_``, optional
             Initial intercepts; zero by default.
         dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
-            Initial dual variables in the C form, within their bounds, instead of weights. Dual solvers begin exactly
-            there.
+            Initial dual variables in the C form, within their bounds, instead of weights. Dual
+            solvers begin exactly there.
 
         Raises
         ------
@@ -175,9 +184,15 @@ class LinearModel(Estimator):
         NotCertifiedWarning
             A limit was reached before the requested gap was proven.
         """
-        starts = {"coef_init": coef_init, "intercept_init": intercept_init, "dual_coef_init": dual_coef_init}
+        starts = {
+            "coef_init": coef_init,
+            "intercept_init": intercept_init,
+            "dual_coef_init": dual_coef_init,
+        }
         if not isinstance(X, np.ndarray) and is_distributed(X):
-            return self._hold(fit_on_cluster(self._options(), X, y, sample_weight, {"groups": groups} | starts))
+            return self._hold(
+                fit_on_cluster(self._options(), X, y, sample_weight, {"groups": groups} | starts)
+            )
         start: Any = None
         if any(given is not None for given in starts.values()):
             start = given_start(*starts.values())
@@ -185,14 +200,22 @@ class LinearModel(Estimator):
         if automatic is not None:
             if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
-            return self._hold(fit_automatically(self._options(), automatic, X, y, sample_weight, groups))
+            return self._hold(
+                fit_automatically(self._options(), automatic, X, y, sample_weight, groups)
+            )
         if groups is not None:
-            raise ValueError("groups are for C='auto', whose choice leaves whole groups out; C is given here")
+            raise ValueError(
+                "groups are for C='auto', whose choice leaves whole groups out; C is given here"
+            )
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
         complete = calibrate if self.probability else None
-        fitted = fit_rows(self._options(), X, y, sample_weight, start=start, reported=self, complete=complete)
-        return self._hold(fitted, device=X if not isinstance(X, np.ndarray) and is_on_device(X) else None)
+        fitted = fit_rows(
+            self._options(), X, y, sample_weight, start=start, reported=self, complete=complete
+        )
+        return self._hold(
+            fitted, device=X if not isinstance(X, np.ndarray) and is_on_device(X) else None
+        )
 
     @property
     def n_features_selected_(self) -> int:
@@ -239,18 +262,20 @@ class LinearModel(Estimator):
         n : int, default=10
             Features at most for each class.
         names : sequence of shape (d,), optional
-            Of the features, such as a vectorizer's ``get_feature_names_out()``; by default ``feature_names_in_``, or
-            numbers.
+            Of the features, such as a vectorizer's ``get_feature_names_out()``; by default
+            ``feature_names_in_``, or numbers.
         bounds : bool, default=False
-            Add bounds on the exact optimum's weight, see :meth:`coef_bounds`: (name, weight, lower, upper).
+            Add bounds on the exact optimum's weight, see :meth:`coef_bounds`: (name, weight, lower,
+            upper).
 
         Returns
         -------
         dict
-            A list of (name, weight) for each class or label: the features with the strongest evidence for it. With
-            ``multi_class="ovo"``, the key (a, b) has the evidence for a against b. For a regression, the key is the
-            number of the target, and weights of both signs are listed. With two classes, and with pairs, evidence for
-            the earlier class has negative weights.
+            A list of (name, weight) for each class or label: the features with the strongest
+            evidence for it. With ``multi_class="ovo"``, the key (a, b) has the evidence for a
+            against b. For a regression, the key is the number of the target, and weights of both
+            signs are listed. With two classes, and with pairs, evidence for the earlier class has
+            negative weights.
 
         Raises
         ------
@@ -263,9 +288,10 @@ class LinearModel(Estimator):
     def prove(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Prove bounds on the exact optimum of the training problem, from the training data.
 
-        A model that was fitted in this process does this when bounds are first asked for. A loaded or unpickled model,
-        or a model fitted to rows in files, has no training data: pass them here. The model keeps the proof (a matrix of
-        at most d x d numbers for each sub-problem), not the data.
+        A model that was fitted in this process does this when bounds are first asked for. A loaded
+        or unpickled model, or a model fitted to rows in files, has no training data: pass them
+        here. The model keeps the proof (a matrix of at most d x d numbers for each sub-problem),
+        not the data.
 
         Parameters
         ----------
@@ -294,9 +320,11 @@ class LinearModel(Estimator):
 
         Returns
         -------
-        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a regression
-            The score of the exact solution of the training problem lies between them. They are infinite where nothing
-            is proven. With ``multi_class="ovo"`` there is one column for each pair.
+        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a
+        regression
+            The score of the exact solution of the training problem lies between them. They are
+            infinite where nothing is proven. With ``multi_class="ovo"`` there is one column for
+            each pair.
 
         Raises
         ------
@@ -305,10 +333,11 @@ class LinearModel(Estimator):
 
         Notes
         -----
-        The first call takes steps towards the exact optimum. If the gradient does not bound its distance well enough,
-        the call also factors a matrix of at most 2,000 features. Later calls compute the scores of the rows, and with a
-        factor one triangular solve for each row. The bounds are for the problem of the fit: parameters
-        that are changed afterwards count from the next fit on.
+        The first call takes steps towards the exact optimum. If the gradient does not bound its
+        distance well enough, the call also factors a matrix of at most 2,000 features. Later calls
+        compute the scores of the rows, and with a factor one triangular solve for each row. The
+        bounds are for the problem of the fit: parameters that are changed afterwards count from the
+        next fit on.
 
         Examples
         --------
@@ -328,7 +357,8 @@ class LinearModel(Estimator):
         Returns
         -------
         lower, upper : ndarray of the shape of ``coef_``
-            A weight is certainly positive where ``lower > 0``, negative where ``upper < 0``, and zero where both are.
+            A weight is certainly positive where ``lower > 0``, negative where ``upper < 0``, and
+            zero where both are.
 
         Raises
         ------
@@ -348,14 +378,19 @@ class LinearModel(Estimator):
         return proven.coef_bounds(self._prove())
 
     def proof(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, *, read: dict[str, Any] | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        read: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
 
-        It contains the problem, the weights, the multipliers that the weights do not determine, a hash of the data, and
-        two claims: an upper bound on the objective of the model, and a lower bound on the objective of every model.
-        :mod:`saddlesvm.checker` computes the claims in fractions. Its file needs only Python: ``python checker.py
-        proof.json DATA``.
+        It contains the problem, the weights, the multipliers that the weights do not determine, a
+        hash of the data, and two claims: an upper bound on the objective of the model, and a lower
+        bound on the objective of every model. :mod:`saddlesvm.checker` computes the claims in
+        fractions. Its file needs only Python: ``python checker.py proof.json DATA``.
 
         Parameters
         ----------
@@ -364,8 +399,9 @@ class LinearModel(Estimator):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         read : dict, optional
-            How the checker reads the data file, instead of guessing: `label` (number of the column, from 0), `drop`
-            (numbers of other columns), `header` (whether there is one), `zero_based` (whether indices count from 0).
+            How the checker reads the data file, instead of guessing: `label` (number of the column,
+            from 0), `drop` (numbers of other columns), `header` (whether there is one),
+            `zero_based` (whether indices count from 0).
 
         Returns
         -------
@@ -374,8 +410,8 @@ class LinearModel(Estimator):
         Raises
         ------
         ValueError
-            The data do not fit the model, or there are no proofs for its loss or ``multi_class``. Proofs exist for
-            every loss of the package, with "ovr", "ovo" and "multinomial".
+            The data do not fit the model, or there are no proofs for its loss or ``multi_class``.
+            Proofs exist for every loss of the package, with "ovr", "ovo" and "multinomial".
 
         Examples
         --------
@@ -438,20 +474,24 @@ class LinearModel(Estimator):
         X : array-like, sparse matrix or Store of shape (n, d)
         y : array-like of shape (n,)
         Cs : int or sequence of float, default=13
-            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its neighbour.
+            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its
+            neighbour.
         C : tuple of two floats, optional
-            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with an l1 norm in the
-            penalty, the C where the first weight appears, and a thousand times this C.
+            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with
+            an l1 norm in the penalty, the C where the first weight appears, and a thousand times
+            this C.
         lam : tuple of two floats, optional
             The same in lambda; certificates are then in the lambda form.
         gap : float, optional
-            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are given.
+            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are
+            given.
         sample_weight : array-like of shape (n,), optional
         **options
-            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel, and so do the fits of
-            a grid for two classes or a regression. The models of a grid are the same for any number of threads beyond
-            one. The `checkpoint` of a certified path contains its fits so far, and the same call continues from it. A
-            grid takes no checkpoint.
+            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel,
+            and so do the fits of a grid for two classes or a regression. The models of a grid are
+            the same for any number of threads beyond one. The `checkpoint` of a certified path
+            contains its fits so far, and the same call continues from it. A grid takes no
+            checkpoint.
 
         Returns
         -------
@@ -460,7 +500,8 @@ class LinearModel(Estimator):
         Raises
         ------
         ValueError
-            Invalid data or options, ends both in C and in lambda, or a grid together with options of a certified path.
+            Invalid data or options, ends both in C and in lambda, or a grid together with options
+            of a certified path.
         """
         return path_of(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
 
@@ -475,7 +516,9 @@ class LinearModel(Estimator):
         """Return the loss of the options; an estimator of one loss returns it in `_check_options`."""
         raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
 
-    def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None) -> Training:
+    def _pose(
+        self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
+    ) -> Training:
         """Return the sub-problems of n rows with these labels, of which a fitted model knows `labels`."""
         raise NotImplementedError(f"{type(self).__name__} has no _pose")
 
@@ -483,7 +526,9 @@ class LinearModel(Estimator):
         if not self.fit_intercept:
             return "none"
         if self.intercept not in INTERCEPTS:
-            raise ValueError(f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}")
+            raise ValueError(
+                f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}"
+            )
         return intercept_kind(self.intercept).name
 
     def _penalty(self) -> ScaledPenalty:
@@ -502,7 +547,9 @@ class LinearModel(Estimator):
                 return elastic_net(self.l1_ratio)
         elif is_penalty(asked):
             return ScaledPenalty(asked, 1.0)
-        raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}")
+        raise ValueError(
+            f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}"
+        )
 
     def _problem_options(self) -> dict[str, Any]:
         """Return C or lambda, and the penalty, as problems take them.
@@ -513,13 +560,19 @@ class LinearModel(Estimator):
         strength: dict[str, Any] = self._strength()
         if penalty.identity() and share == 1.0:
             return strength
-        scaled = {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
+        scaled = (
+            {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
+        )
         return {**scaled, "penalty": penalty, "share": share}
 
     def _options(self) -> Self:
         """Return an estimator that is not fitted, with the parameters of this one."""
         made = object.__new__(type(self))
-        kept = {name: value for name, value in vars(self).items() if not name.startswith("_") and name[-1] != "_"}
+        kept = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and name[-1] != "_"
+        }
         vars(made).update(kept)
         return made
 
@@ -535,7 +588,9 @@ class LinearModel(Estimator):
         shown = fitted.attributes()
         vars(self).update(shown)
         self.coef_: np.ndarray = shown["coef_"] if device is None else sent(shown["coef_"], device)
-        self.intercept_: np.ndarray = shown["intercept_"] if device is None else sent(shown["intercept_"], device)
+        self.intercept_: np.ndarray = (
+            shown["intercept_"] if device is None else sent(shown["intercept_"], device)
+        )
         return self
 
     def _show_weights(self, coef: Any, held: Any) -> Self:

@@ -1,11 +1,13 @@
 """Paths over C, or over nu: every fit starts from its neighbour, and every one is certified.
 
-The fits of a grid of C run in several threads: each starts from its neighbour's point, and the neighbour continues. A
-fit that begins at a neighbour's point gains little from the last digits of that point. So a fit hands its point to
-the next C as soon as the solver's own estimate of the relative gap has done half of the powers of ten to the one asked
-for, and goes on while the next one begins. Multipliers of a piecewise linear loss, of which the point must tell those
-at their bounds, are handed over after four fifths. The data fix the moment of the handing over, so the models do
-not depend on how many threads there are, beyond one; they differ from those of a single thread within their gaps.
+The fits of a grid of C run in several threads: each starts from its neighbour's point, and the
+neighbour continues. A fit that begins at a neighbour's point gains little from the last digits of
+that point. So a fit hands its point to the next C as soon as the solver's own estimate of the
+relative gap has done half of the powers of ten to the one asked for, and goes on while the next one
+begins. Multipliers of a piecewise linear loss, of which the point must tell those at their bounds,
+are handed over after four fifths. The data fix the moment of the handing over, so the models do not
+depend on how many threads there are, beyond one; they differ from those of a single thread within
+their gaps.
 
 A path of sparse models begins at the C at which the first feature gets a weight.
 """
@@ -62,9 +64,9 @@ def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | No
     Returns
     -------
     float
-        For several classes, labels or targets, the smallest of their values. Exact up to rounding; infinite where no C
-        gives a weight to any feature. A penalised intercept is not the weight of a feature, and may be nonzero at a
-        smaller C.
+        For several classes, labels or targets, the smallest of their values. Exact up to rounding;
+        infinite where no C gives a weight to any feature. A penalised intercept is not the weight
+        of a feature, and may be nonzero at a smaller C.
 
     Raises
     ------
@@ -73,9 +75,9 @@ def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | No
 
     Notes
     -----
-    The cost is one or two passes over the rows with ``intercept="none"`` or ``"free"``, and some dozens with a
-    penalised intercept. For losses with kinks (such as the hinge with a free intercept), a linear program over the rows
-    at a kink gives the value.
+    The cost is one or two passes over the rows with ``intercept="none"`` or ``"free"``, and some
+    dozens with a penalised intercept. For losses with kinks (such as the hinge with a free
+    intercept), a linear program over the rows at a kink gives the value.
 
     Examples
     --------
@@ -129,8 +131,8 @@ def l1_min_c(
 ) -> float:
     """The largest C at which all weights of a classifier with ``penalty="l1"``, and its penalised intercept, are zero.
 
-    As ``sklearn.svm.l1_min_c``. :func:`C_max` does the same for every estimator with its own options: row and class
-    weights, other losses, and intercepts that are free.
+    As ``sklearn.svm.l1_min_c``. :func:`C_max` does the same for every estimator with its own
+    options: row and class weights, other losses, and intercepts that are free.
 
     Parameters
     ----------
@@ -180,7 +182,9 @@ def l1_min_c(
 AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third
 PASSES = 1.0  # passes over the rows that a fit takes for each power of ten of the gap asked for, at least
 
-HANDED_AT, KINKED_AT = 0.5, 0.8  # power of the gap asked for at which a fit hands its point over: smooth losses, others
+# power of the gap asked for at which a fit hands its point over: smooth losses, others
+HANDED_AT = 0.5
+KINKED_AT = 0.8
 
 Timed = tuple[Any, float]  # a fitted model, and the seconds of its fit
 
@@ -195,17 +199,20 @@ class HandOver:
     """
 
     def __init__(self, gap: float) -> None:
-        self.gap, self.ready = gap, threading.Event()
+        self.gap = gap
+        self.ready = threading.Event()
         self.reached: FormerFit | None = None
 
     def take_if_close(self, fit: Fit) -> None:
         """Take the point of a fit under way if it is good enough."""
         if self.ready.is_set() or not fit.state.estimate <= self.gap or fit.state.epochs == 0.0:
             return
-        point, problem = fit.solver.solution(fit.problem, fit.state), fit.problem
+        point = fit.solver.solution(fit.problem, fit.state)
+        problem = fit.problem
         if point.w is None or point.alpha is None:
             return
-        w, duals = np.array(point.w, dtype=np.float64), problem.C * np.atleast_2d(np.asarray(point.alpha).T)
+        w = np.array(point.w, dtype=np.float64)
+        duals = problem.C * np.atleast_2d(np.asarray(point.alpha).T)
         if w.ndim != 1 or len(duals) != 1:
             return
         intercept = (problem.scale or 0.0) * w[-1:]
@@ -240,9 +247,18 @@ class GridInThreads:
     """
 
     def __init__(
-        self, model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, jobs: int, stop: threading.Event
+        self,
+        model: Estimator,
+        data: tuple[Any, Any, Any],
+        Cs: np.ndarray,
+        jobs: int,
+        stop: threading.Event,
     ) -> None:
-        self.model, self.data, self.Cs, self.jobs, self.stop = model, data, Cs, jobs, stop
+        self.model = model
+        self.data = data
+        self.Cs = Cs
+        self.jobs = jobs
+        self.stop = stop
         power = HANDED_AT if is_smooth(model._check_options()) else KINKED_AT
         self.points = [HandOver(model.tol**power) for _ in Cs]
         given = model.random_state
@@ -278,14 +294,16 @@ class GridInThreads:
         own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
         template = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
         X, y, weights = self.data
-        return fit_copy(template, X, y, weights, start=start, watch=self.points[place].take_if_close)
+        return fit_copy(
+            template, X, y, weights, start=start, watch=self.points[place].take_if_close
+        )
 
 
 def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
     """Threads that the fits of a grid are worth, side by side; 1 where each fit can use them better, or none can.
 
-    Fits of several sub-problems have threads for those, and rows that are read block by block have one reader. A fit
-    that somebody watches, by callbacks or a bar, follows the one before.
+    Fits of several sub-problems have threads for those, and rows that are read block by block have
+    one reader. A fit that somebody watches, by callbacks or a bar, follows the one before.
     """
     jobs = effective_n_jobs(model.n_jobs)
     if jobs < 2 or Cs.size < 2 or model.callbacks or model.verbose or not 0.0 < model.tol < 1.0:
@@ -297,7 +315,8 @@ def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
         return 1
     if goes_by_blocks(model, design):
         return 1
-    rows, passes = design.rows, -PASSES * math.log10(model.tol)
+    rows = design.rows
+    passes = -PASSES * math.log10(model.tol)
     return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
 
 
@@ -313,7 +332,8 @@ class RegularizationPath:
     ----------
     Cs : ndarray of shape (k,)
     models : list of Estimator
-        One fitted model for each C; those of rows that are read block by block have no ``dual_coef_``.
+        One fitted model for each C; those of rows that are read block by block have no
+        ``dual_coef_``.
     seconds : ndarray of shape (k,)
         Seconds of each fit, started from its neighbour.
 
@@ -373,7 +393,9 @@ class RegularizationPath:
         """
         place = np.flatnonzero(np.isclose(self.Cs, C, rtol=SAME, atol=0.0))
         if not place.size:
-            raise ValueError(f"this path has models at its {self.Cs.size} values of C only, path.Cs; got {C!r}")
+            raise ValueError(
+                f"this path has models at its {self.Cs.size} values of C only, path.Cs; got {C!r}"
+            )
         return self.models[place[0]]
 
     def coef(self, C: float) -> np.ndarray:
@@ -414,7 +436,9 @@ class RegularizationPath:
     @property
     def outcome(self) -> Outcome:
         """CERTIFIED, or the first other outcome along the path."""
-        return next((one for one in self.outcomes if one is not Outcome.CERTIFIED), Outcome.CERTIFIED)
+        return next(
+            (one for one in self.outcomes if one is not Outcome.CERTIFIED), Outcome.CERTIFIED
+        )
 
 
 def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
@@ -436,11 +460,13 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     return np.unique(np.array(values, dtype=np.float64))
 
 
-def grid_for(model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: ArrayLike | None = None) -> np.ndarray:
+def grid_for(
+    model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: ArrayLike | None = None
+) -> np.ndarray:
     """A grid of C, see :func:`check_Cs`.
 
-    Where the penalty sets weights to zero, a number of values begins at ``C_max``, where the first weight appears, and
-    ends at a thousand times it.
+    Where the penalty sets weights to zero, a number of values begins at ``C_max``, where the first
+    weight appears, and ends at a thousand times it.
     """
     grid = check_Cs(Cs)
     if not isinstance(Cs, (int, np.integer)) or not takes_features(model) or is_distributed(X):
@@ -449,7 +475,9 @@ def grid_for(model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: ArrayLike
     return first * np.logspace(0.0, DECADES, Cs) if 0.0 < first < np.inf else grid
 
 
-def ends_for(model: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[float, float]:
+def ends_for(
+    model: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None = None
+) -> tuple[float, float]:
     """The ends of a path over every C that nobody has said: those of :func:`grid_for`."""
     grid = grid_for(model, X, y, 2, sample_weight)
     return float(grid[0]), float(grid[-1])
@@ -458,7 +486,9 @@ def ends_for(model: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None =
 def check_model(model: Estimator) -> None:
     """Raise ValueError for an option that cannot be the same for every C."""
     if model.lam is not None:
-        raise ValueError(f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}")
+        raise ValueError(
+            f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}"
+        )
     if model.checkpoint is not None:
         raise ValueError(
             "a checkpoint holds one fit, and a path has many: leave it out, or take a certified path (C=, gap=), which "
@@ -466,26 +496,35 @@ def check_model(model: Estimator) -> None:
         )
 
 
-def fit_path(model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None = None) -> RegularizationPath:
+def fit_path(
+    model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None = None
+) -> RegularizationPath:
     """Fit copies of `model` for each C, each begun where the last one ended, or has come to with `n_jobs`.
 
-    Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time` allows for all of them.
+    Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time`
+    allows for all of them.
     """
     check_model(model)
     if is_distributed(X):
         models, seconds = models_along(model, X, y, Cs, sample_weight)
         return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
     jobs = threads_over(model, X, y, Cs)
-    with catch_interrupts() as interrupted, begin_fit(model.max_time if LIMIT.holds(model.max_time) else None):
+    with (
+        catch_interrupts() as interrupted,
+        begin_fit(model.max_time if LIMIT.holds(model.max_time) else None),
+    ):
         if jobs > 1:
             made = GridInThreads(model, (X, y, sample_weight), Cs, jobs, interrupted).run()
         else:
             made = fit_in_turn(model, (X, y, sample_weight), Cs, interrupted)
-    models, seconds = [one for one, _ in made], [spent for _, spent in made]
+    models = [one for one, _ in made]
+    seconds = [spent for _, spent in made]
     return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
 
 
-def fit_in_turn(model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event) -> list[Timed]:
+def fit_in_turn(
+    model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event
+) -> list[Timed]:
     """Fit for one C after the other; return the models, with the seconds of each."""
     end = end_of_fit()
     random = clone(model).random_state

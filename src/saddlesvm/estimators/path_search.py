@@ -43,7 +43,9 @@ from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, wait_for_some
 
-FIT_SHARE = 0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
+FIT_SHARE = (
+    0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
+)
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
 Made = tuple[Knot, Fitted]
@@ -65,7 +67,8 @@ class Stopper:
     """The user's callbacks; if one asks to stop, the whole path ends, not only the present fit."""
 
     def __init__(self, callbacks: Sequence[Any], stop: threading.Event) -> None:
-        self.callbacks, self.stop = callbacks, stop
+        self.callbacks = callbacks
+        self.stop = stop
         self.every = epochs_between_calls(callbacks)
 
     def __call__(self, record: Any) -> bool:
@@ -97,9 +100,17 @@ class PathSearch:
     """
 
     def __init__(
-        self, template: Any, data: tuple[Any, Any, Any], gap: float, watch: Callable[..., Any] | None = None
+        self,
+        template: Any,
+        data: tuple[Any, Any, Any],
+        gap: float,
+        watch: Callable[..., Any] | None = None,
     ) -> None:
-        self.template, self.data, self.gap, self.watch, self.began = template, data, gap, watch, clock()
+        self.template = template
+        self.data = data
+        self.gap = gap
+        self.watch = watch
+        self.began = clock()
         design = check_design(data[0])
         norms = design.norms()
         bias = float(template.intercept_scaling) if template._intercept_kind() != "none" else 0.0
@@ -154,13 +165,17 @@ class PathSearch:
     def _path(self, fitted: Sequence[Made], uses_lambda: bool) -> CertifiedPath:
         knots = [knot for knot, _ in fitted]
         models = [make_model(found) for _, found in fitted]
-        path = CertifiedPath(knots, models, self.gap, self.n, uses_lambda, self.outcome, clock() - self.began)
+        path = CertifiedPath(
+            knots, models, self.gap, self.n, uses_lambda, self.outcome, clock() - self.began
+        )
         complete = path.outcome is not Outcome.CERTIFIED or path.proven_gap <= self.gap
         return path if complete else replace(path, outcome=Outcome.NO_PROGRESS)
 
     def _open(self, low: Made, high: Made) -> bool:
         """Whether the gap between two neighbours is not proven yet, and a fit between them would help."""
-        if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (1.0 + NARROW):
+        if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (
+            1.0 + NARROW
+        ):
             return False
         return low[0].until(high[0]).gap > self.gap
 
@@ -173,7 +188,9 @@ class PathSearch:
 
     def _divided(self, fitted: list[Made], stop: threading.Event, uses_lambda: bool) -> list[Made]:
         """These fits and those half-way in every stretch that is not proven, as soon as both its ends are fitted."""
-        stretches: list[tuple[Made, Made, int]] = [(low, high, self.jobs) for low, high in pairwise(fitted)]
+        stretches: list[tuple[Made, Made, int]] = [
+            (low, high, self.jobs) for low, high in pairwise(fitted)
+        ]
         under_way: dict[Future[Made | None], tuple[Made, Made, int]] = {}
         with Schedule(self.jobs, stop) as schedule:
             while not self._ended(fitted, stop):
@@ -181,12 +198,17 @@ class PathSearch:
                 for low, high, threads in stretches:
                     if self._open(low, high):
                         wanted = Wanted(low[0].until(high[0]).middle(), low, high, threads)
-                        under_way[schedule.add(self._made, wanted, stop)] = low, high, max(1, threads // 2)
+                        under_way[schedule.add(self._made, wanted, stop)] = (
+                            low,
+                            high,
+                            max(1, threads // 2),
+                        )
                 if not under_way:
                     break
                 stretches = []
                 for task in wait_for_some(under_way):
-                    (low, high, threads), made = under_way.pop(task), task.result()
+                    low, high, threads = under_way.pop(task)
+                    made = task.result()
                     if made is not None:
                         fitted.append(made)
                         stretches += [(low, made, threads), (made, high, threads)]
@@ -284,8 +306,10 @@ def _between(C: float, of_problems: float, low: Made, high: Made | None) -> Form
     start = _reached(low[1])
     if high is None:
         return start
-    between, other = low[0].until(high[0]), _reached(high[1])
-    u, t = between.mixture(C), between.share(C)
+    between = low[0].until(high[0])
+    other = _reached(high[1])
+    u = between.mixture(C)
+    t = between.share(C)
     return other._replace(
         coef=(1.0 - u) * start.coef + u * other.coef,
         intercept=(1.0 - u) * start.intercept + u * other.intercept,
@@ -329,13 +353,17 @@ def certified_path(
     """
     check("gap", gap, SHARE)
     if len(ends) != 2:
-        raise ValueError(f"a certified path needs two ends, the smallest and the largest C; got {ends!r}")
+        raise ValueError(
+            f"a certified path needs two ends, the smallest and the largest C; got {ends!r}"
+        )
     for end in ends:
         check("lam" if in_lambda else "C", end, STRENGTH)
     if not ends[0] < ends[1]:
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.warm_start:
-        raise ValueError("a certified path makes many fits, each started from its neighbours: leave warm_start out")
+        raise ValueError(
+            "a certified path makes many fits, each started from its neighbours: leave warm_start out"
+        )
     if template.multi_class in splits.JOINT:
         raise ValueError(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
@@ -368,9 +396,13 @@ def path_of(
         check_model(template)
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
     if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
-        raise ValueError("a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both")
+        raise ValueError(
+            "a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both"
+        )
     if C is not None and lam is not None:
-        raise ValueError("give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)")
+        raise ValueError(
+            "give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)"
+        )
     ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
     if np.ndim(ends) != 1 and lam is not None:
         raise ValueError(
@@ -379,4 +411,6 @@ def path_of(
     if np.ndim(ends) != 1:
         raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
     wanted = GAP if gap is None else gap
-    return certified_path(template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None)
+    return certified_path(
+        template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None
+    )

@@ -174,7 +174,9 @@ def go_closer(
     posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
     ready = ready or rows_for_parts(template, data.X, len(posed.problems))
     if ready is None:
-        raise ValueError("a proof needs the training rows in memory: load them into arrays, and call prove(X, y)")
+        raise ValueError(
+            "a proof needs the training rows in memory: load them into arrays, and call prove(X, y)"
+        )
     closer = fit_part(template, data.X, posed, ready, former_fit(fitted))
     problems = [part_problem(template, sub, posed, ready) for sub in posed.problems]
     W = weights_of(closer.coef, closer.intercept, problems[0].scale)

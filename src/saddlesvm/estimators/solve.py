@@ -44,7 +44,9 @@ from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
 
 DUAL_BYTES = 12  # of a dual variable in a CSR array
-MOST_DUALS = 2**28  # bytes of dual variables, at most, of a smooth loss in a model of several problems; guessed
+MOST_DUALS = (
+    2**28
+)  # bytes of dual variables, at most, of a smooth loss in a model of several problems; guessed
 TIME_BEFORE_THE_REST = 0.75  # share of max_time for a fit that probabilities follow; guessed
 
 Watch = Callable[[Fit], None]
@@ -135,14 +137,18 @@ def solve(
 
     worst = multiclass.worst_outcome(results)
     if worst.outcome is not Outcome.CERTIFIED:
-        unsolved = worst.outcome is not Outcome.INTERRUPTED and max(template.tol, template.gap) > 0.0
+        unsolved = (
+            worst.outcome is not Outcome.INTERRUPTED and max(template.tol, template.gap) > 0.0
+        )
         # Rows in files are not read once more for a hint.
         hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
         worst.warn(stacklevel=6, hints=hints)
     return results, reads_blocks
 
 
-def gather(template: Any, posed: Training, results: Sequence[FitResult], n: int, **more: Any) -> Fitted:
+def gather(
+    template: Any, posed: Training, results: Sequence[FitResult], n: int, **more: Any
+) -> Fitted:
     """Return what the results of all sub-problems leave behind; `more` are fields of the fit."""
     coef = np.vstack([result.coef for result in results])
     intercept = np.hstack([result.intercept for result in results])
@@ -322,7 +328,9 @@ def fit_part(
     return gather(template, posed, fits.solve(), X.shape[0], reads_blocks=fits.rows.in_files)
 
 
-def fit_together(template: Any, X: Any, posed: Sequence[Training], before: Sequence[Fitted] = ()) -> list[Fitted]:
+def fit_together(
+    template: Any, X: Any, posed: Sequence[Training], before: Sequence[Fitted] = ()
+) -> list[Fitted]:
     """Fit several parts of the rows of files, whose readings serve all.
 
     There are no warnings, and no dual variables.

@@ -12,7 +12,9 @@ from saddlesvm.estimators.fitted import Fitted
 from saddlesvm.estimators.solve import fit_rows
 
 
-def fit_copy(template: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **given: Any) -> Fitted:
+def fit_copy(
+    template: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **given: Any
+) -> Fitted:
     """Fit a model within the `max_time` of its template, with the probabilities that it asks for.
 
     :func:`~saddlesvm.estimators.solve.fit_rows` has all arguments.

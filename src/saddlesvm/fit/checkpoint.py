@@ -1,13 +1,14 @@
-"""Checkpoints: the last solution of a run in one file of plain arrays, from which a killed fit goes on.
+"""Checkpoints: the last solution of a run in one file of plain arrays, to continue a killed fit.
 
-The file is an ``.npz`` of these members. Everything is an array or a number; nothing in it is trusted but its shapes,
-because a continued fit computes its certificates from the data.
+The file is an ``.npz`` of these members. Everything is an array or a number; nothing in it is
+trusted but its shapes, because a continued fit computes its certificates from the data.
 
-    header         JSON: format, mark (a hash of the problem, its rows and the solver), numbers, trace
-    w, alpha       the last solution of the solver: weights and dual variables, where it has them
+    header         JSON: format, mark (a hash of the problem, its rows and the solver), numbers,
+                   trace
+    w, alpha       the last solution of the solver: weights and dual variables, if it has them
     best_w,        the best model and the best dual point that were certified so far
     best_alpha
-    beta           the coefficients of a kernel machine, in the place of w and alpha
+    beta           the coefficients of a kernel machine, instead of w and alpha
     state_NAME     further fields of the solver's state: those that ``State.carried`` names
 """
 
@@ -34,12 +35,12 @@ from saddlesvm.problem.certificate import KernelPoint, Point
 
 FORMAT = "saddlesvm checkpoint 2"
 NUMBERS = ("epochs", "rows_touched", "kernel_evaluations", "solving", "certifying")
-MOST = 2.0**62  # largest count that is read
-PLAIN = (bool, int, float, str, list, type(None))
+MOST = 2.0**62  # largest count or number of seconds that is read: its integer fits into 64 bits
+PLAIN = (bool, int, float, str, list, type(None))  # types of a trace's values
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, because the disk is full, say; the fit goes on without it."""
+    """A checkpoint could not be written, to a full disk for example; the fit continues."""
 
 
 class OtherFit(ValueError):
@@ -57,7 +58,8 @@ class Saved:
     best : Point or None
         The best model and the best dual point.
     numbers : dict
-        Epochs, rows touched, kernel values and seconds so far, by :data:`NUMBERS`; "phases" holds seconds by name.
+        Epochs, rows touched, kernel values and seconds so far, by :data:`NUMBERS`; "phases" holds
+        seconds by name.
     trace : Trace
     state : dict
         Further fields of the solver's state by name.
@@ -146,14 +148,18 @@ class CheckpointFile:
         self.written = time.monotonic()
 
     def marks(self, problem: Any, seed: int) -> dict[str, Any]:
-        """The marks, besides problem and solver, in which a checkpoint and the fit that continues it must agree."""
-        form = "lambda" if problem.uses_lambda else "C"
-        return {"form": form, "seed": seed if self.seeded else None, "version": version("saddlesvm")}
+        """Return what a checkpoint and its fit must have in common besides problem and solver."""
+        return {
+            "form": "lambda" if problem.uses_lambda else "C",
+            "seed": seed if self.seeded else None,
+            "version": version("saddlesvm"),
+        }
 
-    def due(self) -> bool:
-        """Whether it is time to write; asked after each step."""
+    def is_due(self) -> bool:
+        """Count a step; return True if it is time to write."""
         self.steps += 1
-        return time.monotonic() - self.written >= self.every or self.steps >= (self.every_steps or np.inf)
+        most_steps = self.every_steps or np.inf
+        return time.monotonic() - self.written >= self.every or self.steps >= most_steps
 
     def write(self, mark: dict[str, Any], saved: Saved) -> None:
         """Write everything under a temporary name and rename it."""
@@ -161,10 +167,15 @@ class CheckpointFile:
         if isinstance(saved.point, KernelPoint):
             arrays["beta"] = saved.point.beta
         else:
-            arrays |= _arrays_of(saved.point, "")
+            arrays |= point_arrays(saved.point, "")
         if saved.best is not None:
-            arrays |= _arrays_of(saved.best, "best_")
-        header = {"format": FORMAT, "mark": mark, "numbers": saved.numbers, "trace": list(saved.trace)}
+            arrays |= point_arrays(saved.best, "best_")
+        header = {
+            "format": FORMAT,
+            "mark": mark,
+            "numbers": saved.numbers,
+            "trace": list(saved.trace),
+        }
         self.store(header, arrays)
 
     def store(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -172,25 +183,27 @@ class CheckpointFile:
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
             np.savez(file, header=text, **arrays)
-        self.wrote()
+        self.restart_clock()
 
     @contextmanager
-    def warned(self) -> Iterator[None]:
-        """Do a write without which the fit can do: where it fails, warn, and try again when the next one is due."""
+    def warn_on_failure(self) -> Iterator[None]:
+        """Warn, instead of raising, if a write fails; the next one is tried when it is due."""
         try:
             yield
         except DataError as error:
-            message = f"{error}. The fit continues; a later run can go on from an earlier checkpoint only"
+            message = (
+                f"{error}. The fit continues; a later run can go on from an earlier checkpoint only"
+            )
             warnings.warn(message, CheckpointWarning, stacklevel=2)
-            self.wrote()
+            self.restart_clock()
 
-    def wrote(self) -> None:
-        """The file was written now, or could not be."""
+    def restart_clock(self) -> None:
+        """Count the time and the steps until the next write from now."""
         self.written = time.monotonic()
         self.steps = 0
 
     def read(self, problem: Any, mark: dict[str, Any]) -> Saved | None:
-        """The contents of the file; None when there is no file.
+        """Return the contents of the file; None if there is no file.
 
         Raises
         ------
@@ -200,14 +213,16 @@ class CheckpointFile:
         self._clear_up()
         if not self.path.exists():
             return None
-        with self.opened(FORMAT, mark) as (stored, header):
+        with self.open(FORMAT, mark) as (stored, header):
             check_header(header)
             arrays = {name: stored.read(name) for name in stored.names if name != "header"}
-            return _saved(problem, header, arrays)
+            return check_contents(problem, header, arrays)
 
     @contextmanager
-    def opened(self, form: str, mark: dict[str, Any], what: str = "fit") -> Iterator[tuple[Archive, dict[str, Any]]]:
-        """The file, and its header.
+    def open(
+        self, form: str, mark: dict[str, Any], what: str = "fit"
+    ) -> Iterator[tuple[Archive, dict[str, Any]]]:
+        """Open the file, and yield it with its header.
 
         Raises
         ------
@@ -222,7 +237,7 @@ class CheckpointFile:
                 stated = header.get("format") if isinstance(header, dict) else header
                 if stated != form:
                     raise ValueError(
-                        f"it says {shorten_text(repr(stated))} where {form!r}, the one version there is, is read"
+                        f"its format is {shorten_text(repr(stated))}; only {form!r} can be read"
                     )
                 demand(isinstance(header.get("mark"), dict), "its mark is missing")
                 self._refuse_other(header["mark"], mark, what)
@@ -231,27 +246,33 @@ class CheckpointFile:
             raise
         except DAMAGE as error:
             found = " ".join(str(error).split())
-            raise ValueError(f"{self.path} is not a readable checkpoint ({found}); remove it to start anew") from None
+            raise ValueError(
+                f"{self.path} is not a readable checkpoint ({found}); remove it to start anew"
+            ) from None
 
     def _refuse_other(self, held: dict[str, Any], mark: dict[str, Any], what: str) -> None:
-        """Raise :class:`OtherFit` where a checkpoint was written by a fit that is not this one."""
-        different = [name for name, one in mark.items() if held.get(name) != json.loads(json.dumps(one))]
-        if different:
-            facts = ", ".join(shorten_text(held[name], 200) for name in ("problem", "solver") if name in held)
-            raise OtherFit(
-                f"the checkpoint {self.path} belongs to another {what}: {', '.join(different)} differ"
-                f"{f' (it holds: {facts})' if facts else ''}; remove it or name another file"
-            )
+        """Raise :class:`OtherFit` if a checkpoint was written by another fit."""
+        # Compare as JSON writes the values: a tuple in memory is a list in the file.
+        plain = json.loads(json.dumps(mark))
+        different = [name for name, value in plain.items() if held.get(name) != value]
+        if not different:
+            return
+        facts = [shorten_text(held[name], 200) for name in ("problem", "solver") if name in held]
+        contents = f" (it holds: {', '.join(facts)})" if facts else ""
+        raise OtherFit(
+            f"the checkpoint {self.path} belongs to another {what}: {', '.join(different)} differ"
+            f"{contents}; remove it or name another file"
+        )
 
     def _clear_up(self) -> None:
-        """Remove what a killed run left of a file that it was writing."""
+        """Remove the unfinished files of a killed run."""
         for file in self.path.parent.iterdir():
             if file.name.startswith(f".{self.path.name}.") and file.suffix == ".tmp":
                 file.unlink(missing_ok=True)
 
 
 def demand(fine: Any, what: str) -> None:
-    """Raise ValueError unless something is fine."""
+    """Raise ValueError, saying `what` is wrong, unless something is fine."""
     if not fine:
         raise ValueError(what)
 
@@ -260,38 +281,57 @@ def check_header(header: dict[str, Any]) -> None:
     """Raise ValueError unless the header of a checkpoint has its numbers and its trace."""
     numbers: Any = header.get("numbers")
     trace: Any = header.get("trace")
-    demand(isinstance(numbers, dict) and {*numbers} == {*NUMBERS, "phases"}, "its numbers are missing")
+    demand(
+        isinstance(numbers, dict) and {*numbers} == {*NUMBERS, "phases"}, "its numbers are missing"
+    )
     demand(isinstance(numbers["phases"], dict), "its phases are missing")
+
+    # Counts and seconds: not negative, finite, and counts whole.
     amounts = [numbers[name] for name in NUMBERS] + list(numbers["phases"].values())
-    demand(all(type(one) in (int, float) and 0.0 <= one < MOST for one in amounts), "its numbers are none of a run")
+    plausible = all(type(amount) in (int, float) and 0.0 <= amount < MOST for amount in amounts)
+    demand(plausible, "a count or a time is negative, too large or not a number")
     whole = all(type(numbers[name]) is int for name in ("rows_touched", "kernel_evaluations"))
     demand(whole, "its counts are not whole")
-    fine = isinstance(trace, list) and all(isinstance(row, dict) for row in trace)
-    demand(fine and all(isinstance(one, PLAIN) for row in trace for one in row.values()), "its trace is not of records")
+
+    # The trace: a list of dicts of plain values.
+    is_table = isinstance(trace, list) and all(isinstance(row, dict) for row in trace)
+    demand(is_table, "its trace is not a list of records")
+    is_plain = all(isinstance(value, PLAIN) for row in trace for value in row.values())
+    demand(is_plain, "its trace is not a list of records")
 
 
-def _saved(problem: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Saved:
-    """The contents of a checkpoint, after their shapes were compared with the problem's."""
+def check_contents(problem: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Saved:
+    """Return the contents of a checkpoint; ValueError if their shapes are not the problem's."""
+    # Separate the fields of the solver's state from the points.
+    state = {}
+    rest = {}
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not name.startswith("state_"):
+        if name.startswith("state_"):
+            state[name.removeprefix("state_")] = array
+            continue
+        if array.dtype.kind == "f":
             demand(np.isfinite(array).all(), f"its {name} is not finite")
-    state = {name.removeprefix("state_"): one for name, one in arrays.items() if name.startswith("state_")}
-    rest = {name: one for name, one in arrays.items() if not name.startswith("state_")}
+        rest[name] = array
+
+    # The last solution, and the best points; what is left belongs to no checkpoint.
     best = None
     if "beta" in rest:
         beta = rest.pop("beta")
-        demand(beta.dtype == np.float64 and beta.shape == problem.y.shape, "its beta has another size")
+        demand(
+            beta.dtype == np.float64 and beta.shape == problem.y.shape, "its beta has another size"
+        )
         point: Any = KernelPoint(beta)
     else:
-        point = _point_of(problem, rest, "")
+        point = take_point(problem, rest, "")
         if {"best_w", "best_alpha"} & {*rest}:
-            best = _point_of(problem, rest, "best_")
-    demand(not rest, f"it holds an array {shorten_text(next(iter(rest), ''), 40)!r}, which no checkpoint has")
+            best = take_point(problem, rest, "best_")
+    unknown = shorten_text(next(iter(rest), ""), 40)
+    demand(not rest, f"it holds an array {unknown!r}, which no checkpoint has")
     return Saved(point, best, header["numbers"], Trace(header["trace"]), state)
 
 
-def _arrays_of(point: Point, prefix: str) -> dict[str, np.ndarray]:
-    """The weights and the dual variables of a point; sparse variables as (row, class, variable)."""
+def point_arrays(point: Point, prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a point by name; sparse dual variables as (row, class, variable)."""
     arrays = {}
     if point.w is not None:
         arrays[f"{prefix}w"] = np.asarray(point.w)
@@ -305,7 +345,7 @@ def _arrays_of(point: Point, prefix: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _point_of(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Point:
+def take_point(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Point:
     """Take a point out of the arrays; ValueError unless it has the shape of the problem's."""
     w = arrays.pop(f"{prefix}w", None)
     alpha: Any = arrays.pop(f"{prefix}alpha", None)
@@ -315,19 +355,25 @@ def _point_of(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Point
     wanted = rows if classes is None else (classes, *rows)
     floats = (np.float32, np.float64)
     if w is not None:
-        demand(w.dtype in floats and w.shape == wanted, f"its {prefix}w has shape {w.shape}; {wanted} is needed")
+        fine = w.dtype in floats and w.shape == wanted
+        demand(fine, f"its {prefix}w has shape {w.shape}; {wanted} is needed")
     if listed is not None:
-        demand(classes is not None and listed.ndim == 2 and listed.shape[1] == 3, "its variables are of other classes")
-        places = listed[:, :2]
-        inside = (places >= 0) & (places < (problem.y.size, classes)) & (places == np.floor(places))
-        demand(inside.all(), "its variables are of rows or classes that there are not")
-        own, of_class, values = listed.T
+        # Sparse variables of a joint machine: (row, class, variable) in each line.
+        fine = classes is not None and listed.ndim == 2 and listed.shape[1] == 3
+        demand(fine, "its dual variables have a wrong shape")
         shape = problem.y.size, classes
-        alpha = sparse.csr_array((values, (own.astype(np.int64), of_class.astype(np.int64))), shape=shape)
+        places = listed[:, :2]
+        inside = (places >= 0) & (places < shape) & (places == np.floor(places))
+        demand(inside.all(), "its dual variables belong to rows or classes that do not exist")
+        row_numbers, class_numbers = places.T.astype(np.int64)
+        alpha = sparse.csr_array((listed[:, 2], (row_numbers, class_numbers)), shape=shape)
     elif alpha is not None:
         shapes = ((problem.y.size,),) if classes is None else ((problem.y.size, classes), (0, 0))
         fine = alpha.dtype in floats and alpha.shape in shapes
-        demand(fine, f"its {prefix}alpha has shape {alpha.shape}; the problem has {problem.y.size} rows")
+        demand(
+            fine,
+            f"its {prefix}alpha has shape {alpha.shape}; the problem has {problem.y.size} rows",
+        )
     demand(w is not None or alpha is not None, "its solution is missing")
     return Point(w, alpha)
 
@@ -338,27 +384,30 @@ def take_over(state: Any, stored: Mapping[str, Any]) -> None:
     Raises
     ------
     ValueError
-        They are not the fields that `carried` names, or of other types or shapes.
+        They are not the fields that `carried` names, or have other types or shapes.
     """
     names = type(state).carried
-    demand({*stored} == {*names}, "its state is of another solver")
+    demand({*stored} == {*names}, "its state belongs to another solver")
     for name in names:
-        was = getattr(state, name)
+        fresh = getattr(state, name)
         found = stored[name]
-        if isinstance(was, np.ndarray):
-            fine = found.dtype == was.dtype and found.shape == was.shape
-            demand(fine, f"its {name} has shape {found.shape}, where {was.shape} is needed")
+        if isinstance(fresh, np.ndarray):
+            fine = found.dtype == fresh.dtype and found.shape == fresh.shape
+            demand(fine, f"its {name} has shape {found.shape}; {fresh.shape} is needed")
             setattr(state, name, found)
         else:
-            fine = found.shape == () and found.dtype == np.asarray(was).dtype
-            demand(fine and 0.0 <= found < MOST, f"its {name} is no number of a run")
-            setattr(state, name, type(was)(found))
+            fine = found.shape == () and found.dtype == np.asarray(fresh).dtype
+            demand(fine and 0.0 <= found < MOST, f"its {name} is negative, too large or no number")
+            setattr(state, name, type(fresh)(found))
 
 
-def checkpoint_of(given: Any, index: int, problems: int, seeded: bool) -> CheckpointFile | None:
-    """Return the checkpoint of problem `index`: the named file, or one beside it for each problem.
+def make_checkpoint_file(
+    given: Any, index: int, problems: int, seeded: bool
+) -> CheckpointFile | None:
+    """Return the checkpoint of problem `index`; None if none is `given`.
 
-    Without a `seeded` run, the seed was drawn anew and makes no other fit. None if none is `given`.
+    Several problems have a file each, beside the named one. Unless the run is `seeded`, its seed
+    was drawn anew, and any seed continues the fit.
     """
     if given is None:
         return None

@@ -1,19 +1,19 @@
-"""The one loop that drives any solver on any batch of problems: work, certificates, callbacks, checkpoints, ends.
+"""The one loop that drives any solver on any batch of problems until the fit of each has ended.
 
-A batch advances its problems: by steps of one solver, several problems in turn, classes that share one reading of the
-rows, or rounds of a cluster. :mod:`saddlesvm.fit.run` decides what happens between the steps of one problem.
+A batch advances its problems: by steps of one solver, several problems in turn, classes that share
+one reading of the rows, or rounds of a cluster. :mod:`saddlesvm.fit.run` decides what happens
+between the steps of one problem: certificates, callbacks, checkpoints and the end.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from itertools import filterfalse
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import Checkpoint, checkpoint_of
+from saddlesvm.fit.checkpoint import Checkpoint, make_checkpoint_file
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.run import Fit
 from saddlesvm.problem.certificate import Certificate, Point
@@ -25,15 +25,15 @@ Result_co = TypeVar("Result_co", covariant=True)
 Begin = Callable[[int, threading.Event], Fit]
 
 
-class Worked(Protocol):
-    """A problem of a batch that was worked on."""
+class ProblemInWork(Protocol):
+    """A problem of a batch that the last step advanced."""
 
     index: int
 
     def finish_step(self, stopped: bool) -> bool:
-        """Certify, call callbacks and write the checkpoint when due; return whether the fit has ended.
+        """Certify, call callbacks and write the checkpoint when due; return True if the fit ended.
 
-        `stopped` is true when the fit was interrupted.
+        `stopped` is True if the fit was interrupted.
         """
 
 
@@ -48,10 +48,10 @@ class Batch(Protocol[Result_co]):
 
     problems: Sequence[int]
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
-        """Do a bounded amount of work for the problems `live`, or for some of them; return the ones worked on.
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
+        """Do a bounded amount of work for some of the problems `live`, and return these.
 
-        `stop` is set when the fit is interrupted; batches that wait for long check it.
+        `stop` is set if the fit is interrupted; batches that wait for long check it.
         """
 
     def finished(self, index: int) -> Result_co:
@@ -59,7 +59,7 @@ class Batch(Protocol[Result_co]):
 
 
 def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Result]:
-    """Work on a batch until the fits of all its problems have ended; return the results in the order of the problems.
+    """Work on a batch until all its fits have ended; return the results in the order of problems.
 
     Parameters
     ----------
@@ -71,27 +71,37 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     live = list(batch.problems)
     with catch_interrupts(stop) as interrupted:
         while live:
-            for worked in batch.advance(live, interrupted):
-                if worked.finish_step(interrupted.is_set()):
-                    results[worked.index] = batch.finished(worked.index)
-            live = list(filterfalse(results.__contains__, live))
-    return list(map(results.__getitem__, batch.problems))
+            for problem in batch.advance(live, interrupted):
+                if problem.finish_step(interrupted.is_set()):
+                    results[problem.index] = batch.finished(problem.index)
+            live = [index for index in live if index not in results]
+    return [results[index] for index in batch.problems]
 
 
 class Ended:
-    """A problem of a batch that needs no further work: no time is left for it, or its gap is proven with others'."""
+    """A problem that needs no further work: no time is left, or other problems prove its gap."""
 
     def __init__(self, index: int) -> None:
         self.index = index
 
     def finish_step(self, stopped: bool) -> bool:
-        """Return True: it has ended."""
+        """Return True: the fit has ended."""
         return True
 
 
-# Stands for the result of a problem that was not begun; whoever gave the time replaces it.
+# The result of a problem that was not begun for lack of time; whoever gave the time replaces it.
 LATE = FitResult(
-    np.empty(0), 0.0, np.empty(0), Certificate(np.nan, np.nan), Outcome.TIME_LIMIT, 0.0, 0.0, 0, 0.0, 0.0, Trace()
+    coef=np.empty(0),
+    intercept=0.0,
+    alpha=np.empty(0),
+    certificate=Certificate(np.nan, np.nan),
+    outcome=Outcome.TIME_LIMIT,
+    tol=0.0,
+    epochs=0.0,
+    rows_touched=0,
+    seconds_solving=0.0,
+    seconds_certifying=0.0,
+    trace=Trace(),
 )
 
 
@@ -106,7 +116,8 @@ class InTurn:
     finished : callable, optional
         Turns a fit that has ended into its result; by default the fit's own result.
     late : callable, optional
-        Says whether no time is left to begin another problem; those that are left then have the result `LATE`.
+        Returns True if no time is left to begin another problem; the remaining ones then have the
+        result `LATE`.
     """
 
     def __init__(
@@ -116,11 +127,14 @@ class InTurn:
         finished: Callable[[Fit], FitResult] | None = None,
         late: Callable[[], bool] | None = None,
     ) -> None:
-        self.problems, self.begin, self.finish, self.late = problems, begin, finished, late
+        self.problems = problems
+        self.begin = begin
+        self.finish = finished
+        self.late = late
         self.fit: Fit | None = None
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
-        """Do a step of the first problem that is left."""
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
+        """Do a step of the first problem that has not ended."""
         if self.fit is None:
             if self.late is not None and self.late():
                 return [Ended(index) for index in live]
@@ -132,7 +146,8 @@ class InTurn:
         """Return the result of the fit, and free its memory before the next one begins."""
         if self.fit is None:
             return LATE
-        ended, self.fit = self.fit, None
+        ended = self.fit
+        self.fit = None
         return self.finish(ended) if self.finish else ended.result()
 
 
@@ -148,7 +163,7 @@ def fit(
     stop: threading.Event | None = None,
     label: str = "",
 ) -> FitResult:
-    """Drive `solver` on `problem` until the gap that `limits` ask for is proven, or a limit is reached.
+    """Drive `solver` on `problem` until the requested gap is proven, or a limit is reached.
 
     Parameters
     ----------
@@ -160,8 +175,9 @@ def fit(
     start : Point, optional
         Starting point.
     callbacks : sequence of callables
-        Each is called with a :class:`~saddlesvm.fit.outcome.Record` of every certificate; True asks to stop. One
-        that has a method ``tick(epoch, estimate, seconds)`` is also called after every slice of work.
+        Each is called with a :class:`~saddlesvm.fit.outcome.Record` of every certificate, and stops
+        the fit if it returns True. A callback with a method ``tick(epoch, estimate, seconds)`` is
+        also told of every slice of work.
     checkpoint : Checkpoint, optional
         The fit resumes from its file if there is one, and writes it at intervals and at the end.
     stop : threading.Event, optional
@@ -173,8 +189,7 @@ def fit(
     -------
     FitResult
     """
-
-    file = checkpoint_of(checkpoint, 0, 1, seeded=True)
+    file = make_checkpoint_file(checkpoint, 0, 1, seeded=True)
 
     def begin(index: int, interrupted: threading.Event) -> Fit:
         return Fit(

@@ -1,6 +1,4 @@
-"""When a fit stops, what it records on its way, and how it ended: why, with which model and certificate, and what the
-user can do.
-"""
+"""When a fit stops, what it records, and how it ended: the outcome, the model, and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from saddlesvm.problem.certificate import Certificate, Evaluation
+from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check_options
 from saddlesvm.runtime.extras import import_extra
 from saddlesvm.runtime.option_names import Keep
@@ -50,7 +48,8 @@ class Outcome(StrEnum):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Outcome, (self.value,)  # as skops, which knows no enumerations, can write and read it
+        # In a form that skops, which knows no enumerations, can write and read.
+        return Outcome, (self.value,)
 
     CERTIFIED = "certified"
     RULE_MET = "rule_met"
@@ -70,22 +69,29 @@ class Outcome(StrEnum):
 
 ADVICE = {
     Outcome.CERTIFIED: "The requested gap is proven. There is nothing to do.",
-    Outcome.RULE_MET: ("The solver's own stopping rule was met first. Lower its threshold, or stop by the gap."),
+    Outcome.RULE_MET: (
+        "The solver's own stopping rule was met first. Lower its threshold, or stop by the gap."
+    ),
     Outcome.STATIONARY: (
-        "The problem is not convex, and no gap bounds the distance to its optimum. Use a positive semi-definite "
-        "kernel, such as 'rbf', or add a multiple of the identity to a precomputed matrix."
+        "The problem is not convex, and no gap bounds the distance to its optimum. Use a positive "
+        "semi-definite kernel, such as 'rbf', or add a multiple of the identity to a precomputed "
+        "matrix."
     ),
     Outcome.TIME_LIMIT: "Raise max_time, lower C, or raise tol.",
     Outcome.EPOCH_LIMIT: "Raise max_iter (None for no limit), or lower C.",
-    Outcome.INTERRUPTED: "This is the best model so far; fit again with warm_start or a checkpoint to continue.",
-    Outcome.NO_PROGRESS: "The gap stopped falling. Lower C, use float64 data, or use solver='auto'.",
+    Outcome.INTERRUPTED: (
+        "This is the best model so far; fit again with warm_start or a checkpoint to continue."
+    ),
+    Outcome.NO_PROGRESS: (
+        "The gap stopped falling. Lower C, use float64 data, or use solver='auto'."
+    ),
     Outcome.LIMITED_BY_ROUNDING: (
-        "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed tol. Scale the features (and "
-        "targets) to similar, moderate size, lower C, or raise tol."
+        "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed tol. Scale the "
+        "features (and targets) to similar, moderate size, lower C, or raise tol."
     ),
     Outcome.FAILED: (
-        "The arithmetic failed (overflow, or a negative gap). Scale the features to moderate size. If they already "
-        "have moderate size, please report this as a bug."
+        "The arithmetic failed (overflow, or a negative gap). Scale the features to moderate size. "
+        "If they already have moderate size, please report this as a bug."
     ),
 }
 
@@ -114,16 +120,17 @@ class Limits:
     max_time : float, optional
         Seconds, certificates included.
     certify_every : float, optional
-        Epochs between certificates. Left out, the fit certifies at growing intervals, and when the solver's estimate is
-        below `tol`.
+        Epochs between certificates. Left out, the fit certifies at growing intervals, and when the
+        solver's estimate is below `tol`.
     certify_growth : float, default=0.0
-        With `certify_every`: the interval is at least this share of the epochs done, so that certificates become rarer.
+        With `certify_every`: the interval is at least this share of the epochs done, so that
+        certificates become rarer.
     certify_start : bool, default=False
         Certify the starting point before any work: it may suffice.
     keep : {"best", "last"}, default="best"
-        The best model and the best dual point that the run had at a certificate, which a multiple of the weights may
-        still improve; or the solver's own last point, as it is, with the gap between its own two objectives. The gap of
-        the same point is the one to prove.
+        The best model and the best dual point that the run had at a certificate, which a multiple
+        of the weights may still improve; or the solver's own last point, as it is, with the gap
+        between its own two objectives. The gap of the same point is the one to prove.
     """
 
     tol: float = 1e-4
@@ -139,22 +146,22 @@ class Limits:
         check_options(self, ALLOWED)
 
     def prove(self, certificate: Certificate) -> bool:
-        """Whether a certificate proves a gap asked for; False where none is."""
+        """Return True if a certificate proves a requested gap."""
         relative = self.tol > 0.0 and certificate.relative_gap <= self.tol
         return relative or (self.gap > 0.0 and certificate.gap <= self.gap)
 
-    def proven(self, certificate: Certificate) -> str:
-        """The gap that such a certificate proves, in words: the relative one where that was asked for and is."""
+    def describe(self, certificate: Certificate) -> str:
+        """Return in words the gap that a certificate proves: the relative one if that is enough."""
         if certificate.relative_gap <= self.tol:
             return f"relative gap {certificate.relative_gap:.2g}"
         return f"gap {certificate.gap:.2g}"
 
-    def reached(
+    def reached_limit(
         self, epochs: float, seconds: float, unit: str = "epochs", reserve: float = 0.0
     ) -> tuple[Outcome, str] | None:
-        """The outcome and reason where a fit has reached its limit on epochs (or rounds) or on seconds; else None.
+        """Return the outcome and the reason if a limit on epochs or seconds is reached; else None.
 
-        `reserve` are the seconds that its end will still take.
+        `reserve` are the seconds that the end of the fit will still take.
         """
         if self.max_epochs is not None and epochs >= self.max_epochs - 1e-9:
             return Outcome.EPOCH_LIMIT, f"{epochs:.0f} {unit}"
@@ -163,11 +170,16 @@ class Limits:
         return None
 
 
-STALL_EPOCHS = 64  # epochs before which no fit counts as stalled
-STALL_FACTOR = 0.98  # factor by which the gap or an objective must improve whenever the epochs double
-LONG_EPOCHS = 20_000  # epochs beyond which only the gap counts
-LONG_FACTOR = 0.7  # factor by which it must then fall whenever the epochs double, as 1 / sqrt(epochs) does
-TINY_SHARE = 1e-6  # share of the primal objective that a smaller dual objective counts as
+# Epochs before which no fit counts as stalled; guessed.
+STALL_EPOCHS = 64
+# Factor by which the gap or an objective must improve whenever the epochs double; guessed.
+STALL_FACTOR = 0.98
+# Epochs beyond which only the gap counts; guessed.
+LONG_EPOCHS = 20_000
+# Factor by which the gap must then fall whenever the epochs double: 1 / sqrt(epochs) has 0.71.
+LONG_FACTOR = 0.7
+# Share of the primal objective that a smaller dual objective counts as; guessed.
+TINY_SHARE = 1e-6
 
 
 class StallWatch:
@@ -181,36 +193,47 @@ class StallWatch:
     Attributes
     ----------
     history : list of tuple
-        Epochs (or what they came to), relative gap, primal and dual of each certificate of the present phase.
+        Epochs (or equivalent work), relative gap, primal and dual of each certificate of the
+        present phase.
     phase : str
     """
 
     def __init__(self, least: float = STALL_EPOCHS) -> None:
-        self.least, self.phase = least, ""
+        self.least = least
+        self.phase = ""
         self.history: list[tuple[float, float, float, float]] = []
 
-    def stalled(self, epochs: float, certificate: Certificate, phase: str = "") -> bool:
-        """Whether neither the gap nor either objective has moved since half as many epochs, in the same phase.
+    def is_stalled(self, epochs: float, certificate: Certificate, phase: str = "") -> bool:
+        """Return True if gap and objectives have hardly moved since half as many epochs.
 
-        After very many epochs a gap that falls too slowly counts as one that stands: the fit would never end.
+        Only certificates of the same phase are compared. After very many epochs a gap that falls
+        too slowly counts as one that does not fall: the fit would never end.
         """
         if phase != self.phase:
-            self.phase, self.history = phase, []
+            self.phase = phase
+            self.history = []
         now = (float(epochs), certificate.relative_gap, certificate.primal, certificate.dual)
         self.history.append(now)
+
+        # The last certificate of the first half of the work.
         earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
         if now[0] < self.least or not earlier:
             return False
-        _, gap, primal, dual = earlier[-1]
-        if earlier[-1][0] >= LONG_EPOCHS and now[1] > LONG_FACTOR * gap:
+        epochs_then, gap, primal, dual = earlier[-1]
+        if epochs_then >= LONG_EPOCHS and certificate.relative_gap > LONG_FACTOR * gap:
             return True
-        least = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
-        fallen = primal - (1.0 - STALL_FACTOR) * abs(primal)
-        return now[1] > STALL_FACTOR * gap and now[2] > fallen and now[3] < dual + least
+
+        # Neither the gap nor the primal objective has fallen, nor the dual objective risen, enough.
+        least_rise = (1.0 - STALL_FACTOR) * max(abs(dual), TINY_SHARE * abs(primal))
+        enough_fallen = primal - (1.0 - STALL_FACTOR) * abs(primal)
+        gap_stands = certificate.relative_gap > STALL_FACTOR * gap
+        primal_stands = certificate.primal > enough_fallen
+        dual_stands = certificate.dual < dual + least_rise
+        return gap_stands and primal_stands and dual_stands
 
 
 def read_only(value: Any) -> Any:
-    """The value itself, or a read-only view of an array: callbacks cannot change the fit."""
+    """Return the value itself, or a read-only view of an array: callbacks cannot change the fit."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
@@ -232,12 +255,12 @@ class Record:
     active : int
         Number of rows that the solver still works on.
     change : float
-        Norm of the change of w in the last pass; NaN where the solver does not measure it.
+        Norm of the change of w in the last pass; NaN if the solver does not measure it.
     remark : str
         The solver's decision, as text.
     coef : ndarray of shape (d,)
-        Weights of the model that the fit would return now, read-only. The recorder does not keep them. With
-        ``keep="last"``, the weights of the solver's iterate.
+        Weights of the model that the fit would return now, read-only. The recorder does not keep
+        them. With ``keep="last"``, the weights of the solver's iterate.
     intercept : float
     problem : str
         Name of the sub-problem, if there are several.
@@ -246,7 +269,8 @@ class Record:
     kernel_evaluations : int
         Kernel values that the solver computed so far; 0 for linear machines.
     primal_rounding, dual_rounding : float
-        Bounds on the rounding in both objectives, see :class:`~saddlesvm.Certificate`. Not a column of a trace.
+        Bounds on the rounding in both objectives, see :class:`~saddlesvm.Certificate`. Not a column
+        of a trace.
 
     Examples
     --------
@@ -281,14 +305,16 @@ class Record:
     dual_rounding: float = 0.0
 
     @classmethod
-    def of(cls, certificate: Certificate, **more: Any) -> Record:
-        """The record of a certificate; `more` are its other fields."""
+    def from_certificate(cls, certificate: Certificate, **more: Any) -> Record:
+        """Return the record of a certificate; `more` are its other fields."""
         return cls(**dict(zip(FIGURES, FIGURES_OF(certificate), strict=True)), **more)
 
     @property
     def certificate(self) -> Certificate:
         """The certificate behind the record (in the form the problem reports)."""
-        return Certificate(self.primal, self.dual, self.form, self.primal_rounding, self.dual_rounding)
+        return Certificate(
+            self.primal, self.dual, self.form, self.primal_rounding, self.dual_rounding
+        )
 
 
 FIGURES = ("primal", "dual", "gap", "relative_gap", "form", "primal_rounding", "dual_rounding")
@@ -305,7 +331,7 @@ class Callback(Protocol):
 
 
 class Trace(list[dict[str, Any]]):
-    """The recorder of a fit: a list with one dict per certificate, with the keys of :data:`COLUMNS`.
+    """The recorder of a fit: a list with a dict for each certificate, by :data:`COLUMNS`.
 
     Examples
     --------
@@ -339,12 +365,12 @@ class FitResult:
     coef : ndarray of shape (d,), float64
     intercept : float
     alpha : ndarray of shape (n_all,), float64
-        Dual point behind the certificate. Where its sum is given, and is not zero: the dual point whose weights the
-        model has, unless these are zero.
+        Dual point behind the certificate. If its sum is given, and is not zero: the dual point
+        whose weights the model has, unless these are zero.
     certificate : Certificate
     outcome : Outcome
     tol : float
-        The relative gap that was asked for.
+        The requested relative gap.
     epochs : float
     rows_touched : int
     seconds_solving, seconds_certifying : float
@@ -352,9 +378,9 @@ class FitResult:
     reason : str
         Why the fit ended, in words.
     phases : dict of str to float
-        Seconds of solving, by solver, or by phase where the solver has several.
+        Seconds of solving, by solver, or by phase if the solver has several.
     gap : float
-        The gap that was asked for in the units of the objective; 0 where none was.
+        The requested gap in the units of the objective; 0 for none.
     """
 
     coef: np.ndarray
@@ -372,17 +398,8 @@ class FitResult:
     phases: dict[str, float] = field(default_factory=dict)
     gap: float = 0.0
 
-    @classmethod
-    def of(cls, found: Evaluation, alpha: Any, tol: float, phase: str) -> FitResult:
-        """The result of a point that was found without a fit, in a phase of no known time; `alpha` is what is kept."""
-        certificate = found.certificate
-        enough = tol > 0.0 and certificate.relative_gap <= tol
-        outcome = Outcome.CERTIFIED if enough else Outcome.NO_PROGRESS
-        model = found.coef, found.intercept, alpha, certificate
-        return cls(*model, outcome, tol, 0.0, 0, 0.0, 0.0, Trace(), phases={phase: 0.0})
-
-    def recertified(self, certificate: Certificate, why: str) -> FitResult:
-        """The result with a certificate that counts more rounding, `why`; certified where that still proves enough."""
+    def replace_certificate(self, certificate: Certificate, why: str) -> FitResult:
+        """Return the result with a certificate that also counts the rounding of `why`."""
         found = replace(self, certificate=certificate)
         enough = 0.0 < self.tol >= certificate.relative_gap or 0.0 < self.gap >= certificate.gap
         if self.outcome is not Outcome.CERTIFIED or enough:
@@ -390,16 +407,17 @@ class FitResult:
         reason = f"relative gap {certificate.relative_gap:.2g}, rounding of {why} included"
         return replace(found, outcome=Outcome.LIMITED_BY_ROUNDING, reason=reason)
 
-    def without_bound(self, evidence: str) -> FitResult:
-        """The result of a problem that is not convex, `evidence` says why: no dual point bounds its optimum."""
-        own, gap = self.certificate, self.certificate.relative_gap
-        unbounded = replace(own, dual=-np.inf, dual_rounding=0.0)
+    def remove_bound(self, evidence: str) -> FitResult:
+        """Return the result without a dual bound: `evidence` says why the problem is not convex."""
+        gap = self.certificate.relative_gap
+        unbounded = replace(self.certificate, dual=-np.inf, dual_rounding=0.0)
         if self.outcome is not Outcome.CERTIFIED:
             reason = f"{self.reason}; the kernel is not positive semi-definite: {evidence}"
             return replace(self, certificate=unbounded, reason=reason)
         reason = (
-            f"the kernel is not positive semi-definite: {evidence}; a relative gap of {gap:.2g} between both "
-            "objectives says how nearly stationary the model is, and bounds no other model's objective"
+            f"the kernel is not positive semi-definite: {evidence}; a relative gap of {gap:.2g} "
+            "between both objectives says how nearly stationary the model is, and bounds no other "
+            "model's objective"
         )
         return replace(self, certificate=unbounded, outcome=Outcome.STATIONARY, reason=reason)
 
@@ -408,17 +426,20 @@ class FitResult:
         """The text of the warning of an early stop: outcome, meaning of the gap, and advice."""
         if self.outcome is Outcome.STATIONARY:
             return f"not certified ({self.outcome}): {self.reason}. {self.outcome.advice}"
-        return uncertified(self.outcome, self.reason, self.certificate, self.tol, self.gap)
+        return warning_text(self.outcome, self.reason, self.certificate, self.tol, self.gap)
 
     def warn(self, stacklevel: int = 3, hints: Sequence[str] = ()) -> None:
-        """Warn if the certificate asked for (if one was) was not reached; `hints` say what was found in the data."""
+        """Warn if a requested gap was not proven; `hints` say what was found in the data."""
         if self.outcome is not Outcome.CERTIFIED and max(self.tol, self.gap) > 0.0:
             found = "".join(f" Found in the data: {hint}." for hint in hints)
             warnings.warn(self.message + found, NotCertifiedWarning, stacklevel=stacklevel)
 
 
-def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: float, gap: float = 0.0) -> str:
-    """The warning of a fit that ended before it was certified: how, what the gap means, and advice."""
+def warning_text(
+    outcome: Outcome, reason: str, certificate: Certificate, tol: float, gap: float = 0.0
+) -> str:
+    """Return the warning of an early end: why, what the gap means, and advice."""
+    # What is known of the distance from the optimum.
     excess = certificate.excess
     if np.isfinite(excess):
         meaning = f"the objective is at most {100 * max(excess, 0.0):.3g} % above the optimum"
@@ -426,7 +447,16 @@ def uncertified(outcome: Outcome, reason: str, certificate: Certificate, tol: fl
         meaning = "no dual bound is known, so nothing is known about the optimum"
     else:
         meaning = "the dual bound is not positive yet, so nothing is known about the optimum"
-    found = [(f"the relative gap is {certificate.relative_gap:.2g}, {tol:.2g} was asked for", tol)]
-    found += [(f"the gap is {certificate.gap:.2g}, {gap:.2g} was asked for", gap)]
-    asked = "; ".join(text for text, least in found if least > 0.0) or found[0][0]
-    return f"stopped before the certificate ({outcome}, {reason}): {asked}; {meaning}. {outcome.advice}"
+
+    # The gaps beside the requested ones; the relative one if none was requested.
+    relative = f"the relative gap is {certificate.relative_gap:.2g}, {tol:.2g} was asked for"
+    absolute = f"the gap is {certificate.gap:.2g}, {gap:.2g} was asked for"
+    gaps = []
+    if tol > 0.0 or not gap > 0.0:
+        gaps.append(relative)
+    if gap > 0.0:
+        gaps.append(absolute)
+    return (
+        f"stopped before the certificate ({outcome}, {reason}): {'; '.join(gaps)}; {meaning}. "
+        f"{outcome.advice}"
+    )

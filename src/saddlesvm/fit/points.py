@@ -1,4 +1,4 @@
-"""The points of a fit: its last one, the best model and the best bound so far, and what it would return."""
+"""The points of a fit: the last one, the best model, the best bound, and what it would return."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Points:
     """
 
     def __init__(self, problem: Problem, limits: Limits) -> None:
-        self.problem, self.limits, self.keeps_last = problem, limits, limits.keep == "last"
+        self.problem = problem
+        self.limits = limits
+        self.keeps_last = limits.keep == "last"
         self.last: Evaluation | None = None
         self.best: Evaluation | None = None
         self.bound: Evaluation | None = None
@@ -50,8 +52,8 @@ class Points:
     def chosen(self) -> tuple[Evaluation, Evaluation]:
         """The model and the dual point that a fit would return if it ended now.
 
-        Both are those of the last certificate where it alone proves the gap asked for, or where the fit keeps the last
-        point; else the best of each.
+        Both come from the last certificate if it alone proves the requested gap, or if the fit
+        keeps the last point; otherwise the best of each.
         """
         assert self.best is not None
         if self.last is not None and (self.keeps_last or self.limits.prove(self.last.certificate)):
@@ -60,37 +62,48 @@ class Points:
 
     @property
     def highest(self) -> Evaluation:
-        """The point with the best bound: the last one, which may be a quick one, or the best of all exact ones."""
-        if self.last is None or (self.bound is not None and self.bound.certificate.dual > self.last.certificate.dual):
+        """The point with the best bound: the last one, even if quick, or the best exact one."""
+        if self.last is None:
             assert self.bound is not None
             return self.bound
-        return self.last
+        if self.bound is None or self.last.certificate.dual >= self.bound.certificate.dual:
+            return self.last
+        return self.bound
 
     @property
     def returned(self) -> tuple[Evaluation, Evaluation] | None:
-        """The model and the dual point that the fit returns; None where no objective was finite."""
+        """The model and the dual point that the fit returns; None if no objective was finite."""
         if self.keeps_last and self.last is not None:
             return self.last, self.last
-        if self.best is not None and (self.improved is None or self.limits.prove(proof(*self.chosen))):
+
+        # Without an improved model, or if the gap is proven without it.
+        if self.best is not None and self.improved is None:
             return self.chosen
-        points = [one for one in (self.improved, self.bound, self.best) if one is not None]
+        if self.best is not None and self.limits.prove(proof(*self.chosen)):
+            return self.chosen
+
+        # The lowest primal objective, and the highest exact dual objective.
+        points = [point for point in (self.improved, self.bound, self.best) if point is not None]
         if not points:
             return None
-        model = min(points, key=lambda one: one.certificate.primal)
-        exact = [one for one in points if one.exact]
-        return model, max(exact, key=lambda one: one.certificate.dual)
+        model = min(points, key=lambda point: point.certificate.primal)
+        exact = [point for point in points if point.exact]
+        return model, max(exact, key=lambda point: point.certificate.dual)
 
-    def evaluated(self, point: Any, exact: bool = True) -> Evaluation:
-        """The certificate of a point; the last one of a primal solver has its own free intercept, not the best one."""
-        if self.keeps_last and isinstance(point, Point) and point.w is not None and not point.tracks:
+    def evaluate(self, point: Any, exact: bool = True) -> Evaluation:
+        """Certify a point; if the last one is kept, weights keep their own free intercept."""
+        has_weights = isinstance(point, Point) and point.w is not None and not point.tracks
+        if self.keeps_last and has_weights:
             return evaluate(self.problem, point, exact=exact, given_offset=True)
         return evaluate(self.problem, point, exact=exact)
 
-    def decisive(self, quick: Evaluation) -> bool:
-        """Whether a quick estimate says what only an exact certificate may: that the gap is reached, or negative."""
+    def is_decisive(self, quick: Evaluation) -> bool:
+        """Return True if a quick estimate says that the gap is reached, or is negative."""
         seen = quick.certificate
         if self.keeps_last:
             return self.limits.prove(seen) or not seen.sound
+
+        # Combine the estimate with the best model and the best bound so far.
         if self.best is not None and self.best.certificate.primal < seen.primal:
             seen = self.best.certificate.bounded_by(seen)
         if self.bound is not None:
@@ -98,25 +111,29 @@ class Points:
         return self.limits.prove(seen) or not seen.sound
 
     def keep(self, evaluation: Evaluation) -> None:
-        """Remember the last point, the best model and the best bound; a quick estimate bounds nothing."""
+        """Keep the last point, the best model and the best bound; a quick estimate is no bound."""
         own = evaluation.certificate
         if not (np.isfinite(own.primal) and own.dual < np.inf):
             return
         self.last = evaluation
+
+        # The best model; its objective says what an absolute gap is as a relative one.
         if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
             size = max(abs(own.primal), abs(own.dual))
             if 0.0 < size < np.inf:
                 self.aim = max(self.limits.tol, self.limits.gap / size)
+
+        # The best bound, with a copy of its dual variables.
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
 
     def improve(self, seconds: float, model: Evaluation | None = None) -> None:
-        """Look for a better model among the multiples of one, of the best where none is given, and the best intercept
-        alone.
+        """Look for a better model among the multiples of one, and the best intercept alone.
 
-        The search may take so many seconds. Its result stands apart from the best one: a fit that goes on from here
-        goes the way of an undisturbed one. A fit that keeps the last point leaves it as it is.
+        By default the best model is multiplied. The search ends after `seconds`. Its result is kept
+        apart from the best model, so that a fit that continues is not changed by the search. A fit
+        that keeps the last point does not search.
         """
         if self.keeps_last:
             return
@@ -125,7 +142,6 @@ class Points:
         if point is not None:
             found = evaluate(self.problem, point)
             lowest = self.improved or self.best
-            if np.isfinite(found.certificate.primal) and (
-                lowest is None or found.certificate.primal < lowest.certificate.primal
-            ):
+            objective = np.inf if lowest is None else lowest.certificate.primal
+            if found.certificate.primal < objective and np.isfinite(found.certificate.primal):
                 self.improved = found

@@ -12,19 +12,21 @@ from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.clock import is_compiling
 
-EARLY = 0.05  # share of the way below which no time is told
+EARLY = 0.05  # share of the way below which no time left is shown: too uncertain; guessed
+SMALLEST_GAP = 1e-300  # the smallest gap that a logarithm is taken of, near the smallest number
 
 
 class ProgressBar:
-    """One line: what happens now (reading, compiling, solving, certifying), the gap and its target, the time left.
+    """One line: what happens now, the gap and its target, and the time left.
 
-    The bar shows how far the relative gap has come on its way from 1 to `tol` on a logarithmic scale, for one or more
-    problems. In a notebook the gaps of the certificates are drawn as a curve.
+    The bar shows how far the relative gap has come on its way from 1 to `tol` on a logarithmic
+    scale, for one or more problems. In a notebook the gaps of the certificates are drawn as a
+    curve.
 
     Parameters
     ----------
     tol : float
-        The relative gap asked for.
+        The requested relative gap.
     problems : int, default=1
         Number of sub-problems under one bar.
     max_epochs, max_time : float, optional
@@ -37,15 +39,22 @@ class ProgressBar:
     """
 
     def __init__(
-        self, tol: float, problems: int = 1, max_epochs: float | None = None, max_time: float | None = None
+        self,
+        tol: float,
+        problems: int = 1,
+        max_epochs: float | None = None,
+        max_time: float | None = None,
     ) -> None:
-        self.tol, self.problems = tol, problems
-        self.max_epochs, self.max_time = max_epochs or math.inf, max_time or math.inf
+        self.tol = tol
+        self.problems = problems
+        self.max_epochs = max_epochs or math.inf
+        self.max_time = max_time or math.inf
         self.work = "solving"
         self.gap = 1.0
         self.said = ""
         self.done = 0
-        self.epoch = self.share = 0.0
+        self.epoch = 0.0
+        self.share = 0.0
         self.began = time.monotonic()
         self.lock = threading.Lock()
         self.bar: Any = None
@@ -55,42 +64,55 @@ class ProgressBar:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.bar.stop()
 
     def _compiling(self) -> str:
-        return f"{self._of()}compiling for this processor, once" if is_compiling() else ""
+        """Return what the bar says while a kernel is compiled; empty otherwise."""
+        return f"{self._position()}compiling for this processor, once" if is_compiling() else ""
 
-    def _of(self) -> str:
-        return f"problem {min(self.done + 1, self.problems)} of {self.problems}, " if self.problems > 1 else ""
+    def _position(self) -> str:
+        """Return the number of the problem among several."""
+        if self.problems <= 1:
+            return ""
+        return f"problem {min(self.done + 1, self.problems)} of {self.problems}, "
 
     def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Note a slice of work."""
+        """Show a slice of work."""
+        # How far the gap has come from 1 to tol, on a logarithmic scale.
         gap = min(self.gap, estimate)
-        way = math.log(min(max(gap, 1e-300), 1.0)) / math.log(self.tol) if 0.0 < self.tol < 1.0 else 0.0
+        way = 0.0
+        if 0.0 < self.tol < 1.0:
+            way = math.log(min(max(gap, SMALLEST_GAP), 1.0)) / math.log(self.tol)
+
+        # The nearest end counts: the gap, or a limit.
+        nearest = max(way, epoch / self.max_epochs, seconds / self.max_time)
         with self.lock:
             self.epoch = epoch
-            self.share = (
-                self.done + min(1.0, max(way, epoch / self.max_epochs, seconds / self.max_time))
-            ) / self.problems
+            self.share = (self.done + min(1.0, nearest)) / self.problems
             self._show(self.work)
 
     def certifying(self) -> None:
-        """A certificate begins."""
+        """Show that a certificate is computed."""
         with self.lock:
             self._show("certifying")
 
     def _show(self, phase: str) -> None:
+        """Show the phase of the work, the gap, the epoch and the time left."""
         gap = f"gap {self.gap:.0e} of {self.tol:.0e}"
-        self.bar.show(f"{self._of()}{phase}, {gap}, epoch {self.epoch:.0f}{self._left()}", self.share)
+        words = f"{self._position()}{phase}, {gap}, epoch {self.epoch:.0f}{self._time_left()}"
+        self.bar.show(words, self.share)
 
-    def _left(self) -> str:
-        """The time left, estimated from the share that is done."""
+    def _time_left(self) -> str:
+        """Return the time left in words, estimated from the share that is done."""
         if not EARLY < self.share < 1.0:
             return ""
         seconds = (time.monotonic() - self.began) * (1.0 - self.share) / self.share
-        return f", {shown_time(seconds)} left"
+        return f", {format_time(seconds)} left"
 
     def __call__(self, record: Record, /) -> None:
         self.gap = record.relative_gap
@@ -101,14 +123,14 @@ class ProgressBar:
             self.bar.say(decision)
 
     def next_problem(self) -> None:
-        """One of the problems is done."""
+        """Count one of the problems as done."""
         with self.lock:
             self.done += 1
             self.gap = 1.0
 
 
-def shown_time(seconds: float) -> str:
-    """Seconds in words, in minutes or hours where there are many."""
+def format_time(seconds: float) -> str:
+    """Return seconds in words, in minutes or hours if there are many."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 2.0 * size:
             return f"{seconds / size:.0f} {unit}"

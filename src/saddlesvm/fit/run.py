@@ -1,7 +1,7 @@
 """A fit under way: its best points, the time of its next certificate, and the reasons to stop.
 
-Only a time limit depends on the clock. The data fix the slices of work and the epochs of the certificates, so a seeded
-fit is repeatable bit for bit.
+Only a time limit depends on the clock. The data fix the slices of work and the epochs of the
+certificates, so a seeded fit is repeatable bit for bit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.fit.checkpoint import NUMBERS, CheckpointFile, Saved, take_over
-from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Record, StallWatch, Trace, read_only
+from saddlesvm.fit.outcome import (
+    Callback,
+    FitResult,
+    Limits,
+    Outcome,
+    Record,
+    StallWatch,
+    Trace,
+    read_only,
+)
 from saddlesvm.fit.points import Points, proof
 from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, Point
 from saddlesvm.problem.drowned import every_bound_drowns
@@ -21,29 +30,45 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, limit_step
 from saddlesvm.solvers.base import Budget, check_penalty, check_place, phase_of
 
-SLICE_VALUES = 4_000_000  # stored values that one step may touch: some 10 ms of work
-THREAD_SLICES = 4  # such slices per thread in one step of several threads, which are slow to begin together
-CERTIFICATE_SHARE = 0.2  # passes for certificates, as a share of all passes
-ESTIMATED_SHARE = 0.05  # the same share for solvers that estimate the gap themselves
-QUICK_PASSES, EXACT_PASSES = 1.0, 2.0  # passes over the data that a quick and an exact certificate take
-ROUGH = 0.1  # relative gap that one epoch often reaches
-FIRST_SHARE = 0.25  # share of a time limit after which there must have been a certificate: it shows what the end takes
-ENDING_CERTIFICATES = 6.0  # that take as long as the end of a fit
-EAGERNESS = 0.9  # share of the gap asked for at which the solver's estimate triggers a certificate
+# Stored values that one step may touch: some 10 ms of work, measured.
+SLICE_VALUES = 4_000_000
+# Such slices per thread in one step of several threads, which are slow to begin together; guessed.
+THREAD_SLICES = 4
+# Passes for certificates as a share of all passes, and the same share for solvers that estimate the
+# gap themselves; guessed.
+CERTIFICATE_SHARE = 0.2
+ESTIMATED_SHARE = 0.05
+# Passes over the data that a quick and an exact certificate take; counted in the code.
+QUICK_PASSES = 1.0
+EXACT_PASSES = 2.0
+# Least factor between the epochs of two certificates; guessed.
+CERTIFICATE_GROWTH = 1.3
+# Relative gap that one epoch often reaches.
+ROUGH = 0.1
+# Share of a time limit after which there must have been a certificate, whose time tells how long
+# the end of the fit takes; guessed.
+FIRST_SHARE = 0.25
+# The end of a fit takes as long as so many certificates, at most; guessed.
+ENDING_CERTIFICATES = 6.0
+# Share of the requested gap at which the solver's estimate triggers a certificate; guessed.
+EAGERNESS = 0.9
+# The smallest estimate that divides a gap, near the smallest number.
 SMALLEST_ESTIMATE = 1e-300
-FALLING = 0.5  # share of the objective of the certificate before, above which an objective does not fall
-RATIOS = (0.1, 1e12)  # least and largest believable quotient of gap and estimate
+# An objective above this share of the one before has not fallen; guessed.
+FALLING = 0.5
+# Least and largest believable quotient of gap and estimate; guessed.
+RATIOS = (0.1, 1e12)
 
 
 class Stopwatches:
-    """Seconds spent solving, certifying, and waiting while other problems of the batch had their turn."""
+    """Seconds spent solving, certifying, and waiting for other problems of the batch."""
 
     def __init__(self) -> None:
         self.solving = self.certifying = self.waiting = 0.0
         self.last = clock()
 
     def lap(self, kind: str, sharers: int = 1) -> None:
-        """Add the time since the last lap to the stopwatch `kind`: this problem's share of it among all `sharers`."""
+        """Add the time since the last lap, divided by the `sharers`, to the stopwatch `kind`."""
         now = clock()
         own = (now - self.last) / sharers
         setattr(self, kind, getattr(self, kind) + own)
@@ -51,7 +76,7 @@ class Stopwatches:
         self.last = now
 
     def wait(self) -> None:
-        """The time since the last lap went to other problems of the batch."""
+        """Count the time since the last lap as waiting for other problems of the batch."""
         self.lap("waiting")
 
     def skip(self) -> None:
@@ -65,7 +90,7 @@ class Stopwatches:
 
 
 class Fit:
-    """The fit of one problem: its points, the time of its next certificate, its callbacks, and the reasons to stop.
+    """The fit of one problem: its points, its certificates, its callbacks, and the reasons to stop.
 
     Parameters
     ----------
@@ -79,8 +104,8 @@ class Fit:
     Attributes
     ----------
     sharers : int
-        Problems that share a reading of the rows, this one included. They divide the time of a step among them; a
-        certificate's pass serves one problem alone, and so counts `sharers` times.
+        Problems that share a reading of the rows, this one included. They divide the time of a step
+        among them; a certificate's pass serves one problem alone, and so counts `sharers` times.
     """
 
     def __init__(
@@ -99,67 +124,89 @@ class Fit:
     ) -> None:
         check_penalty(problem, solver)
         check_place(problem, solver)
-        self.problem, self.solver, self.limits, self.label = problem, solver, limits, label
-        self.index, self.watch, self.callbacks, self.checkpoint = index, watch, callbacks, checkpoint
-        self.points, self.sharers = Points(problem, limits), 1
+        self.problem = problem
+        self.solver = solver
+        self.limits = limits
+        self.label = label
+        self.index = index
+        self.watch = watch
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.points = Points(problem, limits)
+        self.sharers = 1
         self.point = solver.last_point if self.points.keeps_last else solver.solution
-        self.watches, self.trace, self.stall = Stopwatches(), Trace(), StallWatch()
+        self.watches = Stopwatches()
+        self.trace = Trace()
+        self.stall = StallWatch()
         self.phases: dict[str, float] = {}
-        self.passes = self.certified_at = 0.0  # certified_at: epochs
-        self.ratio = 1.0
+        self.passes = 0.0
+        self.certified_at = 0.0  # the epoch of the last certificate
+        self.ratio = 1.0  # of the last certificate's gap and the solver's estimate
         self.primal_before = np.inf  # the lowest objective at the certificate before the last one
-        self.certificate_seconds = 0.0  # of the last one, by the state's own measure of how heavy it is
-        # As the end does, so that a run stopped later never returns a worse model; over files, where that is asked for.
-        self.tries_multiples = limits.certify_every is not None and getattr(problem, "on_files", False)
+        # Seconds of the last certificate, for a state of heaviness 1.
+        self.certificate_seconds = 0.0
+        # Over files with a given interval, every certificate tries multiples of the weights, as the
+        # end of a fit does: a run that is stopped later then never returns a worse model.
+        has_interval = limits.certify_every is not None
+        self.tries_multiples = has_interval and getattr(problem, "on_files", False)
         self.end: tuple[Outcome, str] | None = None
         self.earlier: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
-        saved = self._stored(seed)
+        saved = self._read_checkpoint(seed)
         begun = clock()
-        self.state = solver.init(problem, seed, start) if saved is None else self._begin_at(saved, seed)
+        if saved is None:
+            self.state = solver.init(problem, seed, start)
+        else:
+            self.state = self._continue_from(saved, seed)
         seconds = clock() - begun
+
+        # A first certificate, if the starting point may suffice, or if the time for one is unknown.
         if saved is not None:
             if saved.best is not None:
-                self.points.keep(self.points.evaluated(saved.best))
+                self.points.keep(self.points.evaluate(saved.best))
             self._certify()
             self.end = self.end or self.reason_to_end(stopped=False)
         elif limits.certify_start and start is not None:
             if getattr(start, "alpha", None) is not None:
                 # The given point itself: a solver may begin elsewhere.
-                self.points.keep(self.points.evaluated(start))
+                self.points.keep(self.points.evaluate(start))
             self._certify()
         elif limits.max_time is not None and getattr(self.state, "begins_heavily", False):
-            self._certify()  # its margins are known, and may take too long a second time
-            self.certificate_seconds = max(self.certificate_seconds, seconds / getattr(self.state, "heaviness", 1.0))
+            # The margins of the start are known, and may take too long a second time.
+            self._certify()
+            once = seconds / getattr(self.state, "heaviness", 1.0)
+            self.certificate_seconds = max(self.certificate_seconds, once)
             self.end = self.end or self.reason_to_end(stopped=False)
 
     def step(self) -> None:
-        """Do a bounded amount of work; none where the starting point is already certified."""
+        """Do a bounded amount of work; none if the starting point is already certified."""
         if self.end is None:
             budget = self.budget()
             with limit_step(budget.seconds):
                 state = self.solver.step(self.problem, self.state, budget)
-            self.stepped(state)
+            self.accept_step(state)
 
-    def stepped(self, state: Any) -> None:
-        """Take the state after a step over, and note the time of the step."""
+    def accept_step(self, state: Any) -> None:
+        """Take over the state after a step, and add the step's time to its phase."""
         self.state = state
-        phase, before = phase_of(state) or self.solver.name, self.watches.solving
+        phase = phase_of(state) or self.solver.name
+        before = self.watches.solving
         self.watches.lap("solving", self.sharers)
         self.phases[phase] = self.phases.get(phase, 0.0) + self.watches.solving - before
 
     def finish_step(self, stopped: bool) -> bool:
-        """After a step, certify, call callbacks and write the checkpoint when due; return whether the fit has ended."""
-        going_on = self.end is None
-        if going_on:
+        """Certify, call callbacks and write the checkpoint when due; return True if it ended."""
+        was_running = self.end is None
+        if was_running:
             self._certify_if_due(stopped)
         if self.end is not None and self.end[0] is not Outcome.CERTIFIED:
             self._improve(self.end[0])
-        if going_on and self.checkpoint and (self.end is not None or self.checkpoint.due()):
-            self._persist()
-        return self.end is not None
+        has_ended = self.end is not None
+        if was_running and self.checkpoint and (has_ended or self.checkpoint.is_due()):
+            self._write_checkpoint()
+        return has_ended
 
     def _certify_if_due(self, stopped: bool) -> None:
-        """Certify where that is due, or where the fit ends."""
+        """Certify if that is due, or if the fit ends."""
         if self.sharers > 1:
             self.watches.wait()
         self.end = self.reason_to_end(stopped)
@@ -169,50 +216,69 @@ class Fit:
         if self.watch is not None:
             self.watch(self)
         if self.end is not None and self.checkpoint:
-            self._persist()  # the last certificate may take long
+            # Before the last certificate, which may take long.
+            self._write_checkpoint()
         if self.end is not None or self.is_due():
             self._certify()
 
     def _certify(self) -> None:
-        """Certify, call the callbacks, and note whether the fit ends; the certificate is exact where it ends anyway."""
+        """Certify, call the callbacks, and decide whether the fit ends."""
         for callback in self.callbacks:
             if hasattr(callback, "certifying"):
                 callback.certifying()
+        # Exact if the fit ends anyway, and at the start.
         self.certify(ending=self.end is not None or self.state.epochs == 0.0)
         if self.points.best is None:
             self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
             return
+
+        # Record the certificate, and let each callback see it; their time does not count.
         record = self.record()
         self.trace(record)
-        asked = False
+        is_stop_requested = False
         for callback in self.callbacks:
-            asked |= bool(callback(record))
+            is_stop_requested |= bool(callback(record))
         self.watches.skip()
+
+        # A solver without progress may hand over to another way.
         verdict = self.verdict()
         if self.end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
             other = self.solver.on_stall(self.problem, self.state)
             if other is not None:
-                self.state, verdict = other, None
-        self.end = verdict or self.end or ((Outcome.INTERRUPTED, "asked by a callback") if asked else None)
+                self.state = other
+                verdict = None
+        # The verdict counts first, then a limit, then the callbacks.
+        self.end = verdict or self.end
+        if self.end is None and is_stop_requested:
+            self.end = (Outcome.INTERRUPTED, "asked by a callback")
         if self.end is not None and self.points.last is not None and not self.points.last.exact:
             self.confirm()
 
     def certify(self, ending: bool) -> None:
-        """Certify: by a quick estimate first, and exactly where this certificate may end the fit."""
+        """Certify quickly first, and exactly if this certificate may end the fit."""
         self.watches.lap("solving")
         before = self.watches.certifying
         point = self.point(self.problem, self.state)
-        fine = self.state.w.dtype == np.float64  # close to the optimum: what a quick estimate omits is no longer small
-        likely = ending or self.promising() or not point.tracks or (fine and not point.read)
-        evaluation = self.points.evaluated(point, exact=likely)
-        self.passes += EXACT_PASSES if likely else QUICK_PASSES
-        if not evaluation.exact and self.points.decisive(evaluation):
-            evaluation = self.points.evaluated(point)
+
+        # A solver that works in float64 is close to the optimum: there, what a quick estimate
+        # omits is no longer small.
+        is_fine = self.state.w.dtype == np.float64
+        is_exact = ending or self.is_promising() or not point.tracks
+        is_exact = is_exact or (is_fine and not point.read)
+        evaluation = self.points.evaluate(point, exact=is_exact)
+        self.passes += EXACT_PASSES if is_exact else QUICK_PASSES
+        if not evaluation.exact and self.points.is_decisive(evaluation):
+            evaluation = self.points.evaluate(point)
             self.passes += EXACT_PASSES
         self.certified_at = self.state.epochs
+
+        # By how much the solver's estimate is too small; its next estimates are corrected by it.
         if 0.0 <= self.state.estimate < np.inf:
-            ratio = evaluation.certificate.relative_gap / max(self.state.estimate, SMALLEST_ESTIMATE)
+            estimate = max(self.state.estimate, SMALLEST_ESTIMATE)
+            ratio = evaluation.certificate.relative_gap / estimate
             self.ratio = float(np.clip(ratio, *RATIOS))
+
+        # Tell the solver, and keep the best of its points.
         self.state = self.solver.certified(self.problem, self.state, evaluation)
         for known in point.known:
             self.points.keep(known)
@@ -222,87 +288,114 @@ class Fit:
             if getattr(point, "judged", evaluation) is not evaluation:
                 self._search(point.judged)
         self.watches.lap("certifying")
-        self.certificate_seconds = (self.watches.certifying - before) / getattr(self.state, "heaviness", 1.0)
+        heaviness = getattr(self.state, "heaviness", 1.0)
+        self.certificate_seconds = (self.watches.certifying - before) / heaviness
 
     def confirm(self) -> None:
-        """Put an exact certificate in the place of the last record's quick one: the fit ends with it."""
-        self.points.keep(self.points.evaluated(self.point(self.problem, self.state)))
+        """Replace the quick certificate of the last record by an exact one to end the fit."""
+        self.points.keep(self.points.evaluate(self.point(self.problem, self.state)))
         self.watches.lap("certifying")
         self.trace.pop()
         self.trace(self.record())
 
     def _improve(self, outcome: Outcome) -> None:
-        """Let a fit that ended early return no model that a number would make better, which may even be certified."""
+        """Improve the model of a fit that ended early by a factor, which may even certify it."""
+        # A solver's own rule may also say that zero weights are best.
         if outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous:
-            return  # a solver's own rule may also say that no weights are best
+            return
         self._search()
-        if self.points.returned is not None and self.end is not None and self.end[0] is not Outcome.FAILED:
-            certificate = proof(*self.points.returned)
-            if certificate.sound and self.limits.prove(certificate):
-                self.end = Outcome.CERTIFIED, self.limits.proven(certificate)
+        returned = self.points.returned
+        if returned is None or self.end is None or self.end[0] is Outcome.FAILED:
+            return
+        certificate = proof(*returned)
+        if certificate.sound and self.limits.prove(certificate):
+            self.end = Outcome.CERTIFIED, self.limits.describe(certificate)
 
     def _search(self, model: Evaluation | None = None) -> None:
         """Look for a better model in the time that is left."""
-        self.points.improve((self.limits.max_time or np.inf) - self.watches.total, model)
+        time_left = (self.limits.max_time or np.inf) - self.watches.total
+        self.points.improve(time_left, model)
         self.watches.lap("certifying")
 
-    def _persist(self) -> None:
-        """Write the checkpoint; where that fails, the fit goes on without it."""
+    def _write_checkpoint(self) -> None:
+        """Write the checkpoint; if that fails, the fit continues without it."""
         assert self.checkpoint is not None
-        saved = self.saved()
-        with self.checkpoint.warned():
+        saved = self.snapshot()
+        with self.checkpoint.warn_on_failure():
             self.checkpoint.write(self.mark, saved)
 
     def budget(self) -> Budget:
-        """Work until the next certificate or limit, in slices of bounded length."""
-        n = self.problem.members.size
-        stop = min(self.next_certificate(), (self.limits.max_epochs or np.inf) - self.earlier["epochs"])
-        until = max(1, round((stop - self.state.epochs) * n)) if stop < np.inf else np.inf
-        values = SLICE_VALUES * (1 if self.problem.threads == 1 else THREAD_SLICES * self.problem.threads)
-        slice_rows = max(1, int(values / self.problem.values_per_row))
+        """Return how much the next step may do: until a certificate or limit, at most one slice."""
+        # Rows until the next certificate, or until the limit on epochs.
+        most_epochs = (self.limits.max_epochs or np.inf) - self.earlier["epochs"]
+        stop = min(self.next_certificate(), most_epochs)
+        rows_left = np.inf
+        if stop < np.inf:
+            rows_left = max(1, round((stop - self.state.epochs) * self.problem.members.size))
+
+        # Rows of a slice.
+        threads = self.problem.threads
+        slices = 1 if threads == 1 else THREAD_SLICES * threads
+        slice_rows = max(1, int(SLICE_VALUES * slices / self.problem.values_per_row))
+
+        # Seconds until the time limit, or until the first certificate has to begin.
         limit = self.limits.max_time or np.inf
-        seconds = (limit if self.passes else FIRST_SHARE * limit) - self.watches.total - self.reserve()
-        return Budget(int(min(until, slice_rows)), self.threshold(), max(seconds, 0.0))
+        if not self.passes:
+            limit = FIRST_SHARE * limit
+        seconds = limit - self.watches.total - self.reserve()
+        return Budget(int(min(rows_left, slice_rows)), self.threshold(), max(seconds, 0.0))
 
     def reserve(self) -> float:
-        """Seconds that the end of the fit will take: the last certificate, and the search for a better multiple."""
+        """Return the seconds for the last certificate and the search for a better multiple."""
         once = self.certificate_seconds * getattr(self.state, "heaviness", 1.0)
-        return max(once, min(ENDING_CERTIFICATES * once, 0.5 * (self.limits.max_time or 0.0)))
+        half_of_limit = 0.5 * (self.limits.max_time or 0.0)
+        return max(once, min(ENDING_CERTIFICATES * once, half_of_limit))
 
     def threshold(self) -> float:
-        """The estimate below which a certificate is due, given the last quotient of gap and estimate."""
+        """Return the solver's estimate of the gap below which a certificate is due."""
         return EAGERNESS * self.points.aim / self.ratio
 
     def next_certificate(self) -> float:
-        """The epoch of the next scheduled certificate."""
-        if self.limits.certify_every is not None:
-            return self.certified_at + max(self.limits.certify_every, self.limits.certify_growth * self.certified_at)
-        if getattr(self.state, "proves_itself", False):  # a certificate costs nothing
+        """Return the epoch of the next scheduled certificate."""
+        limits = self.limits
+        if limits.certify_every is not None:
+            wait = max(limits.certify_every, limits.certify_growth * self.certified_at)
+            return self.certified_at + wait
+
+        # A certificate of such a state costs nothing.
+        if getattr(self.state, "proves_itself", False):
             return self.certified_at + 1.0
+
+        # A rough gap is often reached by the first epoch.
         if self.certified_at == 0.0 and self.points.aim >= ROUGH and not self.state.proven:
             return 1.0
+
+        # Otherwise certificates take a fixed share of all passes, and become rarer.
         share = ESTIMATED_SHARE if np.isfinite(self.state.estimate) else CERTIFICATE_SHARE
-        return max((self.passes + QUICK_PASSES) * self.sharers / share, 1.3 * self.certified_at)
+        by_share = (self.passes + QUICK_PASSES) * self.sharers / share
+        return max(by_share, CERTIFICATE_GROWTH * self.certified_at)
 
     def is_due(self) -> bool:
-        """Whether the schedule, the solver's estimate or a time limit asks for a certificate."""
-        unknown = self.passes == 0.0 and self.watches.total >= FIRST_SHARE * (self.limits.max_time or np.inf)
-        return unknown or self.state.epochs >= self.next_certificate() - 1e-9 or self.promising()
+        """Return True if the schedule, the solver's estimate or a time limit asks to certify."""
+        latest_first = FIRST_SHARE * (self.limits.max_time or np.inf)
+        if self.passes == 0.0 and self.watches.total >= latest_first:
+            return True
+        return self.state.epochs >= self.next_certificate() - 1e-9 or self.is_promising()
 
-    def promising(self) -> bool:
-        """Whether the solver's estimate says that the gap asked for is reached."""
+    def is_promising(self) -> bool:
+        """Return True if the solver's estimate says that the requested gap is reached."""
         return self.points.aim > 0.0 and self.state.estimate <= self.threshold()
 
     def reason_to_end(self, stopped: bool) -> tuple[Outcome, str] | None:
-        """The limit, interrupt or rule of the solver that ends the fit now, or None."""
+        """Return the limit, interrupt or rule of the solver that ends the fit now, or None."""
         limits = self.limits
         if stopped:
             return Outcome.INTERRUPTED, "interrupted"
         if not np.isfinite(self.state.w).all():
             return Outcome.FAILED, "the weights are not finite"
-        reached = limits.reached(self.epochs, self.watches.total, reserve=self.reserve())
-        if reached is not None:
-            return reached
+        limit = limits.reached_limit(self.epochs, self.watches.total, reserve=self.reserve())
+        if limit is not None:
+            return limit
         if self.state.satisfied:
             return Outcome.RULE_MET, self.state.rule
         if self.solver.exhausted(self.state):
@@ -310,37 +403,46 @@ class Fit:
         return None
 
     def verdict(self) -> tuple[Outcome, str] | None:
-        """The decision after the last certificate: certified, failed, rule met, limited by rounding, or no progress."""
+        """Return how the last certificate ends the fit, and why; None if it does not."""
         assert self.points.best is not None
+        points = self.points
         certificate = proof(self.points.best, self.points.highest)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
         chosen = proof(*self.points.chosen)
         gap = chosen.relative_gap
         if self.limits.prove(chosen):
-            return Outcome.CERTIFIED, self.limits.proven(chosen)
+            return Outcome.CERTIFIED, self.limits.describe(chosen)
         if self.state.satisfied:
             return Outcome.RULE_MET, self.state.rule
-        # The targets of a regression are rounded too: an objective that their last places explain is as good as zero.
+
+        # Rounding alone may be more than the requested gap. The targets of a regression are rounded
+        # too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
-        if self.points.last is not None and self.points.last.exact and chosen.limited(self.points.aim, noise):
-            return Outcome.LIMITED_BY_ROUNDING, f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
-        before, self.primal_before = self.primal_before, certificate.primal
-        falls = certificate.primal < FALLING * before
-        if (
-            self.points.aim > 0.0
-            and not falls
-            and every_bound_drowns(self.problem, certificate.primal / self.problem.unit)
-        ):
-            return Outcome.LIMITED_BY_ROUNDING, "the rounding of every bound is more than the objective"
-        if self.stall.stalled(self.state.effort, certificate, phase_of(self.state)) and self.points.aim > 0.0:
-            return Outcome.NO_PROGRESS, f"the gap has stayed at {gap:.2g} during the last half of the work"
+        is_exact = points.last is not None and points.last.exact
+        if is_exact and chosen.limited(points.aim, noise):
+            reason = f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
+            return Outcome.LIMITED_BY_ROUNDING, reason
+
+        # No bound can be proven if its rounding is larger than an objective that no longer falls.
+        falls = certificate.primal < FALLING * self.primal_before
+        self.primal_before = certificate.primal
+        objective = certificate.primal / self.problem.unit
+        if points.aim > 0.0 and not falls and every_bound_drowns(self.problem, objective):
+            reason = "the rounding of every bound is more than the objective"
+            return Outcome.LIMITED_BY_ROUNDING, reason
+
+        # The watch has to see every certificate, also if no gap was requested.
+        is_stalled = self.stall.is_stalled(self.state.effort, certificate, phase_of(self.state))
+        if is_stalled and points.aim > 0.0:
+            reason = f"the gap has stayed at {gap:.2g} during the last half of the work"
+            return Outcome.NO_PROGRESS, reason
         return None
 
     def record(self) -> Record:
-        """The record of the last certificate; it describes the result of a fit that ended now."""
+        """Return the record of the last certificate: the result of a fit that would end now."""
         model, bound = self.points.chosen
-        return Record.of(
+        return Record.from_certificate(
             proof(model, bound),
             epoch=self.epochs,
             rows_touched=self.rows_touched,
@@ -355,20 +457,23 @@ class Fit:
             kernel_evaluations=self.kernel_evaluations,
         )
 
-    def saved(self) -> Saved:
-        """What a checkpoint holds of the run: its last solution, its best model and bound, and what it took so far."""
+    def snapshot(self) -> Saved:
+        """Return what a checkpoint holds: the last solution, the best points, and the counts."""
         point = self.solver.solution(self.problem, self.state)
         best = None
         if not isinstance(point, KernelPoint):
             w = point.w
             if w is not None and point.tracks and not self.problem.penalty.identity():
-                w = self.problem.regularizer.weights(w)  # a dual solver's running pull, as weights
+                # A dual solver tracks the gradient of the regulariser, which gives the weights.
+                w = self.problem.regularizer.weights(w)
             point = Point(w, point.alpha)
             returned = None if self.points.keeps_last else self.points.returned
             if returned is not None:
+                # The intercept as the weight of the virtual feature, which may be absent.
                 model, bound = returned
                 scale = self.problem.scale
-                last = np.asarray(model.intercept) / scale if scale else 0.0 * np.asarray(model.intercept)
+                intercept = np.asarray(model.intercept)
+                last = intercept / scale if scale else 0.0 * intercept
                 best = Point(np.concatenate([model.coef, last[..., None]], axis=-1), bound.alpha)
         numbers = {
             "epochs": self.epochs,
@@ -381,17 +486,18 @@ class Fit:
         state = {name: getattr(self.state, name) for name in type(self.state).carried}
         return Saved(point, best, numbers, Trace(self.trace), state)
 
-    def _stored(self, seed: int) -> Saved | None:
-        """What the checkpoint's file holds; None where there is none."""
+    def _read_checkpoint(self, seed: int) -> Saved | None:
+        """Return the contents of the checkpoint's file; None if there is none."""
         if self.checkpoint is None:
             return None
-        self.mark = fingerprint(self.problem, self.solver) | self.checkpoint.marks(self.problem, seed)
+        self.mark = fingerprint(self.problem, self.solver)
+        self.mark = self.mark | self.checkpoint.marks(self.problem, seed)
         if self.points.keeps_last:
             self.mark["keep"] = self.limits.keep
         return self.checkpoint.read(self.problem, self.mark)
 
-    def _begin_at(self, saved: Saved, seed: int) -> Any:
-        """The state of a run that goes on from a saved solution, which no limit of the run before counts anew."""
+    def _continue_from(self, saved: Saved, seed: int) -> Any:
+        """Return the state of a run that continues a saved one; its counts and time go on."""
         self.earlier = saved.numbers
         self.watches.solving = saved.numbers["solving"]
         self.watches.certifying = saved.numbers["certifying"]
@@ -400,12 +506,15 @@ class Fit:
         assert self.checkpoint is not None
         # Other draws than those of the run before: repeating them would weigh their rows twice.
         seed = (seed + int(self.earlier["rows_touched"])) % 2**32
+        start = None if "w" in saved.state else saved.point
         try:
-            state = self.solver.init(self.problem, seed, None if "w" in saved.state else saved.point)
+            state = self.solver.init(self.problem, seed, start)
             take_over(state, saved.state)
         except ValueError as error:
             path = self.checkpoint.path
-            raise ValueError(f"{path} is not a readable checkpoint ({error}); remove it to start anew") from None
+            raise ValueError(
+                f"{path} is not a readable checkpoint ({error}); remove it to start anew"
+            ) from None
         return state
 
     @property
@@ -424,21 +533,24 @@ class Fit:
         return int(self.earlier["kernel_evaluations"] + self.state.kernel_evaluations)
 
     def result(self) -> FitResult:
-        """The best model; zeros with a certificate of NaN where no objective is finite."""
-        problem, returned = self.problem, self.points.returned
+        """Return the best model; zeros with a certificate of NaN if no objective is finite."""
+        problem = self.problem
+        returned = self.points.returned
         assert self.end is not None
         if returned is None:
             certificate = Certificate(np.nan, np.nan)
-            model = bound = Evaluation(
-                np.zeros(self.problem.n_features), 0.0, np.zeros(self.problem.y.size), certificate
-            )
+            weights = np.zeros(problem.n_features)
+            duals = np.zeros(problem.y.size)
+            model = Evaluation(weights, 0.0, duals, certificate)
+            bound = model
         else:
             model, bound = returned
             certificate = proof(model, bound)
+        dual_point = bound if problem.intercept.homogeneous else model
         return FitResult(
             coef=model.coef,
             intercept=model.intercept,
-            alpha=(bound if problem.intercept.homogeneous else model).alpha,  # see :attr:`FitResult.alpha`
+            alpha=dual_point.alpha,
             certificate=certificate,
             outcome=self.end[0],
             tol=self.limits.tol,

@@ -178,7 +178,7 @@ class KernelFits(Fits):
             return results
         support: Any = [result.coef.rows for result in results]  # type: ignore[attr-defined]
         evidence = evidence_against(self.kernel, self.X, np.unique(np.concatenate(support)))
-        return [result.without_bound(evidence) for result in results] if evidence else results
+        return [result.remove_bound(evidence) for result in results] if evidence else results
 
     @cached_property
     def small_problems(self) -> SmallProblems | None:
@@ -318,7 +318,7 @@ class KernelFits(Fits):
         if result.alpha.size == fit.problem.y.size == result.coef.size:
             facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]
             model = self.machine.model(facts, result.coef, result.intercept, result.certificate)
-        result = result.recertified(model.certificate, "the quotient by rho")
+        result = result.replace_certificate(model.certificate, "the quotient by rho")
         support = np.flatnonzero(model.coef)
         coef: Any = Coefficients(members[support], model.coef[support])
         return dataclasses.replace(result, coef=coef, intercept=model.intercept)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.fit.loop import Batch, Ended, Worked
+from saddlesvm.fit.loop import Batch, Ended, ProblemInWork
 from saddlesvm.fit.outcome import FitResult, Outcome, Record, Trace
 from saddlesvm.kernel.ascent_state import SAMPLE
 from saddlesvm.kernel.kernel_errors import KernelErrors
@@ -433,7 +433,7 @@ class SmallPairs(TogetherFirst):
             for k in self.live.tolist()
         ]
 
-    def worked(self, stop: threading.Event) -> list[Worked] | None:
+    def worked(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """Solve and certify the problems that are left; return the problems whose gap is proven."""
         if not self.begun:
             self.begin()
@@ -503,7 +503,7 @@ class SmallPairs(TogetherFirst):
         own = self.rows(k)
         size = own.stop - own.start
         held = min(size, int(self.programs.table.marks[HELD]))
-        record = Record.of(
+        record = Record.from_certificate(
             certificate,
             epoch=float(self.round),
             rows_touched=self.round * size,

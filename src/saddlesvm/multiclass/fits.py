@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import checkpoint_of
-from saddlesvm.fit.loop import LATE, Batch, InTurn, Worked, drive
+from saddlesvm.fit.checkpoint import make_checkpoint_file
+from saddlesvm.fit.loop import LATE, Batch, InTurn, ProblemInWork, drive
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.run import Fit
@@ -119,7 +119,9 @@ class Fits(ABC):
         if self.bar:
             callbacks.append(self.bar)
         common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
-        checkpoint = checkpoint_of(self.checkpoint, index, len(self.problems), seeded=self.seeded)
+        checkpoint = make_checkpoint_file(
+            self.checkpoint, index, len(self.problems), seeded=self.seeded
+        )
         return Fit(
             problem,
             callbacks=callbacks,
@@ -188,10 +190,10 @@ class TogetherFirst(ABC):
         self.results: dict[int, FitResult] = {}
 
     @abstractmethod
-    def worked(self, stop: threading.Event) -> list[Worked] | None:
+    def worked(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """Solve what is left; return the problems that this certifies, None if it cannot."""
 
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[Worked]:
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
         """Solve all problems together once; then fit those that are left alone."""
         done = self.worked(stop) if self.rest is None else None
         if done is not None:

@@ -21,7 +21,7 @@ from saddlesvm.data.door import Design
 from saddlesvm.fit.loop import LATE, Batch, Begin
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.fit.run import Fit
-from saddlesvm.fit.warm_start import from_weights
+from saddlesvm.fit.warm_start import start_from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
 from saddlesvm.multiclass.small_classes import SmallClasses
 from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart
@@ -79,7 +79,7 @@ class ClassSweep:
                 [fit.problem for fit in fits], [fit.state for fit in fits], budgets
             )
         for fit, state in zip(fits, states, strict=True):
-            fit.stepped(state)
+            fit.accept_step(state)
         return fits
 
     def finished(self, index: int) -> FitResult:
@@ -320,7 +320,7 @@ class LinearFits(Fits):
             if sparse.issparse(earlier.alpha):
                 start = sub.start(problem, earlier.alpha.toarray(), problem.C, w)
             else:
-                start = from_weights(problem, w)
+                start = start_from_weights(problem, w)
         elif self.former:
             alone = self.solver.begins_at_weights(problem)
             start = self.former.start(sub, problem, len(self.problems), alone)

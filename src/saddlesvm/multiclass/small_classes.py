@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from saddlesvm.fit.loop import Batch, Ended, Worked
+from saddlesvm.fit.loop import Batch, Ended, ProblemInWork
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Record, Trace
 from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -69,7 +69,7 @@ class SmallClasses(TogetherFirst):
         self.keeps_duals = keeps_duals
         self.begun = False
 
-    def worked(self, stop: threading.Event) -> list[Worked] | None:
+    def worked(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """The problems whose gap the steps taken together prove, at first."""
         if self.begun:
             return None
@@ -92,7 +92,7 @@ class SmallClasses(TogetherFirst):
             solved = clock()
             certificates = certificates_of(problem, y, weights, found.w, found.a)
         seconds = (solved - began) / len(y), (clock() - solved) / len(y)
-        done: list[Worked] = []
+        done: list[ProblemInWork] = []
         for k, certificate in enumerate(certificates):
             if certificate.sound and self.limits.prove(certificate):
                 done.append(Ended(k))
@@ -122,7 +122,7 @@ class SmallClasses(TogetherFirst):
         touched = steps * a.size
         trace = Trace()
         trace(
-            Record.of(
+            Record.from_certificate(
                 certificate,
                 epoch=float(steps),
                 rows_touched=touched,
@@ -150,7 +150,7 @@ class SmallClasses(TogetherFirst):
             seconds_solving=solving,
             seconds_certifying=certifying,
             trace=trace,
-            reason=self.limits.proven(certificate),
+            reason=self.limits.describe(certificate),
             phases={self.phase: solving},
             gap=self.limits.gap,
         )

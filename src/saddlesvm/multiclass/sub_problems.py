@@ -19,7 +19,7 @@ from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
 
 from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.warm_start import carried, from_weights
+from saddlesvm.fit.warm_start import start_from_duals, start_from_weights
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
@@ -97,14 +97,14 @@ class SubProblem:
 
         The duals are an array or a sparse one, shape (1, n_all).
         """
-        return carried(
+        return start_from_duals(
             problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w
         )
 
     def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
         """A point to begin from, of the weights of a model of it, shape (n_vectors, d + 1); None
         where its solver begins at dual points only."""
-        return from_weights(problem, W[0])
+        return start_from_weights(problem, W[0])
 
 
 class Problems(Sequence[SubProblem]):
