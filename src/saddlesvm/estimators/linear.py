@@ -262,20 +262,20 @@ class LinearSVC(ClassifierMixin, LinearModel):
     round (see ``rounds_``), and there is no ``dual_coef_``. Predictions for such rows are Dask
     arrays. `solver` is one of
 
-    - "newton": the second-order method. It takes few rounds, whatever C and the number of
-    partitions are. For smooth
-      losses, a partition sends a matrix of the size of the squared number of features for each
-      class. Where the matrices take more than 64 MB, it sends products of the matrix and a vector,
-      which takes more rounds. For the hinge and its relatives, a worker collects the free rows,
-      whose multipliers are strictly between their bounds or about to be, and solves for them.
+    - "newton": the second-order method. It takes few rounds, whatever C and the number of partitions
+      are. For smooth losses, a partition sends a matrix of the size of the squared number of
+      features for each class. If the matrices take more than 64 MB, it sends products of the matrix
+      and a vector, which takes more rounds. For the hinge and its relatives, a worker collects the
+      free rows, whose multipliers are strictly between their bounds or about to be, and solves for
+      them.
     - "gather": one worker collects all rows and does an ordinary fit.
     - "rounds": every partition descends on its own part of the dual, and sends a number per feature
-      and class. `passes` is the number of passes over its rows in a round, 3 by default; choose more where
-      communication is slow.
+      and class. `passes` is the number of passes over its rows in a round, 3 by default; choose
+      more if communication is slow.
     - "auto": Newton's method for smooth losses while the matrices of a partition are no more than
-      64 MB, and those of eight rounds are fewer bytes than the rows. Else "gather" where the rows fit into `memory`.
-      Else "newton" for smooth losses (those with corners need at least about as many rows as
-      features), and for the hinge and its relatives where there is room for enough rows. Else
+      64 MB, and those of eight rounds are fewer bytes than the rows. Else "gather" if the rows fit
+      into `memory`. Else "newton" for smooth losses (those with corners need at least about as many
+      rows as features), and for the hinge and its relatives if there is room for enough rows. Else
       "rounds".
 
     Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic
