@@ -153,7 +153,7 @@ def test_what_needs_rows_in_memory_is_refused_in_words() -> None:
             other.fit(own, y)
     with pytest.raises(ValueError, match=r"a place of their own \(Packed\)"):
         LinearSVC(multi_class="crammer_singer").fit(own, np.arange(40) % 3)
-    with pytest.raises(ValueError, match="rows for LinearSVC have no virtual feature"):
+    with pytest.raises(ValueError, match="rows for LinearSVC must have no virtual feature"):
         LinearSVC().fit(own.with_feature(1.0), y)
     X[7, 1] = np.nan
     with pytest.raises(ValueError, match="NaN in row 7"):
