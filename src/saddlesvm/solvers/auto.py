@@ -39,6 +39,7 @@ from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
 from saddlesvm.solvers.dcd import descend
 from saddlesvm.solvers.newton import BlockNewton, is_device, suits
 from saddlesvm.solvers.phases import (
+    NEXT_PREDICTION,
     Choosing,
     ChosenState,
     fall_rate,
@@ -61,7 +62,6 @@ from saddlesvm.solvers.threaded.descent import with_threads
 # When to predict, in epochs of descent. A prediction costs CALLS; two estimates of the gap are the
 # least that have a rate.
 FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # measured on the cells of benchmarks/peers
-NEXT_PREDICTION = 1.25  # factor from one later prediction to the next; a guess
 SOON = 0.15  # share of the finish's seconds after which it may begin before these end; a guess
 
 # Newton steps: the least number, and steps per power of ten that the gap falls by. Measured on the
