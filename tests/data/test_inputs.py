@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import LinearSVC
 from saddlesvm.data.label_checks import encode_classes
-from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.base import draw_seed
 from saddlesvm.runtime.randomness import SEEDS
 
 LABELS = [
@@ -75,10 +75,10 @@ def test_rows_without_values_are_refused():
 
 
 def test_a_seed_is_the_random_states_own():
-    assert seed_of(3) == seed_of(np.int64(3)) != seed_of(4)
-    assert all(0 <= seed_of(state) < SEEDS for state in (0, 2**32 - 1, None))
+    assert draw_seed(3) == draw_seed(np.int64(3)) != draw_seed(4)
+    assert all(0 <= draw_seed(state) < SEEDS for state in (0, 2**32 - 1, None))
     given, same = np.random.RandomState(5), np.random.RandomState(5)
-    assert seed_of(given) == check_random_state(same).randint(SEEDS)
+    assert draw_seed(given) == check_random_state(same).randint(SEEDS)
     for bad in (-1, 2**32, "zero"):
         with pytest.raises(ValueError, match=r"seed|Seed"), warnings.catch_warnings():
-            seed_of(bad)
+            draw_seed(bad)

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, Pegasos
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.base import draw_seed
 from saddlesvm.lab.runs import iterates
 from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Point
@@ -181,7 +181,7 @@ def test_the_dual_solvers_begin_at_given_dual_variables(solver: str, split: str,
         problem = make_problem(as_rows(np.ascontiguousarray(X[rows])), sign[rows], Hinge(), **form)
         alpha = first.dual_coef_[[k]].toarray()[0][rows] / problem.C
         made = make_solver(solver)
-        state = made.init(problem, seed_of(0) + k, Point(alpha=alpha))
+        state = made.init(problem, draw_seed(0) + k, Point(alpha=alpha))
         state = made.step(problem, state, Budget(len(rows)))
         found = again.dual_coef_[[k]].toarray()[0][rows]
         np.testing.assert_allclose(found, problem.C * state.alpha, rtol=1e-9, atol=1e-12 * problem.C)

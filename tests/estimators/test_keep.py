@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, Pegasos, Store
 from saddlesvm.cli import main
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.base import draw_seed
 from saddlesvm.models.persistence import load, save
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import make_problem
@@ -31,7 +31,7 @@ LAM = 1e-4
 def last_iterate(X: np.ndarray, y: np.ndarray, epochs: int, seed: int = 0, batch: int = 1) -> np.ndarray:
     """The last iterate of Pegasos, by its own steps."""
     problem, solver = make_problem(as_rows(X), y, Hinge(), lam=LAM), Pegasos(batch, output="last")
-    state = solver.init(problem, seed_of(0) + seed)
+    state = solver.init(problem, draw_seed(0) + seed)
     state = solver.step(problem, state, Budget(len(y)))
     for _ in range(epochs - 1):
         state = solver.step(problem, state, Budget(len(y)))

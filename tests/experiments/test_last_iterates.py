@@ -15,7 +15,7 @@ from experiments.dcd_tables import ENTRANTS, PUBLISHED_LINE, is_cut, line_table,
 from experiments.experiment import Options
 from experiments.pegasos_bound import LAMBDAS, PegasosBound, gaussian
 from experiments.pegasos_fashion import RunAccuracies, pair, strength_table, wavering_table
-from saddlesvm.estimators.base import seed_of
+from saddlesvm.estimators.base import draw_seed
 from saddlesvm.lab import iterates, make_dataset
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.solvers import DCD
@@ -35,7 +35,7 @@ def test_descent_on_heart_is_the_algorithms_own_word():
     model = fitted("DCD", data)
     problem = data.problem(SquaredHinge(), 1.0, "regularized")
     solver = DCD(shrinking=False, stopping="projected_gradient", threshold=1e-4, run_length=1)
-    ((_, point),) = iterates(problem, solver, [1000.0], seed_of(0))
+    ((_, point),) = iterates(problem, solver, [1000.0], draw_seed(0))
     np.testing.assert_array_equal(model.coef_[0], point.w[:-1])
     assert round(100 * (model.predict(data.test_X) == data.test_y).mean(), 2) == 77.78
     assert is_cut(model)
@@ -110,7 +110,7 @@ def test_the_published_run_is_its_programs_last_iterate(images, monkeypatch):
         rows, labels = pair(X, y, first, second)
         pixels = np.column_stack([rows.astype(np.float64) * 255.0, np.ones(len(labels))])
         raw = make_dataset(pixels, labels, positive=second, name="").problem(Hinge(), lam=1.0)
-        ((_, point),) = iterates(raw, fashion.PUBLISHED_RUN, [2000 / len(labels)], seed_of(0) + place)
+        ((_, point),) = iterates(raw, fashion.PUBLISHED_RUN, [2000 / len(labels)], draw_seed(0) + place)
         scores = pixels @ point.w[:-1]
         ours = rows @ model.coef_[place] + model.intercept_[place]
         np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=1e-9 * np.abs(scores).max())

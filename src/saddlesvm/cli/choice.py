@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from saddlesvm.cli.rows import Rows
-from saddlesvm.estimators.automatic_C import AutomaticC, made_automatic
+from saddlesvm.estimators.automatic_C import AutomaticC, parse_automatic
 from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
 from saddlesvm.estimators.linear import LinearSVC
 
@@ -38,7 +38,7 @@ def choose_folds(asked: dict[str, Any], folds: int | None) -> int | None:
             "--cv makes many fits, and --checkpoint holds one: leave one of the two out"
         )
     # `auto` with folds: the grid of the automatic choice, judged by the folds.
-    rule = made_automatic(asked.get("C"))
+    rule = parse_automatic(asked.get("C"))
     if rule is not None:
         if rule.rule != AutomaticC.rule:
             raise ValueError(

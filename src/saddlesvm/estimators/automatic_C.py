@@ -168,7 +168,7 @@ class Choice:
         return bounds_of_error(fitted, *fitted.data)
 
 
-def made_automatic(C: Any) -> AutomaticC | None:
+def parse_automatic(C: Any) -> AutomaticC | None:
     """The way to choose C automatically; None where C is a number.
 
     Raises

@@ -1,4 +1,4 @@
-"""The base of all estimators: options of the solver, C or lambda, labels, weights, and the attributes of a fit.
+"""The base of all estimators: options, C or lambda, labels, and the attributes of a fit.
 
 A notebook shows of an estimator scikit-learn's diagram, and below it what the fit proved.
 """
@@ -34,7 +34,7 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 
-def seed_of(random_state: Any) -> int:
+def draw_seed(random_state: Any) -> int:
     """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
 
     An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a
@@ -50,14 +50,17 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(SEEDS))
 
 
-STYLE = "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; border-left: 0.25em solid"
+STYLE = (
+    "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; "
+    "border-left: 0.25em solid"
+)
 # colours of the edge, legible on light and dark
 PROVEN = "#2e8b57"
 OPEN = "#c77700"
 
 
 def proof_of(model: Any) -> str:
-    """A line of HTML with outcome, gap, objective and effort of a fitted model; empty for one that is not fitted."""
+    """Return a line of HTML with what a fitted model proves; empty for one that is not fitted."""
     certificate = getattr(model, "certificate_", None)
     outcome = getattr(model, "outcome_", None)
     if certificate is None or outcome is None:
@@ -80,10 +83,9 @@ def proof_of(model: Any) -> str:
     if hasattr(model, "C_"):
         facts.append(f"C = {model.C_:.4g}")
     colour = PROVEN if outcome is Outcome.CERTIFIED else OPEN
-    return (
-        f'<div style="{STYLE} {colour}" role="note"><b>{escape(str(outcome).replace("_", " "))}</b>: '
-        f"{escape('; '.join(facts))}</div>"
-    )
+    name = escape(str(outcome).replace("_", " "))
+    text = escape("; ".join(facts))
+    return f'<div style="{STYLE} {colour}" role="note"><b>{name}</b>: {text}</div>'
 
 
 COMMON = {
@@ -106,14 +108,14 @@ Model = TypeVar("Model", bound="Estimator")
 Given = ParamSpec("Given")
 
 
-def in_use(estimator: Any) -> bool:
-    """Whether scikit-learn's callbacks are set, or an outer estimator has some."""
+def has_callbacks(estimator: Any) -> bool:
+    """Return True if scikit-learn's callbacks are set, or an outer estimator has some."""
     return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
 
 
 @contextmanager
-def under_limits(options: Any) -> Iterator[None]:
-    """Let a fit end by the `max_time` of its options, and report compilation if they are verbose."""
+def apply_limits(options: Any) -> Iterator[None]:
+    """End a fit by the `max_time` of its options, and report compilation if they are verbose."""
     # The fit itself refuses a limit that is none.
     seconds = getattr(options, "max_time", None)
     limit = begin_fit(seconds if LIMIT.holds(seconds) else None)
@@ -121,19 +123,18 @@ def under_limits(options: Any) -> Iterator[None]:
         yield
 
 
-def all_or_nothing(
+def restore_on_error(
     fit: Callable[Concatenate[Itself, Given], Model],
 ) -> Callable[Concatenate[Itself, Given], Model]:
-    """Let a fit that raises leave the estimator as it was, tear scikit-learn's callbacks down when it ends, and say how
-    long it compiled kernels."""
+    """Wrap a fit: if it raises, the estimator stays as it was; callbacks are torn down."""
 
     @functools.wraps(fit)
     def whole(estimator: Itself, /, *arguments: Given.args, **options: Given.kwargs) -> Model:
         before = dict(vars(estimator))
         compiling = seconds_compiling()
         try:
-            with under_limits(estimator):
-                run = torn_down(fit) if in_use(estimator) else fit
+            with apply_limits(estimator):
+                run = torn_down(fit) if has_callbacks(estimator) else fit
                 fitted = run(estimator, *arguments, **options)
         except BaseException:
             vars(estimator).clear()
@@ -180,7 +181,9 @@ class Training(NamedTuple):
 
 
 def epochs_between_calls(callbacks: Sequence[Any] | None) -> float | None:
-    """Return the fewest epochs that callbacks ask for between certificates by an attribute `every`; None without one.
+    """Return the fewest epochs between certificates that callbacks ask for; None if none does.
+
+    A callback asks by its attribute `every`.
 
     Raises
     ------
@@ -228,7 +231,7 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """As scikit-learn's, which reads the class's signature anew each time: long beside a fit of small data."""
+        """Return what scikit-learn's function returns, which takes long beside a small fit."""
         if cls not in PARAMETERS:
             PARAMETERS[cls] = super()._get_param_names()
         return list(PARAMETERS[cls])
@@ -248,7 +251,7 @@ class Estimator(BaseEstimator):
         return bundle
 
     def set_params(self, **params: Any) -> Any:
-        """Set options; ``solver__batch_size=64`` sets one of the solver's, also where that is given by name."""
+        """Set options; ``solver__batch_size=64`` sets an option of the solver, if named too."""
         inner = {
             key.removeprefix("solver__"): params.pop(key)
             for key in list(params)
@@ -270,7 +273,7 @@ class Estimator(BaseEstimator):
         return make_solver(self.solver)
 
     def _check_options(self) -> Any:
-        """Check every option that does not depend on the data, and return the loss where there is one.
+        """Check every option that does not depend on the data, and return the loss if there is one.
 
         Raises
         ------
@@ -290,10 +293,11 @@ class Estimator(BaseEstimator):
         )  # as scikit-learn's kernel machines say it
         limited = most is not None or self.max_time is not None or solver.ends_itself
         if self.tol == self.gap == 0 and not (
-            limited or self.callbacks or is_watched or in_use(self)
+            limited or self.callbacks or is_watched or has_callbacks(self)
         ):
             raise ValueError(
-                "tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that stops it"
+                "tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that "
+                "stops it"
             )
         every = epochs_between_calls(self.callbacks)
         return Limits(self.tol, most, self.max_time, every, keep=self.keep, gap=self.gap)

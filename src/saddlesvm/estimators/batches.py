@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import check_labels, check_weights, find_codes
-from saddlesvm.estimators.base import Labels, seed_of
+from saddlesvm.estimators.base import Labels, draw_seed
 from saddlesvm.estimators.class_weights import weigh_classes
 from saddlesvm.estimators.fitted import Fitted, give_features
 from saddlesvm.estimators.stream import PegasosStream, check_stream
@@ -51,7 +51,7 @@ def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: A
             template._intercept_kind(),
             template.intercept_scaling,
             lam,
-            seed_of(template.random_state),
+            draw_seed(template.random_state),
             options.get("penalty"),
         )
     else:

@@ -28,7 +28,7 @@ from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import check_indicator, check_labels, check_weights
-from saddlesvm.estimators.base import under_limits
+from saddlesvm.estimators.base import apply_limits
 from saddlesvm.estimators.fitted import Fitted, score_rows
 from saddlesvm.estimators.leave_one_out import estimated
 from saddlesvm.estimators.solve import fit_rows
@@ -68,7 +68,7 @@ def columns_of(
     return columns
 
 
-def fitted_sigmoids(columns: Sequence[Column]) -> np.ndarray:
+def fit_sigmoids(columns: Sequence[Column]) -> np.ndarray:
     """Return the slope and the offset of a sigmoid for each column, shape (k, 2)."""
     return np.array([_sigmoid(*column) for column in columns])
 
@@ -84,7 +84,7 @@ def class_probabilities(calibration: np.ndarray, scores: np.ndarray, pairs: bool
     Parameters
     ----------
     calibration : ndarray of shape (k, 2)
-        Of :func:`fitted_sigmoids`.
+        Of :func:`fit_sigmoids`.
     scores : ndarray of shape (n, 1), (n, n_classes) or (n, n_pairs)
     pairs : bool
         Whether they are those of pairs, positive for the later class.
@@ -206,7 +206,7 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
 
 
 def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> Fitted:
-    """Return a fit with the sigmoids from scores to probabilities; see :func:`fitted_sigmoids`.
+    """Return a fit with the sigmoids from scores to probabilities; see :func:`fit_sigmoids`.
 
     They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they
     cannot be trusted, to the scores of models that were trained on the other folds of five. Rows
@@ -226,7 +226,7 @@ def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -
         classes = fitted.labels.classes
         codes = np.searchsorted(classes, check_labels(y, len(margins)))
         problems = one_vs_rest(codes, classes)
-    sigmoids = fitted_sigmoids(columns_of(problems, margins, posed.weights))
+    sigmoids = fit_sigmoids(columns_of(problems, margins, posed.weights))
     return replace(fitted, calibration=sigmoids)
 
 
@@ -255,7 +255,7 @@ def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | 
         begun += 1
         template = clone(own).set_params(C=C, lam=None, **alone)
         own_weights = None if weights is None else weights[train]
-        with raise_interrupts(), limit_to_share(share), under_limits(template):
+        with raise_interrupts(), limit_to_share(share), apply_limits(template):
             other = fit_rows(template, design[train], labels[train], own_weights)
         return score_rows(other, design[test])
 

@@ -28,13 +28,13 @@ from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.fitted import (
     Fitted,
-    checked_rows,
+    check_rows,
     copy_options,
     decide,
     fitted_value,
     label_rule,
     make_model,
-    posed_C,
+    problem_C,
 )
 from saddlesvm.estimators.proven import go_closer, training_data
 from saddlesvm.fit.checkpoint import CheckpointFile
@@ -171,7 +171,7 @@ class CertifiedPath:
             coef=np.atleast_2d(self.coef(C)),
             intercept=self.intercept(C),
             duals=self.dual_coef(C),
-            C=posed_C(template, self.n),
+            C=problem_C(template, self.n),
             certificates=self.certificates(C),
             outcome=Outcome.CERTIFIED if is_certified else self.outcome,
             proof=None,
@@ -228,9 +228,9 @@ class CertifiedPath:
 
         Returns
         -------
-        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a
-        regression
-            For every C, the score of the exact solution lies between them. With
+        lower, upper : ndarray of the shape of ``decision_function(X)``
+            For every C, the score of the exact solution lies between them; for a regression, they
+            have the shape of ``predict(X)``. With
             ``multi_class="ovo"`` there is one column for each pair.
 
         Raises
@@ -290,7 +290,7 @@ class CertifiedPath:
         ----------
         X : array-like or sparse matrix of shape (m, d)
         """
-        design = checked_rows(fitted_value(self.models[0]), X)
+        design = check_rows(fitted_value(self.models[0]), X)
         found = []
         for stretches in self._stretches:
             low, high = zip(*(one.score_bounds(design) for one in stretches), strict=True)
@@ -353,7 +353,7 @@ class CertifiedPath:
         return (1.0 - u) * values[k] + u * values[k + 1]
 
 
-def knot_of(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) -> Knot:
+def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) -> Knot:
     """Return the knot of a fit.
 
     `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far

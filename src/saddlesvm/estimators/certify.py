@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Training
-from saddlesvm.estimators.fitted import duals_for, fitted_value, problems_over
+from saddlesvm.estimators.fitted import duals_for, fitted_value, pair_problems
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -238,7 +238,7 @@ def _certificates(
         raise ValueError(f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}")
     if offsets.shape not in ((1,), W.shape[:1]) or not (np.isfinite(W).all() and np.isfinite(offsets).all()):
         raise ValueError("coef and intercept must be finite numbers, with an intercept for each vector of weights")
-    problems = problems_over(template, design, posed, (W, offsets), strength)
+    problems = pair_problems(template, design, posed, (W, offsets), strength)
     return [_judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems]
 
 

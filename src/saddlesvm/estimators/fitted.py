@@ -226,14 +226,14 @@ def fitted_value(model: Any) -> Fitted:
         raise NotFittedError(
             f"This {name} instance is not fitted yet: call 'fit' with training data first"
         )
-    coef = np.atleast_2d(dense_weights(brought_weights(model.coef_)))
-    intercept = np.atleast_1d(brought_weights(model.intercept_))
+    coef = np.atleast_2d(dense_weights(fetch_weights(model.coef_)))
+    intercept = np.atleast_1d(fetch_weights(model.intercept_))
     if np.array_equal(coef, dense_weights(held.coef)) and np.array_equal(intercept, held.intercept):
         return held
     return replace(held, coef=coef, intercept=intercept, proof=None)
 
 
-def brought_weights(weights: Any) -> Any:
+def fetch_weights(weights: Any) -> Any:
     """Return weights in the memory of this machine."""
     return weights if sparse.issparse(weights) else brought(weights)
 
@@ -251,13 +251,13 @@ def give_features(template: Any, known: Any) -> Any:
 
 
 def make_model(fitted: Fitted, **params: Any) -> Any:
-    """Return an estimator that holds a fit; parameters that are given take the place of the fit's."""
+    """Return an estimator that holds a fit; given parameters replace those of the fit."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))
 
 
-def checked_rows(fitted: Fitted, X: Any) -> Any:
-    """Return rows that a model is asked about, as an array or CSR matrix; ValueError for bad ones."""
+def check_rows(fitted: Fitted, X: Any) -> Any:
+    """Return the rows to predict as an array or CSR matrix; ValueError for bad ones."""
     return check_design(X, fitted.template, finite=True).X
 
 
@@ -274,7 +274,7 @@ def label_rule(fitted: Fitted) -> Rule:
 
 
 def indicate(scores: np.ndarray, kind: str) -> Any:
-    """Return the indicator matrix, int64, "dense" or "sparse", of the labels with positive scores."""
+    """Return the indicator matrix ("dense" or "sparse") of the labels with positive scores."""
     found = (scores > 0).astype(np.int64)
     return sparse.csr_array(found) if kind == "sparse" else found
 
@@ -289,7 +289,7 @@ def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
 
 
 def weights_of(coef: Any, intercept: Any, value: float) -> np.ndarray:
-    """Return weights of shape (k, d + 1): an intercept is divided by the virtual feature's value."""
+    """Return weights (k, d + 1): an intercept is divided by the virtual feature's value."""
     dense = dense_weights(coef)
     own = np.ravel(intercept) / (value or 1.0)
     return np.column_stack([dense, np.broadcast_to(own, len(dense))])
@@ -305,7 +305,7 @@ def duals_for(fitted: Fitted, n: int) -> Any:
     return None if fitted.duals is None or fitted.duals.shape[1] != n else fitted.duals
 
 
-def posed_C(template: Any, n: int) -> float:
+def problem_C(template: Any, n: int) -> float:
     """Return the C of the problems that a fit to n rows solves.
 
     It is larger than the estimator's own if an l1 norm takes a share.
@@ -328,7 +328,7 @@ def former_fit(fitted: Fitted | None) -> FormerFit | None:
     )
 
 
-def problems_over(
+def pair_problems(
     template: Any,
     design: Design,
     posed: Training,
@@ -349,8 +349,5 @@ def problems_over(
     W = weights_of(*weights, value)
     for sub in posed.problems:
         problem = sub.problem(X, posed.loss, **options)
-        yield (
-            sub,
-            problem,
-            splits.each_class(W) if isinstance(problem, JointProblem) else W[sub.index],
-        )
+        is_joint = isinstance(problem, JointProblem)
+        yield sub, problem, splits.each_class(W) if is_joint else W[sub.index]

@@ -1,4 +1,4 @@
-"""LinearSVC and LinearSVR: scikit-learn's linear machines, with a proven bound on their distance from the optimum."""
+"""LinearSVC and LinearSVR: scikit-learn's linear machines, with a proven duality gap."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from saddlesvm.data.label_checks import (
 )
 from saddlesvm.estimators import proven
 from saddlesvm.estimators.automatic_C import AutomaticC
-from saddlesvm.estimators.base import Labels, Training, all_or_nothing
+from saddlesvm.estimators.base import Labels, Training, restore_on_error
 from saddlesvm.estimators.batches import learn_batch
 from saddlesvm.estimators.calibration import (
     PROBABILITY,
@@ -30,7 +30,7 @@ from saddlesvm.estimators.calibration import (
     probabilities,
 )
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
-from saddlesvm.estimators.fitted import checked_rows, decide, fitted_value, indicate
+from saddlesvm.estimators.fitted import check_rows, decide, fitted_value, indicate
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import over_blocks, score_anywhere
 from saddlesvm.estimators.register import register_estimator
@@ -58,8 +58,8 @@ def _gives_probabilities(estimator: Any) -> bool:
         return True
     if options.multi_class != "ovr":
         raise AttributeError(
-            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this model has "
-            f"{options.multi_class!r}"
+            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this "
+            f"model has {options.multi_class!r}"
         )
     if not hasattr(options._made_loss(), "probability"):
         raise AttributeError(
@@ -70,6 +70,7 @@ def _gives_probabilities(estimator: Any) -> bool:
 
 
 def _is_pegasos(estimator: Any) -> bool:
+    """Return True for an estimator with partial_fit; AttributeError says what another lacks."""
     if estimator.multi_class != "ovr":
         raise AttributeError(f"partial_fit needs multi_class='ovr'; got {estimator.multi_class!r}")
     if estimator.penalty == "l1":
@@ -295,7 +296,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     score = score_anywhere(ClassifierMixin.score)
 
     @available_if(_is_pegasos)
-    @all_or_nothing
+    @restore_on_error
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -327,10 +328,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @over_blocks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores, shape (n,) for two classes (positive: ``classes_[1]``), (n, n_classes) for more, or labels.
+        """Return signed scores, shape (n,) for two classes, (n, n_classes) for more, or for labels.
 
-        With ``multi_class="ovo"`` they are the votes of the pairs for each class, ties broken by
-        sums of scores.
+        A positive score of two classes is for ``classes_[1]``. With ``multi_class="ovo"`` they are
+        the votes of the pairs for each class, ties broken by sums of scores.
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:
@@ -339,10 +340,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
-        """The most likely class of each row, shape (n,); an indicator matrix where one was fitted, of its kind.
+        """Return the most likely class of each row, shape (n,).
 
-        With `probability` the class with the largest probability, or the labels with a probability
-        above a half.
+        With `probability`, it is the class with the largest probability, or the labels with a
+        probability above a half. A model that was fitted to an indicator matrix returns one of the
+        same kind, dense or sparse.
         """
         if not hasattr(self, "calibration_"):
             scores = self._scores(X)
@@ -354,7 +356,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return labels.classes[found.argmax(axis=1)]
 
     def is_proven(self, X: Any) -> np.ndarray:
-        """Whether the predicted label of each row is proven to be the label of the exact optimum.
+        """Return True for each row whose predicted label is proven to be the exact optimum's.
 
         Parameters
         ----------
@@ -363,7 +365,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Returns
         -------
         ndarray of bool, shape (m,), or (m, n_labels) of a model of several labels a row
-            False where the optimum gives another label, or where the proof does not decide, such as
+            False if the optimum gives another label, or if the proof does not decide, for example
             for a row on the boundary.
 
         Raises
@@ -382,10 +384,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
         1.0
         """
         fitted = self._prove()
-        return proven.prove_labels(fitted, checked_rows(fitted, X), self.predict(X))
+        return proven.prove_labels(fitted, check_rows(fitted, X), self.predict(X))
 
     def settle(self, X: Any) -> np.ndarray:
-        """Continue the fit until the labels of these rows are proven, so that no smaller tolerance can change them.
+        """Continue the fit until the labels of these rows are proven.
+
+        No smaller tolerance can change a label that is proven.
 
         Parameters
         ----------
@@ -417,7 +421,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         True
         """
         proven.training_data(fitted_value(self))
-        rows = checked_rows(fitted_value(self), X)
+        rows = check_rows(fitted_value(self), X)
         for tol in proven.TOWARDS:
             self._hold(proven.settle(fitted_value(self), tol))
             found = proven.prove_labels(fitted_value(self), rows, self.predict(X))
@@ -428,9 +432,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     @available_if(_gives_probabilities)
     @over_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, shape (n, n_classes); for the logistic loss, or with `probability`.
+        """Return the probabilities of the classes, shape (n, n_classes).
 
-        With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two
+        They need the logistic loss, or `probability`. With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two
         classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and
         those of pairs are coupled (Wu, Lin and Weng, 2004). Probabilities of the labels of an
         indicator matrix are not scaled, because a row may have several labels.
@@ -454,7 +458,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     @available_if(_gives_probabilities)
     @over_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of :meth:`predict_proba`."""
+        """Return the logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -510,16 +514,18 @@ class LinearSVC(ClassifierMixin, LinearModel):
             if count != known_count:
                 raise ValueError(f"y has {count} columns; the model knows {known_count} labels")
             return posed
+
+        # The classes of y must be those of the model: none more, none less.
         found, codes = encode_classes(check_labels(y, n))
         known = labels.classes.tolist()
-        for unlike, what in (
-            (np.setdiff1d(found, known), "holds"),
-            (np.setdiff1d(known, found), "does not hold"),
-        ):
-            if unlike.size:
-                raise ValueError(
-                    f"y {what} the label {unlike.tolist()[0]!r}; the model knows {known}"
-                )
+        unknown = np.setdiff1d(found, known)
+        missing = np.setdiff1d(known, found)
+        if unknown.size:
+            raise ValueError(f"y holds the label {unknown.tolist()[0]!r}; the model knows {known}")
+        if missing.size:
+            raise ValueError(
+                f"y does not hold the label {missing.tolist()[0]!r}; the model knows {known}"
+            )
         return self._pose_classes(codes, sample_weight, labels)
 
     def _pose_labels(
@@ -537,7 +543,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(
                 f"an indicator matrix y needs multi_class='ovr'; got {self.multi_class!r}"
             )
-        if (given := self.class_weight) is not None:
+        given = self.class_weight
+        if given is not None:
             raise ValueError(
                 f"class_weight={given!r} needs a y of shape (n,); for an indicator matrix use "
                 f"sklearn.multiclass.OneVsRestClassifier(LinearSVC(class_weight={given!r}))"
@@ -545,14 +552,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
         indicator = check_indicator(y, n)
         weights = check_weights(sample_weight, n)
         if intercept_kind(self._intercept_kind()).constrained:
+            # A column with one value among the rows that count has no optimal free intercept.
             counted = np.ones(n) if weights is None else (weights > 0).astype(np.float64)
             present = counted @ indicator
             alike = np.flatnonzero((present == 0) | (present == counted.sum()))
             if alike.size:
                 value = int(present[alike[0]] > 0)
                 raise ValueError(
-                    f"column {alike[0]} of y is {value} everywhere, and a free intercept then has no unique optimum: "
-                    "leave the column out, or use intercept='regularized'"
+                    f"column {alike[0]} of y is {value} everywhere, and a free intercept then has "
+                    "no unique optimum: leave the column out, or use intercept='regularized'"
                 )
         return Training(each_label(indicator), self._made_loss(), weights, labels)
 
@@ -564,15 +572,17 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if self.multi_class not in ("ovr", "ovo"):
             needs = f"with multi_class={self.multi_class!r} every class needs one"
         elif intercept_kind(self._intercept_kind()).constrained:
-            needs = "a free intercept then has no unique optimum: leave the class out, or use intercept='regularized'"
+            needs = (
+                "a free intercept then has no unique optimum: leave the class out, or use "
+                "intercept='regularized'"
+            )
         classes = labels.classes
         weights, factors = weigh_rows(
             self.class_weight, classes, codes, sample_weight, self.multi_class, needs
         )
         problems = splits.sub_problems_of(self.multi_class, codes, classes, factors)
-        return Training(
-            problems, splits.loss_for(self.multi_class, self._made_loss()), weights, labels
-        )
+        loss = splits.loss_for(self.multi_class, self._made_loss())
+        return Training(problems, loss, weights, labels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -595,9 +605,8 @@ class LinearSVR(RegressorMixin, LinearModel):
     ----------
     epsilon : float, default=0.0
         Half-width of the tube without loss, for the two epsilon losses. It has the target's units.
-    tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter,
-    max_time, \
-keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
+    tol, C, lam, penalty, l1_ratio, fit_intercept, intercept, intercept_scaling, solver, max_iter, \
+max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, checkpoint, memory
         As in :class:`LinearSVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive" (see `epsilon`), "absolute", "squared",

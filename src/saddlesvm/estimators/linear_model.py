@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators import proven
-from saddlesvm.estimators.automatic_C import fit_automatically, made_automatic
-from saddlesvm.estimators.base import COMMON, Estimator, Labels, Training, all_or_nothing
+from saddlesvm.estimators.automatic_C import fit_automatically, parse_automatic
+from saddlesvm.estimators.base import COMMON, Estimator, Labels, Training, restore_on_error
 from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.fitted import Fitted, brought_weights, fitted_value, former_fit
+from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, former_fit
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path import RegularizationPath
 from saddlesvm.estimators.path_search import path_of
@@ -31,7 +31,7 @@ from saddlesvm.estimators.proofs import write_proof
 from saddlesvm.estimators.register import GRID
 from saddlesvm.estimators.scikit_learn import installed, set_callbacks
 from saddlesvm.estimators.solve import fit_rows
-from saddlesvm.multiclass.splits import given_start
+from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
@@ -60,7 +60,7 @@ Top = dict[Any, list[tuple[Any, ...]]]
 
 
 def find_strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> Top:
-    """The `n` features that speak most for each class; see :meth:`saddlesvm.LinearSVC.top_features`."""
+    """Return the `n` strongest features; see :meth:`saddlesvm.LinearSVC.top_features`."""
     W = dense_weights(model.coef_)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n must be a whole number of at least 1; got {n!r}")
@@ -70,32 +70,34 @@ def find_strongest(model: Any, n: int, names: Any = None, bounds: bool = False) 
     if len(named) != W.shape[1]:
         raise ValueError(f"names has {len(named)} entries; the model has {W.shape[1]} features")
 
+    # Beside each weight its bounds: shape (vectors, d, 1 or 3).
     columns = np.stack([W, *map(np.atleast_2d, model.coef_bounds())] if bounds else [W], axis=2)
 
     def largest(key: np.ndarray, values: np.ndarray) -> list[tuple[Any, ...]]:
+        """Return (name, *values) of the n features with the largest positive keys."""
         order = np.argsort(-key, kind="stable")[:n]
         return [(named[j], *values[j].tolist()) for j in order.tolist() if key[j] > 0.0]
 
+    # Targets of a regression, two classes, pairs, or each class against the rest.
+    pairs_of_arrays = list(zip(W, columns, strict=True))
     if not hasattr(model, "classes_"):
-        return {
-            k: largest(np.abs(w), values)
-            for k, (w, values) in enumerate(zip(W, columns, strict=True))
-        }
+        return {k: largest(np.abs(w), values) for k, (w, values) in enumerate(pairs_of_arrays)}
     classes = model.classes_.tolist()
     if len(W) == 1:
         return {classes[0]: largest(-W[0], columns[0]), classes[1]: largest(W[0], columns[0])}
     if model.multi_class == "ovo":
         found: Top = {}
-        for w, values, (a, b) in zip(W, columns, combinations(classes, 2), strict=True):
+        for (w, values), (a, b) in zip(pairs_of_arrays, combinations(classes, 2), strict=True):
             found[a, b] = largest(-w, values)
             found[b, a] = largest(w, values)
         return found
-    return {label: largest(w, values) for label, w, values in zip(classes, W, columns, strict=True)}
+    together = zip(classes, pairs_of_arrays, strict=True)
+    return {label: largest(w, values) for label, (w, values) in together}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearModel(Estimator):
-    """The base class of the linear estimators; :class:`~saddlesvm.LinearSVC` describes the options."""
+    """The base class of the linear estimators; LinearSVC describes the options."""
 
     penalty: PenaltyName | Penalty | BlockPenalty = "l2"
     l1_ratio: float = 0.15
@@ -118,18 +120,17 @@ class LinearModel(Estimator):
     checkpoint: Any = None
     memory: int | str | None = None
 
-    # What a model has whose estimator offers no such option.
+    # The values for an estimator without these options.
     multi_class = "ovr"
     class_weight = NO_WEIGHTS
     probability = False
 
     _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
-    _takes_places: ClassVar[bool] = True  # rows may be in a place of their own
-    _takes_clusters: ClassVar[bool] = (
-        False  # rows may be on a cluster, which poses the problems itself
-    )
+    # Whether rows may be in a place of their own, and on a cluster, which poses problems itself.
+    _takes_places: ClassVar[bool] = True
+    _takes_clusters: ClassVar[bool] = False
 
-    @all_or_nothing
+    @restore_on_error
     def fit(
         self,
         X: Any,
@@ -144,12 +145,10 @@ class LinearModel(Estimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, list of dicts, Store, or Dask array or DataFrame, of shape
-        (n, d); or files
-            The workers of a cluster read a list of files or stores. Without a cluster, the rows of
+        X : array-like, sparse matrix, list of dicts, Store, Dask array or DataFrame, or files
+            Shape (n, d). The workers of a cluster read a list of files or stores. Without a cluster, the rows of
             a list of stores follow one another.
-        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix of shape
-        (n, k)
+        y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix (n, k)
             Labels, at least two different ones; of a regression the targets. By default those of
             the store. Each column of an indicator matrix of 0 and 1 is one label, and each column
             of targets one target: k problems over the same rows, with a certificate each. For a
@@ -189,42 +188,47 @@ class LinearModel(Estimator):
             "intercept_init": intercept_init,
             "dual_coef_init": dual_coef_init,
         }
+        # Rows on a cluster.
         if not isinstance(X, np.ndarray) and is_distributed(X):
-            return self._hold(
-                fit_on_cluster(self._options(), X, y, sample_weight, {"groups": groups} | starts)
-            )
+            more = {"groups": groups} | starts
+            return self._hold(fit_on_cluster(self._options(), X, y, sample_weight, more))
+
+        # C="auto" chooses C itself, and takes no starting point.
         start: Any = None
         if any(given is not None for given in starts.values()):
-            start = given_start(*starts.values())
-        automatic = None if isinstance(self.C, NUMBER) else made_automatic(self.C)
+            start = check_start(*starts.values())
+        automatic = None if isinstance(self.C, NUMBER) else parse_automatic(self.C)
         if automatic is not None:
             if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
-            return self._hold(
-                fit_automatically(self._options(), automatic, X, y, sample_weight, groups)
-            )
+            options = self._options()
+            return self._hold(fit_automatically(options, automatic, X, y, sample_weight, groups))
         if groups is not None:
             raise ValueError(
                 "groups are for C='auto', whose choice leaves whole groups out; C is given here"
             )
+
+        # An ordinary fit, from the last one with warm_start; weights stay on the rows' device.
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
         complete = calibrate if self.probability else None
         fitted = fit_rows(
             self._options(), X, y, sample_weight, start=start, reported=self, complete=complete
         )
-        return self._hold(
-            fitted, device=X if not isinstance(X, np.ndarray) and is_on_device(X) else None
-        )
+        on_device = not isinstance(X, np.ndarray) and is_on_device(X)
+        return self._hold(fitted, device=X if on_device else None)
 
     @property
     def n_features_selected_(self) -> int:
-        """Features with a weight other than zero in any of the sub-problems."""
+        """The number of features with a weight other than zero in any of the sub-problems."""
         check_is_fitted(self)
         return int(dense_weights(self.coef_).any(axis=0).sum())
 
     def sparsify(self) -> Self:
-        """Make a CSR matrix of ``coef_``, which saves memory if most weights are 0; a fit makes an array again."""
+        """Make a CSR matrix of ``coef_``, which saves memory if most weights are 0.
+
+        The next fit makes an array again.
+        """
         check_is_fitted(self)
         coef = sparse.csr_array(dense_weights(self.coef_))
         return self._show_weights(coef, coef)
@@ -320,11 +324,10 @@ class LinearModel(Estimator):
 
         Returns
         -------
-        lower, upper : ndarray of the shape of ``decision_function(X)``, or of ``predict(X)`` of a
-        regression
-            The score of the exact solution of the training problem lies between them. They are
-            infinite where nothing is proven. With ``multi_class="ovo"`` there is one column for
-            each pair.
+        lower, upper : ndarray of the shape of ``decision_function(X)``
+            The score of the exact solution of the training problem lies between them; for a
+            regression, they have the shape of ``predict(X)``. They are infinite if nothing is
+            proven. With ``multi_class="ovo"`` there is one column for each pair.
 
         Raises
         ------
@@ -385,8 +388,9 @@ class LinearModel(Estimator):
         *,
         read: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """A proof that the model is near its optimum, to write as JSON; anybody can check it without this package.
+        """Return a proof that the model is near its optimum, to write as JSON.
 
+        Anybody can check it without this package.
         It contains the problem, the weights, the multipliers that the weights do not determine, a
         hash of the data, and two claims: an upper bound on the objective of the model, and a lower
         bound on the objective of every model. :mod:`saddlesvm.checker` computes the claims in
@@ -467,7 +471,7 @@ class LinearModel(Estimator):
         sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> RegularizationPath | CertifiedPath:
-        """Models along C: certified fits on a grid, or a model and a proof for *every* C between two ends.
+        """Return models along C: certified fits on a grid, or a proof for *every* C of a range.
 
         Parameters
         ----------
@@ -513,13 +517,13 @@ class LinearModel(Estimator):
         return made
 
     def _made_loss(self) -> Any:
-        """Return the loss of the options; an estimator of one loss returns it in `_check_options`."""
+        """Return the loss of the options; an estimator of one loss overrides `_check_options`."""
         raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
 
     def _pose(
         self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
     ) -> Training:
-        """Return the sub-problems of n rows with these labels, of which a fitted model knows `labels`."""
+        """Return the sub-problems of n rows with these labels; a fitted model knows `labels`."""
         raise NotImplementedError(f"{type(self).__name__} has no _pose")
 
     def _intercept_kind(self) -> InterceptName:
@@ -532,7 +536,7 @@ class LinearModel(Estimator):
         return intercept_kind(self.intercept).name
 
     def _penalty(self) -> ScaledPenalty:
-        """The penalty of the weights.
+        """Return the penalty of the weights.
 
         Raises
         ------
@@ -548,7 +552,8 @@ class LinearModel(Estimator):
         elif is_penalty(asked):
             return ScaledPenalty(asked, 1.0)
         raise ValueError(
-            f"penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got {asked!r}"
+            "penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got "
+            f"{asked!r}"
         )
 
     def _problem_options(self) -> dict[str, Any]:
@@ -609,4 +614,4 @@ class LinearModel(Estimator):
         """Return the score of each row in each sub-problem, shape (n, k)."""
         check_is_fitted(self)
         design = check_design(X, self, repeats=True)
-        return design.scores(brought_weights(self.coef_), brought_weights(self.intercept_))
+        return design.scores(fetch_weights(self.coef_), fetch_weights(self.intercept_))

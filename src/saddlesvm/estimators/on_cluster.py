@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.cluster.tasks import is_task
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
-from saddlesvm.estimators.base import Labels, Training, seed_of
+from saddlesvm.estimators.base import Labels, Training, draw_seed
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import (
     Fitted,
@@ -115,7 +115,7 @@ def begin_fits(template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, f
         with fits.naming_losses(client):
             found = fits.classes_and_weights(client, blocks)
         labels = _weigh_found(model, *found)
-    kind, seed = model._intercept_kind(), seed_of(model.random_state)
+    kind, seed = model._intercept_kind(), draw_seed(model.random_state)
     scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(model.intercept_scaling)
     split = part.Split(0 if labels is None else labels[0].size, multi_class, folds)
     with fits.naming_losses(client):

@@ -30,7 +30,7 @@ from sklearn.base import clone, is_classifier
 
 from saddlesvm.data.door import check_design, checked_data
 from saddlesvm.data.label_checks import check_labels, encode_classes
-from saddlesvm.estimators.base import Estimator, seed_of
+from saddlesvm.estimators.base import Estimator, draw_seed
 from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
 from saddlesvm.estimators.on_cluster import is_distributed, models_along
 from saddlesvm.estimators.register import ENDS
@@ -263,7 +263,7 @@ class GridInThreads:
         self.points = [HandOver(model.tol**power) for _ in Cs]
         given = model.random_state
         known = given is None or isinstance(given, (int, np.integer))
-        self.seeds = [given if known else seed_of(given) for _ in Cs]
+        self.seeds = [given if known else draw_seed(given) for _ in Cs]
 
     def run(self) -> list[Timed]:
         """The fitted models in the order of the grid, up to the first that was not made."""

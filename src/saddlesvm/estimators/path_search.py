@@ -18,14 +18,14 @@ from sklearn.base import clone
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
 from saddlesvm.estimators.base import epochs_between_calls
-from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, knot_of, marks
+from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, make_knot, marks
 from saddlesvm.estimators.fitted import (
     Fitted,
     dual_row,
     former_fit,
     give_features,
     make_model,
-    posed_C,
+    problem_C,
 )
 from saddlesvm.estimators.on_cluster import is_distributed
 from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
@@ -245,9 +245,9 @@ class PathSearch:
         stored = None if self.file is None else self.file.at(C)
         start = None
         if stored is not None:
-            start = stored._replace(C=posed_C(options, self.n))
+            start = stored._replace(C=problem_C(options, self.n))
         elif low is not None:
-            start = _between(C, posed_C(options, self.n), low, high)
+            start = _between(C, problem_C(options, self.n), low, high)
         X, y, weights = self.data
         fitted = fit_copy(working, X, y, weights, start=start)
         fitted = replace(fitted, template=give_features(options, working))
@@ -257,7 +257,7 @@ class PathSearch:
             stop.set()
         elif self.file is not None:
             self.file.keep(C, _reached(fitted))
-        return knot_of(fitted, C, *self._pulled(fitted)), fitted
+        return make_knot(fitted, C, *self._pulled(fitted)), fitted
 
     def _pulled(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
         """``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and how far each row may be off."""

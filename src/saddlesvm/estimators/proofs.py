@@ -17,7 +17,7 @@ from scipy.special import softmax
 from saddlesvm import checker
 from saddlesvm.data.door import check_design, checked_data
 from saddlesvm.data.label_checks import has_columns
-from saddlesvm.estimators.fitted import Fitted, duals_for, problems_over
+from saddlesvm.estimators.fitted import Fitted, duals_for, pair_problems
 from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.bounds import UNIT
@@ -60,7 +60,7 @@ def write_proof(
     training = fitted.pose(y, sample_weight, design.shape[0])
     stated = _stated_problem(fitted, training.loss, width)
     weights = fitted.coef, fitted.intercept
-    posed = list(problems_over(template, design, training, weights))
+    posed = list(pair_problems(template, design, training, weights))
     duals = duals_for(fitted, design.shape[0])
     table, labels = rows_of(design.X), labels_of(y, stated["text"])
     for slack in SLACKS:

@@ -16,7 +16,7 @@ from saddlesvm.data.door import checked_data as data_of, refuse_place
 from saddlesvm.estimators.fitted import (
     Data,
     Fitted,
-    checked_rows,
+    check_rows,
     copy_options,
     dual_row,
     former_fit,
@@ -81,7 +81,7 @@ def prove_fit(fitted: Fitted, data: Data | None = None) -> Fitted:
 def decision_bounds(fitted: Fitted, X: Any) -> Bounds:
     """Return bounds on the scores of the exact optimum, each of shape (m,) or (m, k)."""
     assert fitted.proof is not None
-    low, high = fitted.proof.score_bounds(checked_rows(fitted, X))
+    low, high = fitted.proof.score_bounds(check_rows(fitted, X))
     return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
 
 
@@ -127,7 +127,7 @@ class Closer(NamedTuple):
 
 def proof_of_data(fitted: Fitted, data: Data) -> Proof:
     """Return the proof of a fit: by a few steps from its weights, or by a fit that goes on."""
-    template = options_of_proof(fitted)
+    template = proof_options(fitted)
     count = len(fitted.certificates)
     tol = fitted.template.tol
     ready = rows_for_parts(template, data.X, count)
@@ -152,7 +152,7 @@ def problems_of(fitted: Fitted, template: Any, data: Data, ready: FitRows) -> li
     return [part_problem(template, sub, posed, ready) for sub in posed.problems]
 
 
-def options_of_proof(fitted: Fitted, tol: float = CLOSE) -> Any:
+def proof_options(fitted: Fitted, tol: float = CLOSE) -> Any:
     """Return the parameters of a fit, to be trained on to the relative gap `tol`."""
     offered = fitted.template.get_params(deep=False)
     fresh = {name: value for name, value in AFRESH.items() if name in offered}
@@ -170,7 +170,7 @@ def go_closer(
 
     `enough` is that of :func:`~saddlesvm.answers.proof.proof_of`.
     """
-    template = options_of_proof(fitted, tol)
+    template = proof_options(fitted, tol)
     posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
     ready = ready or rows_for_parts(template, data.X, len(posed.problems))
     if ready is None:

@@ -18,8 +18,8 @@ from scipy import sparse
 from saddlesvm.data.data_mark import mark_data
 from saddlesvm.data.door import Design, checked_data
 from saddlesvm.data.label_checks import has_columns
-from saddlesvm.estimators.base import Training, in_use, seed_of
-from saddlesvm.estimators.fitted import Data, Fitted, known_attributes, posed_C
+from saddlesvm.estimators.base import Training, draw_seed, has_callbacks
+from saddlesvm.estimators.fitted import Data, Fitted, known_attributes, problem_C
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
@@ -87,7 +87,7 @@ def fit_rows(
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     posed = template._pose(y, sample_weight, design.shape[0])
     tasks = None
-    if reported is not None and in_use(reported):
+    if reported is not None and has_callbacks(reported):
         known = known_attributes(template, posed.labels)
         tasks = FitTasks(reported, known, design.X, y, sample_weight, len(posed.problems))
 
@@ -128,7 +128,7 @@ def solve(
     """
     fits = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
     fits.watch = watch
-    fits.keeps_duals = not outweighs(posed, design.shape[0])
+    fits.keeps_duals = not drops_duals(posed, design.shape[0])
     if template.callbacks or tasks is not None:
         own = template.callbacks or ()
         fits.callbacks_of = lambda sub: [*own, *(tasks.callback(sub) if tasks else ())]
@@ -165,7 +165,7 @@ def gather(
         coef=coef,
         intercept=intercept,
         duals=duals,
-        C=posed_C(template, n),
+        C=problem_C(template, n),
         certificates=[result.certificate for result in results],
         outcome=multiclass.worst_outcome(results).outcome,
         trace=Trace(chain.from_iterable(result.trace for result in results)),
@@ -178,7 +178,7 @@ def gather(
     )
 
 
-def outweighs(posed: Training, n: int) -> bool:
+def drops_duals(posed: Training, n: int) -> bool:
     """Return True if a model of n rows goes without dual variables.
 
     None of them is zero, they are many, and the weights determine them.
@@ -236,7 +236,7 @@ def make_fits(
         problems=posed.problems,
         solver=solver,
         limits=limits,
-        seed=seed_of(template.random_state),
+        seed=draw_seed(template.random_state),
         n_jobs=n_jobs,
         rows=rows,
         loss=posed.loss,
@@ -278,16 +278,22 @@ def find_missing_for_blocks(template: Any, solver: Any) -> str:
     newton = isinstance(solver, Newton)
     anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
     if not anywhere and not (newton and is_smooth(template._check_options())):
-        return f"needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got solver={template.solver!r}"
+        return (
+            "needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got "
+            f"solver={template.solver!r}"
+        )
     if newton and not penalty.identity():
         return f"takes penalty={template.penalty!r} with solver='auto' or 'blocks', not 'newton'"
     if not holds_square(penalty):
-        return "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; got the l1 norm"
+        return (
+            "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; "
+            "got the l1 norm"
+        )
     return ""
 
 
 def rows_for_parts(template: Any, X: Any, problems: int) -> FitRows | None:
-    """Return the rows of X, ready for fits to parts of them; None if they are read block by block."""
+    """Return the rows of X, ready for fits to parts of them; None if they are read by blocks."""
     design = Design(X)
     if goes_by_blocks(template, design):
         return None

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.base import COMMON, Estimator, Training, seed_of
+from saddlesvm.estimators.base import COMMON, Estimator, Training, draw_seed
 from saddlesvm.estimators.register import KernelOptions
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.kernel.definiteness import symmetric
@@ -122,7 +122,7 @@ class KernelMachine(Estimator, KernelOptions):
             problems=problems,
             solver=solver,
             limits=limits,
-            seed=seed_of(self.random_state),
+            seed=draw_seed(self.random_state),
             n_jobs=self.n_jobs,
             callbacks_of=(lambda sub: list(self.callbacks or ()))
             if self.callbacks

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators import calibration
-from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
+from saddlesvm.estimators.base import Training, draw_seed, restore_on_error
 from saddlesvm.estimators.class_weights import class_factors, encode_labels, weigh_rows
 from saddlesvm.estimators.register import (
     KERNEL,
@@ -63,7 +63,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         self._check_kernel()
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    @all_or_nothing
+    @restore_on_error
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train to the relative gap `tol`.
 
@@ -196,12 +196,12 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
                 )
             return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
 
-        folds = calibration.folds_of(codes, weights, seed_of(self.random_state))
+        folds = calibration.folds_of(codes, weights, draw_seed(self.random_state))
         scores = calibration.held_out_scores(
             folds, lambda rows: self._later_scores(X[rows]), of_others
         )
         columns = calibration.columns_of(Pairs(codes, self.classes_), scores, weights)
-        self.calibration_ = calibration.fitted_sigmoids(columns)
+        self.calibration_ = calibration.fit_sigmoids(columns)
 
     @property
     def probA_(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import Design
 from saddlesvm.data.label_checks import check_targets, check_weights
-from saddlesvm.estimators.base import Training, all_or_nothing, seed_of
+from saddlesvm.estimators.base import Training, draw_seed, restore_on_error
 from saddlesvm.estimators.register import (
     KERNEL,
     SVMOptions,
@@ -215,7 +215,7 @@ def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
 class Regressor(RegressorMixin, SVM):
     """Prediction of both regressions."""
 
-    @all_or_nothing
+    @restore_on_error
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train to the relative gap `tol`.
 
@@ -488,7 +488,7 @@ callbacks, warm_start, checkpoint
         self._check_kernel()
         return SHORTFALL
 
-    @all_or_nothing
+    @restore_on_error
     def fit(
         self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -530,7 +530,7 @@ callbacks, warm_start, checkpoint
             problems=posed.problems,
             solver=solver,
             limits=self._limits(solver),
-            seed=seed_of(self.random_state),
+            seed=draw_seed(self.random_state),
             n_jobs=self.n_jobs,
             callbacks_of=lambda sub: list(self.callbacks or ()),
             rows=rows,

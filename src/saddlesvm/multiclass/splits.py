@@ -430,7 +430,7 @@ class GivenDuals:
 GivenStart: TypeAlias = GivenWeights | GivenDuals
 
 
-def given_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | None:
+def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | None:
     """The start at given weights, with intercepts of zero where they are left out, or at given dual
     variables; None where none are given.
 
