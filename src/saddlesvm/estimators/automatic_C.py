@@ -1,5 +1,4 @@
-"""``C="auto"``: certified fits along C, coarse to fine, a leave-one-out estimate of each, and a certified fit at the C
-that they prefer."""
+"""``C="auto"``: fits along C, a leave-one-out estimate of each, and a fit at the best C."""
 
 from __future__ import annotations
 
@@ -169,7 +168,7 @@ class Choice:
 
 
 def parse_automatic(C: Any) -> AutomaticC | None:
-    """The way to choose C automatically; None where C is a number.
+    """Return the options of ``C="auto"``; None if C is a number.
 
     Raises
     ------
@@ -194,7 +193,7 @@ def choose_C(
     sample_weight: ArrayLike | None = None,
     groups: Any = None,
 ) -> Choice:
-    """The C that leave-one-out prefers for these rows; with groups, the one that leaving whole groups out prefers.
+    """Return the C that leave-one-out, or leaving out whole groups, prefers for these rows.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ def choose_C(
 
 
 def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
-    """The number of the value to estimate next, given those that were estimated; None where they suffice."""
+    """Return the number of the value to estimate next; None if the estimates suffice."""
     places = sorted(seen)
     errors, noise = _errors_of([seen[k] for k in places])
     trusted = np.isfinite(errors)
@@ -294,7 +293,7 @@ def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
 
 
 def _has_risen(errors: np.ndarray, noise: np.ndarray) -> bool:
-    """Whether the error of the largest C is clearly worse than the best, or can no longer be trusted."""
+    """Return True if the error of the largest C is clearly worse than the best, or untrusted."""
     if not np.isfinite(errors).any():
         return False
     best = int(np.argmin(errors))
@@ -302,7 +301,7 @@ def _has_risen(errors: np.ndarray, noise: np.ndarray) -> bool:
 
 
 def _errors_of(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarray]:
-    """The errors of estimates, infinite where they are not to be trusted, and their standard errors."""
+    """Return the errors of estimates, infinite if untrusted, and their standard errors."""
     errors = np.array([one.error if one.trusted else np.inf for one in estimates])
     return errors, np.array([one.standard_error for one in estimates])
 
@@ -328,7 +327,7 @@ def _errors_of_folds(
     sample_weight: ArrayLike | None,
     folds: Folds | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The error at each C of models of the other folds (of five where none are given), and its standard error."""
+    """Return the error of folds at each C, and its standard error; five folds by default."""
     design = check_design(X).X
     n = design.shape[0]
     scoring = None
@@ -351,9 +350,8 @@ def _errors_of_folds(
             path = certified_path(
                 template, design[train], labels[train], ends, how.gap, sample_weight=given
             )
-        within = np.clip(
-            Cs, path.knots[0].C, path.knots[-1].C
-        )  # a time limit may have cut the fold's path short
+        # A time limit may have cut the fold's path short.
+        within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)
         scores = path.score(design[test], labels[test], within, scoring)
         errors.append(-scores if scoring else 1.0 - scores)
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))

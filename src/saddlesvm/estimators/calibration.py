@@ -1,4 +1,4 @@
-"""Probabilities from scores: sigmoids fitted to the scores of rows that the model was not trained on.
+"""Probabilities from scores: sigmoids fitted to scores of rows without training on them.
 
 A sub-problem has a sigmoid from its score to the probability of its later class, or of its class
 against the rest. The probabilities of pairs are coupled: those p of the classes are taken that
@@ -46,7 +46,7 @@ COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a
 
 
 class Column(NamedTuple):
-    """A sub-problem's scores of rows that it was not trained on; whether each is of its later class; their weights."""
+    """Scores of rows without training on them; whether each is of the later class; weights."""
 
     scores: np.ndarray
     positive: np.ndarray
@@ -56,7 +56,7 @@ class Column(NamedTuple):
 def columns_of(
     problems: Sequence[SubProblem], scores: np.ndarray, weights: np.ndarray | None
 ) -> list[Column]:
-    """The columns of scores, shape (n, problems), over the rows of positive weight that each sub-problem has."""
+    """Return each sub-problem's scores, given (n, problems), for its rows of positive weight."""
     columns = []
     for sub, column in zip(problems, scores.T, strict=True):
         own = sub.row_weights(weights)
@@ -94,7 +94,7 @@ def class_probabilities(calibration: np.ndarray, scores: np.ndarray, pairs: bool
 
 
 def of_classes(positive: np.ndarray) -> np.ndarray:
-    """Probabilities of the second of two classes, or of each against the rest, as those of all, whose sums are 1."""
+    """Return probabilities of all classes, with sums of 1, from those of the later or each."""
     if positive.shape[1] == 1:
         return np.hstack([1.0 - positive, positive])
     sums = positive.sum(axis=1, keepdims=True)
@@ -180,7 +180,7 @@ def held_out_scores(
 
 
 def _targets(positive: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Platt's targets, which keep a curve from fitting certainties, and the offset of no other knowledge."""
+    """Return Platt's targets, which are never certain, and the offset of the classes' weights."""
     ahead = weights[positive].sum()
     behind = weights[~positive].sum()
     targets = np.where(positive, (ahead + 1.0) / (ahead + 2.0), 1.0 / (behind + 2.0))

@@ -298,7 +298,7 @@ class CertifiedPath:
         return found
 
     def band_edges(self) -> np.ndarray:
-        """The edges of the stretches of C of :meth:`decision_bands`, ascending: fits, and means of neighbours."""
+        """The edges of the stretches of C of :meth:`decision_bands`: fits, and means of neighbours."""
         Cs = self.Cs
         return np.sort(np.concatenate([Cs, np.sqrt(Cs[1:] * Cs[:-1])]))
 
@@ -329,7 +329,7 @@ class CertifiedPath:
         return np.clip(made, self.knots[0].C, self.knots[-1].C)
 
     def _place(self, C: float) -> tuple[int, Interval | None]:
-        """The number of the knot at or below C, and the interval above it; None where C is that knot's."""
+        """Return the knot at or below C, and the interval above it; None if C is the knot's."""
         low = self.knots[0].C
         high = self.knots[-1].C
         if not low <= C <= high:
@@ -389,7 +389,7 @@ OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_cla
 
 
 def marks(template: Any, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
-    """The marks that must be equal for a path to resume: the data, and the options that define the objective."""
+    """Return what must be equal for a path to resume: the data and the objective's options."""
     labels = np.asarray(y)
     known, codes = np.unique(labels, return_inverse=True)
     given = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

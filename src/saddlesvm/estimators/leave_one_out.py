@@ -94,7 +94,7 @@ class OwnRows:
         return len(self.posed.problems)
 
     def problem(self, k: int) -> tuple[Problem, np.ndarray]:
-        """Sub-problem k with all rows as members, those of weight zero too, and the model's weights of it."""
+        """Return sub-problem k with all rows, also those of weight zero, and its weights."""
         fitted = self.fitted
         options = {"C": fitted.C, "weights": self.posed.weights, "intercept": self.kind}
         problem = self.rows.problem(self.posed.problems[k], self.posed.loss, options)
@@ -104,7 +104,7 @@ class OwnRows:
 
     @cached_property
     def vicinities(self) -> list[Vicinity | None]:
-        """The vicinity of each sub-problem's optimum; None where it has none, or there are too many features."""
+        """The vicinity of each sub-problem's optimum; None for too many features."""
         if self.design.shape[1] > FACTORED:
             return [None] * self.count
         return [vicinity_of(*self.problem(k)) for k in range(self.count)]
@@ -260,8 +260,7 @@ class Estimation:
     def run(
         self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES
     ) -> LeaveOneOut:
-        """Estimate every sub-problem's rows, and what follows from them; without proofs there are no bounds; with them,
-        rows whose label is open are solved for, as far as `values` allow it."""
+        """Estimate every row's score; with proofs, solve for open labels as far as `values` allow."""
         if groups is None:
             found = self._each_row(proofs, values / len(self.posed.problems))
         else:
@@ -310,14 +309,12 @@ class Estimation:
         least, most = bounds_of_free_intercept(problem, w, dual, infinite, self.own.count)
         low = rows.low.copy()
         high = rows.high.copy()
-        low[infinite], high[infinite] = (
-            np.maximum(low[infinite], least),
-            np.minimum(high[infinite], most),
-        )
+        low[infinite] = np.maximum(low[infinite], least)
+        high[infinite] = np.minimum(high[infinite], most)
         return replace(rows, low=low, high=high, margins=np.clip(rows.margins, low, high))
 
     def _of(self, k: int, proofs: bool) -> LeftOut:
-        """The estimates of sub-problem k."""
+        """Return the estimates of sub-problem k."""
         problem, w = self.own.problem(k)
         beta = dual_row(self.fitted.duals, k)
         if not proofs:

@@ -263,7 +263,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     round (see ``rounds_``), and there is no ``dual_coef_``. Predictions for such rows are Dask
     arrays. `solver` is one of
 
-    - "newton": the second-order method. It takes few rounds, whatever C and the number of partitions
+    - "newton": the second-order method. It takes few rounds, whatever C and the number of
+    partitions
       are. For smooth losses, a partition sends a matrix of the size of the squared number of
       features for each class. If the matrices take more than 64 MB, it sends products of the matrix
       and a vector, which takes more rounds. For the hinge and its relatives, a worker collects the
@@ -434,10 +435,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, shape (n, n_classes).
 
-        They need the logistic loss, or `probability`. With ``multi_class="multinomial"`` they are the softmax of the scores. With more than two
-        classes the one-against-rest probabilities are scaled to sum to 1, as in scikit-learn, and
-        those of pairs are coupled (Wu, Lin and Weng, 2004). Probabilities of the labels of an
-        indicator matrix are not scaled, because a row may have several labels.
+        They need the logistic loss, or `probability`. With ``multi_class="multinomial"`` they are
+        the softmax of the scores. With more than two classes the one-against-rest probabilities are
+        scaled to sum to 1, as in scikit-learn, and those of pairs are coupled (Wu, Lin and Weng,
+        2004). Probabilities of the labels of an indicator matrix are not scaled, because a row may
+        have several labels.
         """
         scores = self._scores(X).astype(np.float64)
         options = self._at_fit()

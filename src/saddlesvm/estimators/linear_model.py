@@ -146,8 +146,8 @@ class LinearModel(Estimator):
         Parameters
         ----------
         X : array-like, sparse matrix, list of dicts, Store, Dask array or DataFrame, or files
-            Shape (n, d). The workers of a cluster read a list of files or stores. Without a cluster, the rows of
-            a list of stores follow one another.
+            Shape (n, d). The workers of a cluster read a list of files or stores. Without a
+            cluster, the rows of a list of stores follow one another.
         y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix (n, k)
             Labels, at least two different ones; of a regression the targets. By default those of
             the store. Each column of an indicator matrix of 0 and 1 is one label, and each column

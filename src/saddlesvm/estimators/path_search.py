@@ -141,7 +141,7 @@ class PathSearch:
         return path
 
     def visit(self, next_C: Callable[[dict[float, Any]], float | None]) -> CertifiedPath:
-        """Fit where `next_C` says, which is given the models so far by their C, until it returns None.
+        """Fit at each C that `next_C` returns, given the fits so far by their C, until None.
 
         Stretches between two fits are not divided: the path's gap is the one that it proves.
         """
@@ -172,7 +172,7 @@ class PathSearch:
         return path if complete else replace(path, outcome=Outcome.NO_PROGRESS)
 
     def _open(self, low: Made, high: Made) -> bool:
-        """Whether the gap between two neighbours is not proven yet, and a fit between them would help."""
+        """Return True if a fit between two neighbours would help to prove the gap there."""
         if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (
             1.0 + NARROW
         ):
@@ -180,14 +180,14 @@ class PathSearch:
         return low[0].until(high[0]).gap > self.gap
 
     def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Made]:
-        """The fits of both ends, the upper one begun at the lower one; that one alone where the path ends with it."""
+        """Fit both ends, the upper one from the lower one; return one if the path ends with it."""
         fitted = [self._fit(Wanted(ends[0], None, None, self.jobs), stop)]
         if not self._ended(fitted, stop):
             fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
         return fitted
 
     def _divided(self, fitted: list[Made], stop: threading.Event, uses_lambda: bool) -> list[Made]:
-        """These fits and those half-way in every stretch that is not proven, as soon as both its ends are fitted."""
+        """Fit half-way in each unproven stretch until all are proven; return all fits."""
         stretches: list[tuple[Made, Made, int]] = [
             (low, high, self.jobs) for low, high in pairwise(fitted)
         ]
@@ -216,7 +216,7 @@ class PathSearch:
         return _ascending([*fitted, *(one for one in late if one is not None)])
 
     def _made(self, wanted: Wanted, stop: threading.Event) -> Made | None:
-        """A fit, or None where the search is over."""
+        """Return a fit, or None if the search is over."""
         if stop.is_set() or self._seconds_left() == 0.0:
             return None
         return self._fit(wanted, stop)
@@ -260,7 +260,7 @@ class PathSearch:
         return make_knot(fitted, C, *self._pulled(fitted)), fitted
 
     def _pulled(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
-        """``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and how far each row may be off."""
+        """Return ``dual_coef_ @ X`` with the virtual feature, (k, d + 1), and its rounding."""
         k = fitted.duals.shape[0]
         members = np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
         pulled = np.zeros((k, self.design.n_features + 1))
@@ -276,7 +276,7 @@ class PathSearch:
         return None if limit is None else max(min(self.began + limit, end_of_fit()) - clock(), 0.0)
 
     def _ended(self, fitted: Sequence[Made], stop: threading.Event) -> bool:
-        """Whether Ctrl-C, the time limit or a fit that found no model ends the search; the outcome says so."""
+        """Return True, and set the outcome, if Ctrl-C, a limit or a failed fit ends the search."""
         if stop.is_set():
             self.outcome = Outcome.INTERRUPTED
         elif self._seconds_left() == 0.0:
@@ -287,7 +287,7 @@ class PathSearch:
 
 
 def _ascending(fitted: Sequence[Made]) -> list[Made]:
-    """Fits by their C."""
+    """Return fits in ascending order of C."""
     return sorted(fitted, key=lambda one: one[0].C)
 
 
@@ -386,7 +386,7 @@ def path_of(
     gap: float | None,
     sample_weight: ArrayLike | None,
 ) -> RegularizationPath | CertifiedPath:
-    """Models along C, or a certified path, of an estimator; see :meth:`saddlesvm.LinearSVC.path`."""
+    """Return models along C, or a certified path; see :meth:`saddlesvm.LinearSVC.path`."""
     if is_distributed(X) and (C, lam, gap) != (None, None, None):
         raise ValueError(
             "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster "
