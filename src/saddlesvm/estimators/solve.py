@@ -286,8 +286,8 @@ def find_missing_for_blocks(template: Any, solver: Any) -> str:
         return f"takes penalty={template.penalty!r} with solver='auto' or 'blocks', not 'newton'"
     if not holds_square(penalty):
         return (
-            "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below 1; "
-            "got the l1 norm"
+            "needs a square in the penalty: penalty='l2', or 'elasticnet' with an l1_ratio below "
+            "1; got the l1 norm"
         )
     return ""
 
