@@ -22,7 +22,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from saddlesvm import dask as on_cluster
-from saddlesvm.cli.cluster import as_dask
+from saddlesvm.cli.cluster import make_dask_array
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.part import make_part
@@ -73,7 +73,7 @@ def on_dask(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Namesp
         memory=options.memory, client=client,
     )  # fmt: skip
     began = time.perf_counter()
-    model.fit(as_dask(X, options.parts), y)
+    model.fit(make_dask_array(X, options.parts), y)
     told = {"method": "", "outcome": str(model.outcome_), "seconds": time.perf_counter() - began, "processor": "-"}
     return told | of_trace(model.trace_, model.certificates_)
 

@@ -22,7 +22,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from saddlesvm import LinearSVC, dask as on_cluster
-from saddlesvm.cli.cluster import as_dask
+from saddlesvm.cli.cluster import make_dask_array
 from saddlesvm.data import read
 
 
@@ -86,7 +86,7 @@ def main() -> None:
             reference = LinearSVC(C=C, **common | {"tol": options.tol / 10}).fit(X, y)
             for what, callbacks in (("undisturbed", []), ("worker killed", [killer(client, 3)])):
                 began = time.perf_counter()
-                model = on_cluster.LinearSVC(C=C, callbacks=callbacks, **common).fit(as_dask(X, 8), y)
+                model = on_cluster.LinearSVC(C=C, callbacks=callbacks, **common).fit(make_dask_array(X, 8), y)
                 spent = time.perf_counter() - began
                 share, apart = distance(model, reference)
                 received = sum(row["bytes_up"] for row in model.trace_) / 8  # the sum of the eight partitions' reports

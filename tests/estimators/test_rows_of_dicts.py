@@ -42,8 +42,8 @@ def test_what_is_no_row_is_refused() -> None:
         ours.LinearSVC().fit([*ROWS, [1.0, 2.0]], [*LABELS, 1])
     with pytest.raises(ValueError, match="trained on dicts or on columns with names"):
         ours.LinearSVC().fit(np.eye(4), [0, 1, 0, 1]).predict(ROWS)
-    with pytest.raises(ValueError, match="numbers or texts by names"):
+    with pytest.raises(ValueError, match="must be texts, and the values numbers or texts"):
         ours.LinearSVC().fit([{"a": {1: 2}}, {"a": 1.0}], [0, 1])
     model = ours.LinearSVC().fit(ROWS, LABELS)
-    with pytest.raises(ValueError, match="make a matrix by DictVectorizer first"):
+    with pytest.raises(ValueError, match="make a matrix of them first"):
         ours.leave_one_out(model, ROWS, LABELS)

@@ -14,7 +14,7 @@ from saddlesvm import LinearSVC, Store
 from saddlesvm.data import StoreWriter, errors
 from saddlesvm.lab import machine
 from saddlesvm.rows import files, memory_plan
-from saddlesvm.runtime import compiler
+from saddlesvm.runtime import kernel_files
 from saddlesvm.runtime.threads import usable_cores
 from support import matrix
 
@@ -56,7 +56,7 @@ def test_memory_and_cores_are_guessed(elsewhere: None) -> None:
     assert memory_plan.available_memory() == 2**62
     assert usable_cores() == os.cpu_count()
     assert machine.processor()
-    assert compiler._is_trusted(12345)
+    assert kernel_files._is_safe_owner(12345)
 
 
 def test_a_file_is_read_from_a_position(elsewhere: None, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_the_step_on_the_logistic_loss_is_as_near_as_its_page_says():
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1, 123456789])
 def test_the_draws_are_the_compiled_ones(seed):
-    theirs, ours = randomness.seeded(seed), study.Draws(seed)
+    theirs, ours = randomness.make_random(seed), study.Draws(seed)
     assert [ours.below(n) for n in range(1, 200)] == [randomness.draw(theirs, n) for n in range(1, 200)]
     order, shuffled = np.arange(50), list(range(50))
     randomness.shuffle(theirs, order, 50)
