@@ -186,7 +186,7 @@ def test_a_loss_of_the_package_is_one_class_in_one_file(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "saddlesvm", ignore=shutil.ignore_patterns("__pycache__", "bundled"))
     file = tmp_path / "saddlesvm" / "problem" / "margin_losses.py"
     text = file.read_text()
-    hinge = text[text.index('@register("hinge"') : text.index('@register("squared_hinge"')]
+    hinge = text[text.index('@register(\n    "hinge"') : text.index('@register(\n    "squared_hinge"')]
     file.write_text(text + "\n\n" + hinge.replace('"hinge"', '"hinge_again"').replace("Hinge", "HingeAgain"))
     run = {"args": [sys.executable, "-c", ANOTHER], "cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
     said = subprocess.run(**run, capture_output=True, text=True, check=True).stdout

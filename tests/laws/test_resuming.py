@@ -152,5 +152,5 @@ def test_another_version_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with path.open("wb") as file:
         np.savez(file, header=np.frombuffer(b'{"format": "saddlesvm checkpoint 3"}', dtype=np.uint8))
-    with pytest.raises(ValueError, match="'saddlesvm checkpoint 3' where 'saddlesvm checkpoint 2', the one version"):
+    with pytest.raises(ValueError, match="'saddlesvm checkpoint 3'; only 'saddlesvm checkpoint 2' can be read"):
         fit(binary(Hinge())(tmp_path), DCD(), LIMITS, checkpoint=Checkpoint(path))
