@@ -45,9 +45,8 @@ RISEN = 2.0  # standard errors above the smallest error at which no larger C is 
 # Standard errors of the error by which neighbours must differ for a value between them to be estimated; guessed: the
 # estimates are for the same rows, so that most of the noise is common to them.
 NOISE = 0.25
-SAME = (
-    0.1  # relative difference of the log losses up to which two models count as the same; guessed
-)
+# Relative difference of the log losses up to which two models count as the same; guessed.
+SAME = 0.1
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 # Shares of the time that is left of max_time, which the parts of a choice may take, one after the other; guessed.

@@ -43,9 +43,8 @@ from saddlesvm.runtime.clock import clock, end_of_fit
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, wait_for_some
 
-FIT_SHARE = (
-    0.2  # share of the wanted gap that each fit proves itself; the rest is for the Cs between
-)
+# Share of the wanted gap that each fit proves itself; the rest is for the Cs between.
+FIT_SHARE = 0.2
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
 Made = tuple[Knot, Fitted]

@@ -59,7 +59,7 @@ from saddlesvm.problem.bounds import (
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
 from saddlesvm.runtime.clock import clock
-from saddlesvm.runtime.compiled import searching_kernel
+from saddlesvm.runtime.compiled import arithmetic, searching_kernel
 from saddlesvm.solvers.second_order.first_point import NOTHING
 
 # Violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
@@ -208,6 +208,7 @@ class PairsTask:
         return self.machine.model(facts, beta, offsets, certificate)
 
 
+@arithmetic
 def program_of(programs: Programs, k: int, first: int, end: int) -> QuadraticProgram:
     """Return the quadratic program of problem k, with the rows from `first` to `end`."""
     return QuadraticProgram(
@@ -253,18 +254,7 @@ def solve_each(
     for k in live:
         first = programs.begins[k]
         end = programs.begins[k + 1]
-        program = QuadraticProgram(
-            programs.table,
-            programs.ridge[first:end],
-            programs.low[first:end],
-            programs.high[first:end],
-            programs.tube,
-            programs.starts[k],
-            programs.columns[k],
-            programs.signs,
-            programs.groups,
-            0.0,
-        )
+        program = program_of(programs, k, first, end)
         steps[k] += pair_steps(
             program, g[first:end], beta[first:end], room, extremes, accuracy[k], most
         )
