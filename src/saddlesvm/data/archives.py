@@ -53,7 +53,7 @@ class ArrayHeader:
 
     shape: tuple[int, ...]
     fortran: bool
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
     @property
     def n_bytes(self) -> int:
@@ -249,7 +249,7 @@ class Archive:
             )
         return header
 
-    def read(self, name: str, room: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+    def read(self, name: str, room: np.ndarray | None = None) -> np.ndarray:
         """Read an array, into `room` if that has its shape, type and order.
 
         The checksum is compared at the end.
@@ -288,7 +288,7 @@ class Archive:
         self.zip.close()
 
 
-def _code_points(text: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _code_points(text: np.ndarray) -> np.ndarray:
     """Return the code points of an array of text, which NumPy does not check."""
     return text.view(np.dtype(np.uint32).newbyteorder(text.dtype.byteorder))
 

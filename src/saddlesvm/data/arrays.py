@@ -110,7 +110,7 @@ def npy_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-def _map_npy(path: Path) -> np.ndarray[Any, Any]:
+def _map_npy(path: Path) -> np.ndarray:
     """Map the array in a `.npy` file."""
     with reading(path):
         if is_compressed(path):
@@ -236,7 +236,7 @@ def npz_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-def _read_values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
+def _read_values(file: IO[bytes], dtype: np.dtype, count: int) -> np.ndarray:
     """Read the next `count` values of an array."""
     data = file.read(count * dtype.itemsize)
     if len(data) != count * dtype.itemsize:
@@ -308,7 +308,7 @@ def _check_csr_headers(archive: Archive, n_pointers: int) -> None:
         raise ValueError("the parts of the CSR matrix do not fit together")
 
 
-def _check_pointers(indptr: np.ndarray[Any, Any], indices: ArrayHeader) -> None:
+def _check_pointers(indptr: np.ndarray, indices: ArrayHeader) -> None:
     """Refuse row pointers that do not start at 0, decrease, or exceed the entries."""
     decreases = (indptr[1:] < indptr[:-1]).any()
     if indptr[0] != 0 or decreases or int(indptr[-1]) > indices.shape[0]:

@@ -19,7 +19,7 @@ def is_arrow(data: Any) -> bool:
     return any(hasattr(data, name) for name in protocols)
 
 
-def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
+def flat_column(column: Any, name: str, where: str) -> np.ndarray:
     """Return a column of numbers, or lists of numbers, as an array of shape (n,) or (n, k).
 
     There is no copy if the column is one piece without gaps.
@@ -40,7 +40,7 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray[Any, Any]:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if not is_list(column.type):
-        numbers: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False)
+        numbers: np.ndarray = column.to_numpy(zero_copy_only=False)
         return numbers
 
     if column.null_count:
@@ -88,7 +88,7 @@ def _list_length(column: Any, name: str, where: str) -> int:
     return int(lengths[0])
 
 
-def arrow_matrix(data: Any) -> tuple[np.ndarray[Any, Any], list[str] | None]:
+def arrow_matrix(data: Any) -> tuple[np.ndarray, list[str] | None]:
     """Return the rows of Arrow data as a matrix of shape (n, d), and the names of its columns.
 
     A single column of lists is the matrix itself, without a copy, and has no names; columns of
@@ -125,7 +125,7 @@ def arrow_matrix(data: Any) -> tuple[np.ndarray[Any, Any], list[str] | None]:
     return stack_columns(columns), names
 
 
-def stack_columns(columns: list[np.ndarray[Any, Any]], dtype: Any = None) -> np.ndarray[Any, Any]:
+def stack_columns(columns: list[np.ndarray], dtype: Any = None) -> np.ndarray:
     """Return columns side by side as a C-contiguous matrix."""
     n = len(columns[0])
     dtype = np.dtype(dtype or np.result_type(np.float16, *columns))

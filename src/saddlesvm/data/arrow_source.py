@@ -94,7 +94,7 @@ def _feature_names(names: list[str], width: int) -> list[str] | None:
     return None
 
 
-def _type_and_width(file: ArrowFile, features: list[int]) -> tuple[np.dtype[Any], int]:
+def _type_and_width(file: ArrowFile, features: list[int]) -> tuple[np.dtype, int]:
     """Return the float type that holds the features, and how many there are."""
     # The lengths of lists are not in the schema, but in the first row.
     first = None
@@ -114,7 +114,7 @@ def _type_and_width(file: ArrowFile, features: list[int]) -> tuple[np.dtype[Any]
     return float_type(np.result_type(np.float16, *types)), width
 
 
-def _number_type(arrow_type: Any, name: str, path: Path) -> np.dtype[Any]:
+def _number_type(arrow_type: Any, name: str, path: Path) -> np.dtype:
     """Return the type of a column of numbers in NumPy."""
     # A column without any value.
     if str(arrow_type) == "null":
@@ -127,7 +127,7 @@ def _number_type(arrow_type: Any, name: str, path: Path) -> np.dtype[Any]:
     return dtype
 
 
-def _check_number_type(dtype: np.dtype[Any], name: str, arrow_type: Any, path: Path) -> None:
+def _check_number_type(dtype: np.dtype, name: str, arrow_type: Any, path: Path) -> None:
     """Raise a `DataError` unless a column holds numbers."""
     if dtype.kind not in "biuf":
         raise DataError(
@@ -135,7 +135,7 @@ def _check_number_type(dtype: np.dtype[Any], name: str, arrow_type: Any, path: P
         )
 
 
-def _join_columns(columns: list[np.ndarray[Any, Any]], dtype: Any) -> np.ndarray[Any, Any]:
+def _join_columns(columns: list[np.ndarray], dtype: Any) -> np.ndarray:
     """Return columns side by side; a single list of numbers is returned as it is."""
     if len(columns) == 1 and columns[0].ndim == 2:
         return columns[0] if dtype is None else columns[0].astype(dtype, copy=False)
@@ -155,7 +155,7 @@ def _refuse_missing(column: Any, name: str, path: Path, n_before: int) -> None:
 
 def _read_numbers(
     column: Any, name: str, path: Path, n_before: int, missing: Missing
-) -> np.ndarray[Any, Any]:
+) -> np.ndarray:
     """Return a column of finite numbers, or of lists of them; NaN if a missing value is kept."""
     if missing == "error":
         _refuse_missing(column, name, path, n_before)
@@ -173,10 +173,10 @@ def _read_numbers(
     return values
 
 
-def _read_labels(column: Any, name: str, path: Path, n_before: int) -> np.ndarray[Any, Any]:
+def _read_labels(column: Any, name: str, path: Path, n_before: int) -> np.ndarray:
     """Return a column of labels, none of them missing."""
     _refuse_missing(column, name, path, n_before)
-    values: np.ndarray[Any, Any] = column.to_numpy()
+    values: np.ndarray = column.to_numpy()
     if values.dtype == object and all(isinstance(value, str) for value in values):
         check_classes(list(dict.fromkeys(values.tolist())), f"{path}: {name!r}")
         return values.astype(str)

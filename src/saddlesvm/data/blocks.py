@@ -105,7 +105,7 @@ class Block(NamedTuple):
 Blocks = Callable[[int], Iterator[Block]]
 
 
-def label_parts(parts: Iterable[Any], y: np.ndarray[Any, Any] | None, n: int) -> Iterator[Block]:
+def label_parts(parts: Iterable[Any], y: np.ndarray | None, n: int) -> Iterator[Block]:
     """Yield consecutive parts of n rows as blocks, each with its labels out of `y`."""
     start = 0
     for X in parts:
@@ -146,7 +146,7 @@ class Source:
     format: str
     sparse: bool
     width: int | None
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     has_labels: bool
     n_bytes: int
     blocks: Blocks

@@ -19,7 +19,7 @@ Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
 Header: TypeAlias = bool | Literal["auto"]
 Missing: TypeAlias = Literal["error", "keep"]
-Matrix: TypeAlias = "np.ndarray[Any, Any] | sp.csr_matrix | sp.csr_array"
+Matrix: TypeAlias = "np.ndarray | sp.csr_matrix | sp.csr_array"
 
 MOST_CLASSES = 1_000  # different texts of a label column; more are texts to learn from; a guess
 LONGEST_LABEL = 200  # characters; a guess
@@ -81,7 +81,7 @@ class Table:
     """
 
     X: Any
-    y: np.ndarray[Any, Any] | None
+    y: np.ndarray | None
     feature_names: list[str] | None
     label_name: str | None
     source: str
@@ -89,7 +89,7 @@ class Table:
     n_bytes: int
     seconds: float
     known_nonzero: int | None = None
-    sample_weight: np.ndarray[Any, Any] | None = None
+    sample_weight: np.ndarray | None = None
     zero_based: bool | None = None
     kinds: dict[str, str] | None = None
     column_facts: list[str] | None = None
@@ -116,7 +116,7 @@ class Table:
             return int(self.X.count_nonzero())
         return int(np.count_nonzero(self.X))
 
-    def rows(self, chosen: np.ndarray[Any, Any]) -> Table:
+    def rows(self, chosen: np.ndarray) -> Table:
         """Return the table of some rows, by their numbers, in memory."""
 
         def select(column: Any) -> Any:
@@ -136,7 +136,7 @@ class Table:
         )
 
     @property
-    def classes(self) -> np.ndarray[Any, Any] | None:
+    def classes(self) -> np.ndarray | None:
         """The distinct labels in ascending order; None for data without labels."""
         return None if self.y is None else np.unique(self.y)
 
@@ -145,7 +145,7 @@ class Table:
 class LabelledTable(Table):
     """A table that has labels."""
 
-    y: np.ndarray[Any, Any]
+    y: np.ndarray
 
 
 def shorten(names: Sequence[object], limit: int = 12) -> str:
@@ -167,12 +167,12 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def stored_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def stored_type(dtype: np.dtype) -> np.dtype:
     """Return the type in which a store keeps dense values: a small type, or a float type."""
     return kept_type(dtype) or float_type(dtype)
 
 
-def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def float_type(dtype: np.dtype) -> np.dtype:
     """Return float32 if that holds every number of a type exactly, else float64."""
     return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
 
@@ -231,7 +231,7 @@ def ready_matrix(
     return _with_width(X, source, n_features)
 
 
-def _ready_array(X: Any, dtype: np.dtype[Any]) -> Any:
+def _ready_array(X: Any, dtype: np.dtype) -> Any:
     """Return a dense matrix in C order, of a type that is kept."""
     kept = kept_type(X.dtype)
     # NumPy takes None for float64 in comparisons, and so None is asked for first.
@@ -240,7 +240,7 @@ def _ready_array(X: Any, dtype: np.dtype[Any]) -> Any:
     return np.ascontiguousarray(X if X.dtype == dtype else X.view(dtype))
 
 
-def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:
+def _ready_csr(X: Any, source: str, dtype: np.dtype) -> Any:
     """Return a CSR matrix with sorted and unique indices, of 32 bits if they suffice."""
     X = X.tocsr().astype(dtype, copy=False)
     try:
@@ -255,7 +255,7 @@ def _ready_csr(X: Any, source: str, dtype: np.dtype[Any]) -> Any:
     return X
 
 
-def _first_refused(X: Any, refused: np.ndarray[Any, Any]) -> tuple[int, int, float]:
+def _first_refused(X: Any, refused: np.ndarray) -> tuple[int, int, float]:
     """Return row, column and value of the first value that is refused."""
     if sp.issparse(X):
         k = int(np.argmax(refused))
@@ -275,7 +275,7 @@ def _with_width(X: Any, source: str, n_features: int | None) -> Any:
     return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
-def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.ndarray[Any, Any]:
+def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.ndarray:
     """Return labels in the form of `Table.y`.
 
     Raises
@@ -312,7 +312,7 @@ def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.n
     return y.astype(np.int64 if is_whole else np.float64)
 
 
-def are_whole(numbers: np.ndarray[Any, Any]) -> bool:
+def are_whole(numbers: np.ndarray) -> bool:
     """Return True if all numbers are whole, and float64 holds their neighbours, too."""
     return bool(np.all((numbers == np.floor(numbers)) & (np.abs(numbers) < _EXACT_WHOLE)))
 
@@ -357,18 +357,18 @@ class Cells(NamedTuple):
     """
 
     texts: list[str]
-    codes: np.ndarray[Any, Any]
+    codes: np.ndarray
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, as of an array of labels."""
         return self.codes.shape
 
-    def select(self, rows: np.ndarray[Any, Any]) -> Cells:
+    def select(self, rows: np.ndarray) -> Cells:
         """Return the labels of some rows."""
         return Cells(self.texts, self.codes[rows])
 
-    def values(self) -> np.ndarray[Any, Any]:
+    def values(self) -> np.ndarray:
         """Return an array of numbers if all labels are numbers, else of texts."""
         if all(map(is_number, self.texts)):
             return np.array([float(text) for text in self.texts])[self.codes]

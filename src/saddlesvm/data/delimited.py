@@ -76,7 +76,7 @@ class LineLayout:
             return None
         return f"column {self.label + 1}" if self.names is None else self.names[self.label]
 
-    def select_features(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def select_features(self, cells: np.ndarray) -> np.ndarray:
         """Return the columns of the features out of all columns."""
         if len(self.features) == self.n_columns:
             return cells
@@ -150,7 +150,7 @@ def _blocks(path: Path, layout: LineLayout, how: ReadOptions, n_bytes: int) -> I
 
 def _parse_cells(
     path: Path, lines: Iterator[str], layout: LineLayout, how: ReadOptions, max_rows: int | None
-) -> tuple[np.ndarray[Any, Any], Cells]:
+) -> tuple[np.ndarray, Cells]:
     """Return the values of some lines (0 in the label's column), and their labels."""
     dtype = np.dtype(how.dtype or np.float64)
     codes = array("q")
@@ -365,7 +365,7 @@ def _say_ragged(cells: list[str], layout: LineLayout) -> str:
     return f"has {len(cells)} columns; the lines before have {layout.n_columns}"
 
 
-def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype[Any], task: Task | None) -> None:
+def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype, task: Task | None) -> None:
     """Read line by line, and raise a `DataError` at the first cell that breaks a rule."""
     with open_text(path) as file:
         skipped = sum(1 for _ in islice(file, layout.skip))
@@ -388,7 +388,7 @@ def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype[Any], task: Task
 
 
 def _fault_of_row(
-    row: list[str], layout: LineLayout, dtype: np.dtype[Any], task: Task | None
+    row: list[str], layout: LineLayout, dtype: np.dtype, task: Task | None
 ) -> str | None:
     """Say what is wrong with a row; return None if nothing is."""
     if any("\n" in cell.rstrip() for cell in row):
@@ -403,7 +403,7 @@ def _fault_of_row(
 
 
 def _fault_of_cell(
-    cell: str, column: int, layout: LineLayout, dtype: np.dtype[Any], task: Task | None
+    cell: str, column: int, layout: LineLayout, dtype: np.dtype, task: Task | None
 ) -> str | None:
     """Say what is wrong with a cell; return None if nothing is."""
     if column in layout.dropped:

@@ -280,9 +280,7 @@ def read_frame(
     return whole, None if label is None else np.concatenate(labels)
 
 
-def labels_from(
-    values: pd.Series[Any], label: str, file: TableFile, n_before: int = 0
-) -> np.ndarray:
+def labels_from(values: pd.Series, label: str, file: TableFile, n_before: int = 0) -> np.ndarray:
     """Return a column of labels: numbers if all of them are numbers, else text.
 
     Raises

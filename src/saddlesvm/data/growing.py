@@ -38,16 +38,14 @@ class GrowingArray:
         # Keep the place of the header; NumPy leaves room in it for every size.
         self.file.write(npy_header(self.dtype, (0,)))
 
-    def append(self, array: np.ndarray[Any, Any]) -> None:
+    def append(self, array: np.ndarray) -> None:
         """Add the values of an array, cast to the type of the file."""
         part = np.ascontiguousarray(array, dtype=self.dtype).reshape(-1)
         if part.size:
             self.file.write(part.view(np.uint8).data)
             self.n_items += part.size
 
-    def rewrite(
-        self, dtype: Any, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
-    ) -> GrowingArray:
+    def rewrite(self, dtype: Any, change: Callable[[np.ndarray], np.ndarray]) -> GrowingArray:
         """Write the array anew with changed values and another type, and remove this file."""
         rewritten = GrowingArray(self.folder, self.name, dtype, self.version + 1)
         self.file.seek(len(npy_header(self.dtype, (0,))))
@@ -73,7 +71,7 @@ class GrowingArray:
         self.file.close()
 
 
-def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     """Return the beginning of a ``.npy`` file; its length is the same for every number of rows."""
     header = {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     file = io.BytesIO()

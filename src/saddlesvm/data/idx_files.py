@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-def _idx_values(path: Path, step: int) -> Iterator[np.ndarray[Any, Any]]:
+def _idx_values(path: Path, step: int) -> Iterator[np.ndarray]:
     """Yield the values of an idx file, `step` images or labels at a time."""
     with reading(path), open_bytes(path) as file:
         shape, dtype = _read_idx_header(file, path)
@@ -100,7 +100,7 @@ def _idx_values(path: Path, step: int) -> Iterator[np.ndarray[Any, Any]]:
             yield np.frombuffer(data, dtype=dtype).reshape(stop - start, *shape[1:])
 
 
-def _read_idx_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _read_idx_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
     """Return shape and type of the array in an idx file, from its first bytes."""
     head = file.read(4)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
@@ -143,7 +143,7 @@ def _read_up_to(file: IO[bytes], count: int) -> bytes:
     return b"".join(pieces)
 
 
-def _refuse_size(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], length: int) -> None:
+def _refuse_size(path: Path, shape: tuple[int, ...], dtype: np.dtype, length: int) -> None:
     """Raise a `DataError` for a file that is longer or shorter than its header says."""
     promised = math.prod(shape) * dtype.itemsize
     found = f"more than {promised}" if length > promised else f"only {length}"

@@ -159,7 +159,7 @@ def _takes_slices(X: Any) -> bool:
     return is_matrix and hasattr(X, "dtype") and hasattr(X, "__getitem__")
 
 
-def by_rows(X: np.ndarray[Any, Any], memory: Any = None) -> np.ndarray[Any, Any]:
+def by_rows(X: np.ndarray, memory: Any = None) -> np.ndarray:
     """Return a matrix that is mapped column by column in C order; others as they are.
 
     ``np.save`` of an array in Fortran's order writes such files. The matrix is read some rows at a
@@ -170,7 +170,7 @@ def by_rows(X: np.ndarray[Any, Any], memory: Any = None) -> np.ndarray[Any, Any]
     return _read_slices(X, available_memory() if memory is None else memory_bytes(memory))
 
 
-def _read_slices(X: Any, memory: int | None) -> np.ndarray[Any, Any]:
+def _read_slices(X: Any, memory: int | None) -> np.ndarray:
     """Read all rows into memory or, if that is too small, into a temporary file."""
     shape = (int(X.shape[0]), int(X.shape[1]))
     dtype = np.dtype(X.dtype)
@@ -187,7 +187,7 @@ def _read_slices(X: Any, memory: int | None) -> np.ndarray[Any, Any]:
     return rows
 
 
-def _map_temporary_file(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _map_temporary_file(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     """Return an array in a new file, which is removed when the array is no longer used."""
     handle, path = tempfile.mkstemp(prefix="saddlesvm-", suffix=".rows")
     os.close(handle)

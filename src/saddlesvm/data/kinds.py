@@ -142,7 +142,7 @@ def choose_kinds(
     return chosen
 
 
-def choose_kind(name: str, values: pd.Series[Any]) -> ChosenKind:
+def choose_kind(name: str, values: pd.Series) -> ChosenKind:
     """Return the kind of one column, from its first rows."""
     # The types that a file states decide first.
     dtype = values.dtype.kind
@@ -166,7 +166,7 @@ def choose_kind(name: str, values: pd.Series[Any]) -> ChosenKind:
     return _kind_of_texts(name, texts[~texts.str.lower().isin(MISSING_WORDS)])
 
 
-def _kind_of_texts(name: str, texts: pd.Series[Any]) -> ChosenKind:
+def _kind_of_texts(name: str, texts: pd.Series) -> ChosenKind:
     """Return the kind of a column of texts: what they spell, or how they repeat."""
     import pandas as pd
 
@@ -206,7 +206,7 @@ class DistinctTexts:
     texts : Series of objects
     """
 
-    def __init__(self, texts: pd.Series[Any]) -> None:
+    def __init__(self, texts: pd.Series) -> None:
         import pandas as pd
 
         counts = texts.value_counts(sort=False)
@@ -230,7 +230,7 @@ def as_objects(values: Sequence[Any]) -> np.ndarray:
     return objects
 
 
-def _is_numeric(values: pd.Series[Any]) -> bool:
+def _is_numeric(values: pd.Series) -> bool:
     """Return True if a column holds numbers, and not truth values."""
     import pandas as pd
 
@@ -264,7 +264,7 @@ def _kind_of_numbers(name: str, values: np.ndarray) -> ChosenKind:
     return ChosenKind(Kind("number"), f"{n_missing:,} missing" if n_missing else "")
 
 
-def _kind_of_lists(name: str, known: pd.Series[Any]) -> ChosenKind:
+def _kind_of_lists(name: str, known: pd.Series) -> ChosenKind:
     """Return the kind of a column of lists: numbers, or words, which are a text."""
     first = next((item for row in known for item in list(row)[:1]), None)
     if isinstance(first, str):
@@ -324,7 +324,7 @@ def _kind_of_written_numbers(name: str, seen: DistinctTexts) -> ChosenKind | Non
     return None
 
 
-def _refuse_digits(name: str, texts: pd.Series[Any]) -> None:
+def _refuse_digits(name: str, texts: pd.Series) -> None:
     """Raise DataError if most cells of a column of different values begin with digits."""
     begins = texts.str.fullmatch(BEGINS_WITH_DIGITS)
     if begins.mean() >= 0.5:

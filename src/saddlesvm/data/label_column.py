@@ -85,7 +85,7 @@ class LabelColumn:
         if len(self.codes) > TEXTS_KEPT:
             self._turn_into_numbers()
 
-    def _append_numbers(self, y: np.ndarray[Any, Any]) -> None:
+    def _append_numbers(self, y: np.ndarray) -> None:
         """Add numbers; the file becomes one of float64 when the first of them occurs."""
         if not y.size:
             return
@@ -98,7 +98,7 @@ class LabelColumn:
         self._write(y, y.dtype)
         self._count(y)
 
-    def _measure(self, numbers: np.ndarray[Any, Any]) -> None:
+    def _measure(self, numbers: np.ndarray) -> None:
         """Check that numbers are finite, and note their range and if all are whole."""
         bad = numbers[~np.isfinite(numbers)]
         if bad.size:
@@ -108,13 +108,13 @@ class LabelColumn:
         self.smallest = min(self.smallest, numbers.min())
         self.largest = max(self.largest, numbers.max())
 
-    def _write(self, values: np.ndarray[Any, Any], dtype: Any) -> None:
+    def _write(self, values: np.ndarray, dtype: Any) -> None:
         """Append values to the file, which is made for the first of them."""
         if self.file is None:
             self.file = GrowingArray(self.folder, "labels", dtype)
         self.file.append(values)
 
-    def _count(self, labels: np.ndarray[Any, Any]) -> None:
+    def _count(self, labels: np.ndarray) -> None:
         """Count how often each label occurs, until there are too many different numbers."""
         if self.counts is None:
             return

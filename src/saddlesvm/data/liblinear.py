@@ -66,9 +66,9 @@ class LiblinearModel:
         The value of the constant feature; negative if there is none (the intercept is then zero).
     """
 
-    coef: np.ndarray[Any, Any]
-    intercept: np.ndarray[Any, Any]
-    classes: np.ndarray[Any, Any] | None
+    coef: np.ndarray
+    intercept: np.ndarray
+    classes: np.ndarray | None
     solver_type: str
     loss: str
     bias: float
@@ -293,9 +293,7 @@ def _read_model(
     return LiblinearModel(coef, intercept, classes, solver, LIBLINEAR_SOLVERS[solver], bias)
 
 
-def _read_weights(
-    file: IO[str], start: int, n_rows: int, n_columns: int, where: str
-) -> np.ndarray[Any, Any]:
+def _read_weights(file: IO[str], start: int, n_rows: int, n_columns: int, where: str) -> np.ndarray:
     """Read the lines of weights, the first of number `start`; empty lines may only end the file."""
     weights = np.empty((n_rows, n_columns))
     n_lines = 0

@@ -40,10 +40,10 @@ class TextBlock(NamedTuple):
         How much of the file was read so far, 0 to 1.
     """
 
-    y: np.ndarray[Any, Any]
-    values: np.ndarray[Any, Any]
-    indices: np.ndarray[Any, Any]
-    ends: np.ndarray[Any, Any]
+    y: np.ndarray
+    values: np.ndarray
+    indices: np.ndarray
+    ends: np.ndarray
     zero_seen: bool
     share: float
 
@@ -249,7 +249,7 @@ def _has_index_zero(path: Path) -> bool:
 
 
 def _fault_of(
-    line: bytes, first: int, last: int, n_features: int | None, dtype: np.dtype[Any]
+    line: bytes, first: int, last: int, n_features: int | None, dtype: np.dtype
 ) -> str | None:
     """Say what is wrong with a line; return None if nothing is."""
     tokens = line.split(b"#", 1)[0].split()

@@ -43,19 +43,19 @@ class ParsedLines(NamedTuple):
         As they are in the text.
     """
 
-    labels: np.ndarray[Any, Any]
-    ends: np.ndarray[Any, Any]
-    indices: np.ndarray[Any, Any]
-    values: np.ndarray[Any, Any]
+    labels: np.ndarray
+    ends: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
 
 
 @kernel
 def parse_lines(
-    text: np.ndarray[Any, Any],
-    progress: np.ndarray[Any, Any],
+    text: np.ndarray,
+    progress: np.ndarray,
     first: int,
     last: int,
-    powers: np.ndarray[Any, Any],
+    powers: np.ndarray,
     filled: ParsedLines,
 ) -> bool:
     """Parse lines from ``progress[0].place`` on, until the text ends or a line cannot be read.
@@ -177,7 +177,7 @@ def _parse_index(text: Any, p: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def powers_of_five() -> np.ndarray[Any, Any]:
+def powers_of_five() -> np.ndarray:
     """Return the leading 128 bits of ``5 ** q`` for all q that matter, as two 64-bit words each."""
     table = np.empty((LARGEST_POWER - SMALLEST_POWER + 1, 2), dtype=np.uint64)
     for q in range(SMALLEST_POWER, LARGEST_POWER + 1):

@@ -77,13 +77,13 @@ class LibsvmModel:
     degree: float
     gamma: float
     coef0: float
-    dual_coef: np.ndarray[Any, Any]
-    rho: np.ndarray[Any, Any]
+    dual_coef: np.ndarray
+    rho: np.ndarray
     vectors: Any
-    rows: np.ndarray[Any, Any]
-    labels: np.ndarray[Any, Any] | None = None
-    n_support: np.ndarray[Any, Any] | None = None
-    sigmoids: np.ndarray[Any, Any] | None = None
+    rows: np.ndarray
+    labels: np.ndarray | None = None
+    n_support: np.ndarray | None = None
+    sigmoids: np.ndarray | None = None
 
     def with_ascending_labels(self) -> LibsvmModel:
         """Return the model with its classes in ascending order.
@@ -216,7 +216,7 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
 
 def _read_vectors(
     file: IO[str], start: int, height: int, total: int, is_precomputed: bool, where: str
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Any]:
+) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return coefficients, row numbers and values of the vectors, `height` coefficients each."""
     dual = np.empty((height, total))
     rows = np.arange(total, dtype=np.int32)

@@ -95,7 +95,7 @@ def save_model(
 
 def load_model(
     path: str | os.PathLike[str],
-) -> tuple[str, dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+) -> tuple[str, dict[str, np.ndarray], dict[str, Any]]:
     """Load a model saved by `save_model`.
 
     Returns
@@ -151,7 +151,7 @@ def _entry(name: str, is_packed: bool = True) -> zipfile.ZipInfo:
     return entry
 
 
-def _plain_array(name: str, array: Any, where: str) -> np.ndarray[Any, Any]:
+def _plain_array(name: str, array: Any, where: str) -> np.ndarray:
     """Return an array of numbers, bools or text, or raise a `DataError`."""
     if not _NAME.fullmatch(name):
         raise DataError(

@@ -212,7 +212,7 @@ class Store:
                 )
         return Store(self.path)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the rows of a dense store, mapped; scikit-learn's transformers take them so."""
         if self.layout != "dense":
             raise TypeError(
@@ -230,7 +230,7 @@ class Store:
         return n, d
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """Type of the values."""
         return self._parts[0].dtype
 
@@ -309,9 +309,7 @@ class Store:
             before += part.shape[0]
         return runs
 
-    def read(
-        self, start: int, stop: int
-    ) -> tuple[Any, np.ndarray[Any, Any] | None, np.ndarray[Any, Any] | None]:
+    def read(self, start: int, stop: int) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Return rows, labels and weights from row `start` to row `stop`.
 
         Labels or weights that the store lacks are None. Rows of one part are mapped, rows of
@@ -336,17 +334,17 @@ class Store:
         return _stack_pieces(pieces, self.layout == "csr")
 
     @cached_property
-    def y(self) -> np.ndarray[Any, Any] | None:
+    def y(self) -> np.ndarray | None:
         """The labels, shape (n,), None without labels; numbers are mapped, text is decoded."""
         return _concatenate([part.labels(0, part.shape[0]) for part in self._parts])
 
     @cached_property
-    def sample_weight(self) -> np.ndarray[Any, Any] | None:
+    def sample_weight(self) -> np.ndarray | None:
         """The weights of the rows, shape (n,), mapped; None if all are 1."""
         return _concatenate([part.weights(0, part.shape[0]) for part in self._parts])
 
     @cached_property
-    def classes(self) -> np.ndarray[Any, Any] | None:
+    def classes(self) -> np.ndarray | None:
         """The distinct labels, ascending; None without labels, or with too many to be classes."""
         labels = self.header["labels"]
         if labels is None or labels["classes"] is None:
@@ -393,7 +391,7 @@ class StorePart(NamedTuple):
         return layout
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """Type of the values."""
         return self.arrays["values"].dtype
 
@@ -429,7 +427,7 @@ class StorePart(NamedTuple):
         X.has_canonical_format = True
         return X
 
-    def labels(self, start: int, stop: int) -> np.ndarray[Any, Any] | None:
+    def labels(self, start: int, stop: int) -> np.ndarray | None:
         """Return the labels of some rows; None without labels."""
         if "labels" not in self.arrays:
             return None
@@ -443,7 +441,7 @@ class StorePart(NamedTuple):
             )
         return classes[labels]
 
-    def weights(self, start: int, stop: int) -> np.ndarray[Any, Any] | None:
+    def weights(self, start: int, stop: int) -> np.ndarray | None:
         """Return the weights of some rows, mapped; None without weights."""
         if "weights" not in self.arrays:
             return None
@@ -520,9 +518,7 @@ def join_stores(
     return _stack_pieces(pieces, is_sparse, dtype)
 
 
-def _join_in_file(
-    stores: Sequence[Store], width: int, dtype: np.dtype[Any]
-) -> tuple[Any, Any, Any]:
+def _join_in_file(stores: Sequence[Store], width: int, dtype: np.dtype) -> tuple[Any, Any, Any]:
     """Copy the rows of several stores into a temporary store, removed when no longer used."""
     folder = tempfile.mkdtemp(prefix="saddlesvm-")
     try:
@@ -568,7 +564,7 @@ def check_compatible_parts(parts: Sequence[StorePart]) -> None:
         check_names(str(part.path), names, str(first.path), first_names)
 
 
-def common_type(dtypes: Sequence[np.dtype[Any]], unchanged: bool = True) -> np.dtype[Any]:
+def common_type(dtypes: Sequence[np.dtype], unchanged: bool = True) -> np.dtype:
     """Return the type of a store of sources: their one type, or a float type that holds all.
 
     With `unchanged` False the values change, so that a small type may no longer hold them.

@@ -30,7 +30,7 @@ MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
 INTEGERS = (np.dtype("<i4"), np.dtype("<i8"))
 FLOAT64 = np.dtype("<f8")
 # The types that an array may have, and its shape.
-Expected: TypeAlias = tuple[tuple[np.dtype[Any], ...], tuple[int, ...]]
+Expected: TypeAlias = tuple[tuple[np.dtype, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class StoredArray:
     """
 
     path: Path
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     shape: tuple[int, ...]
     offset: int
 
@@ -56,7 +56,7 @@ class StoredArray:
         """Size of the values in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def map(self) -> np.ndarray[Any, Any]:
+    def map(self) -> np.ndarray:
         """Map the array read-only; an empty array cannot be mapped, and is made in memory.
 
         Raises
@@ -76,9 +76,7 @@ class StoredArray:
             raise DataError(f"{self.path}: cannot be mapped: {error.strerror or error}") from None
 
 
-def open_array(
-    path: Path, allowed: tuple[np.dtype[Any], ...], shape: tuple[int, ...]
-) -> StoredArray:
+def open_array(path: Path, allowed: tuple[np.dtype, ...], shape: tuple[int, ...]) -> StoredArray:
     """Compare the beginning and the size of a ``.npy`` file with what a store needs, and return it.
 
     Raises
@@ -210,7 +208,7 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     if header["labels"] is not None:
         _check_labels(header["labels"])
         # Numbers as they are; texts as the numbers of their classes.
-        allowed: tuple[np.dtype[Any], ...] = (np.dtype("<i4"),)
+        allowed: tuple[np.dtype, ...] = (np.dtype("<i4"),)
         if header["labels"]["kind"] == "numbers":
             allowed = (FLOAT64, np.dtype("<i8"))
         expected["labels"] = (allowed, (n,))
@@ -223,7 +221,7 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     return expected
 
 
-def _value_type(name: Any) -> np.dtype[Any]:
+def _value_type(name: Any) -> np.dtype:
     """Return the type of the values that a header names."""
     allowed = {type_name(dtype): dtype for dtype in (*FLOATS, *SMALL)}
     if not isinstance(name, str) or name not in allowed:

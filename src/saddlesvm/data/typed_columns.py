@@ -110,7 +110,7 @@ def rows_without_gaps(
     return ~has_gap if has_gap.any() else None
 
 
-def typed_column(values: pd.Series[Any], kind: Kind, name: str) -> Any:
+def typed_column(values: pd.Series, kind: Kind, name: str) -> Any:
     """Return one column in the type that its kind needs."""
     if kind.name == "number":
         return _as_numbers(values, kind, name)
@@ -121,7 +121,7 @@ def typed_column(values: pd.Series[Any], kind: Kind, name: str) -> Any:
     return as_texts(values, MISSING_WORDS if kind.name == "category" else frozenset({""}))
 
 
-def _as_numbers(values: pd.Series[Any], kind: Kind, name: str) -> np.ndarray:
+def _as_numbers(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
     """Return numbers as float64, NaN if one is missing."""
     if values.dtype.kind == "m":
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
@@ -135,7 +135,7 @@ def _as_numbers(values: pd.Series[Any], kind: Kind, name: str) -> np.ndarray:
     return _parse_distinct(values, kind, name, _parse_numbers)
 
 
-def _as_dates(values: pd.Series[Any], kind: Kind, name: str) -> Any:
+def _as_dates(values: pd.Series, kind: Kind, name: str) -> Any:
     """Return dates as datetime64 in UTC, NaT if one is missing."""
     if values.dtype.kind == "M":
         if values.dt.tz is not None:
@@ -144,7 +144,7 @@ def _as_dates(values: pd.Series[Any], kind: Kind, name: str) -> Any:
     return _parse_distinct(values, kind, name, _parse_dates)
 
 
-def _parse_distinct(values: pd.Series[Any], kind: Kind, name: str, parse: Any) -> Any:
+def _parse_distinct(values: pd.Series, kind: Kind, name: str, parse: Any) -> Any:
     """Parse each different text of a column once; raises BadCell for a text of another kind."""
     import pandas as pd
 
@@ -176,7 +176,7 @@ def _parse_distinct(values: pd.Series[Any], kind: Kind, name: str, parse: Any) -
     return np.concatenate([parsed, np.array([gap], dtype=parsed.dtype)])[codes]
 
 
-def _parse_numbers(texts: pd.Series[Any], kind: Kind) -> np.ndarray:
+def _parse_numbers(texts: pd.Series, kind: Kind) -> np.ndarray:
     """Return the numbers that different texts spell; NaN if a text does not spell a number."""
     import pandas as pd
 
@@ -193,7 +193,7 @@ def _parse_numbers(texts: pd.Series[Any], kind: Kind) -> np.ndarray:
     return numbers
 
 
-def _parse_written_numbers(texts: pd.Series[Any], way: str) -> np.ndarray:
+def _parse_written_numbers(texts: pd.Series, way: str) -> np.ndarray:
     """Return numbers that people write, with a decimal point or a decimal comma."""
     import pandas as pd
 
@@ -214,7 +214,7 @@ def _parse_written_numbers(texts: pd.Series[Any], way: str) -> np.ndarray:
     return np.where(has_minus | (opens & closes), -numbers, numbers)
 
 
-def _parse_dates(texts: pd.Series[Any], kind: Kind) -> np.ndarray:
+def _parse_dates(texts: pd.Series, kind: Kind) -> np.ndarray:
     """Return the moments, in UTC, that different texts spell; NaT if a text is not a date."""
     # Write each date as ISO 8601 does: 2024-02-09T06:00+0200.
     iso = texts.where(texts.str.fullmatch(YEAR_LAST if kind.way else YEAR_FIRST))
@@ -236,7 +236,7 @@ def _parse_dates(texts: pd.Series[Any], kind: Kind) -> np.ndarray:
     return moments
 
 
-def _parse_moments(texts: pd.Series[Any]) -> np.ndarray:
+def _parse_moments(texts: pd.Series) -> np.ndarray:
     """Return the moments, in UTC, that texts spell in ISO 8601; NaT if a text does not."""
     import pandas as pd
 
@@ -251,7 +251,7 @@ def _parse_moments(texts: pd.Series[Any]) -> np.ndarray:
     return moments
 
 
-def _as_lists(values: pd.Series[Any], name: str) -> Any:
+def _as_lists(values: pd.Series, name: str) -> Any:
     """Return lists of numbers as arrays, all of one length."""
     lengths = values.map(_list_length).to_numpy()
     if lengths.size and (lengths != lengths[0]).any():
@@ -276,7 +276,7 @@ def _list_length(value: Any) -> int:
     return len(value) if isinstance(value, (list, tuple, np.ndarray)) else -1
 
 
-def as_texts(values: pd.Series[Any], missing: frozenset[str] = frozenset({""})) -> np.ndarray:
+def as_texts(values: pd.Series, missing: frozenset[str] = frozenset({""})) -> np.ndarray:
     """Return a column as objects that are text.
 
     A missing value is "", and whole numbers have no point.
