@@ -79,7 +79,7 @@ def moved_sigmoid(p: float, move: float) -> float:
 
 @arithmetic
 def halley_step(residual: float, p: float, qs: float) -> float:
-    """Halley's step for ``t + m + qs sigmoid(t)`` where ``p = sigmoid(t)``: Newton's, corrected by the curvature."""
+    """Halley's step for ``t + m + qs sigmoid(t)``, ``p = sigmoid(t)``: Newton's with curvature."""
     bend = qs * p * (1.0 - p)
     slope = 1.0 + bend
     return -residual * slope / (slope * slope - residual * bend * (0.5 - p))
@@ -87,12 +87,12 @@ def halley_step(residual: float, p: float, qs: float) -> float:
 
 @arithmetic
 def logit_step(b: float, m: float, q: float, s: float) -> float:
-    """The b in [0, s] where ``log(b / (s - b)) + m + q (b' - b) = 0``.
+    """The b in [0, s] with ``log(b / (s - b)) + m + q (b' - b) = 0``.
 
     It is solved for ``t = log(b / (s - b))``, in which the equation ``t + m + q (s sigmoid(t) - b)
     = 0`` is increasing with a slope between 1 and ``1 + q s / 4`` (compare Yu, Huang and Lin 2011,
-    section 3). Mostly b is near already, and one step of Halley's method is enough. (A small one
-    never misleads: where the derivative's change is not small beside itself, Halley's steps are
+    section 3). Mostly b is near already, and a step of Halley's method is enough. (A small one
+    never misleads: if the derivative's change is not small beside itself, Halley's steps are
     longer than 2.)
     """
     p = b / s
@@ -106,7 +106,7 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
 @arithmetic
 def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
     """Solve the same equation from farther away: Halley's method guarded by a bracket, and by bisection wherever a step
-    is not half as long as the one before (for large q it may cycle)."""
+    is not half as long as the last step (for large q it may cycle)."""
     low = -m - q * (s - b)
     high = -m + q * b
     t = min(max(t, low), high)

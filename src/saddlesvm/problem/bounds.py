@@ -14,7 +14,7 @@ With ``r_i = ||x_i||``, m terms in a margin and n rows:
     (4)  R*(v)          <=  C sum a_i z_i - R(w) + (||v^ - w|| + eps)^2 / 2     for any w and its z
     (5)  R*(v)          <=  (||v^|| + eps)^2 / 2
 
-Bound (3) is large where n is. (4) needs it only squared, or beside a distance that is nearly zero
+Bound (3) is large if n is. (4) needs it only squared, or beside a distance that is nearly zero
 at the optimum; the better of (4) and (5) counts. A free intercept asks for ``sum a_i = 0``, which
 rounding misses: the bound is then that of the dual point whose heavier sign is shortened by exactly
 what is missing.
@@ -90,7 +90,7 @@ def loss_units(loss: Loss) -> int:
 
 
 class Bounded(NamedTuple):
-    """A number as it was computed, and by how much the exact one can be larger."""
+    """A number as it was computed, and by how much the exact number can be larger."""
 
     value: float
     off: float = 0.0
@@ -189,13 +189,13 @@ def largest_among(*kinds: type[RowSizes] | type[PointSizes]) -> list[int]:
 
 
 def add_sizes(sizes: np.ndarray, more: np.ndarray, largest: list[int]) -> None:
-    """Add the sizes of further rows to those of some, in place.
+    """Add the sizes of further rows to the sizes of some, in place.
 
     Parameters
     ----------
     sizes, more : ndarray of shape (..., m)
     largest : list of int
-        The places of those that are no sums, see :func:`largest_among`.
+        The places of sizes that are no sums, see :func:`largest_among`.
     """
     most = np.maximum(sizes[..., largest], more[..., largest])
     sizes += more
@@ -337,7 +337,9 @@ def paid_rounding(
 
 
 def conjugate_rounding(loss: LossSizes, sizes: float, point: PointSizes) -> float:
-    """By how much ``sum s_i phi_i*`` can exceed its computed value; `sizes` are those of its terms.
+    """By how much ``sum s_i phi_i*`` can exceed its computed value.
+
+    `sizes` is the sum of the sizes of its terms.
 
     That a variable may miss its bound by a few units of its last place is included: all of them,
     shortened by as much, are feasible, and a conjugate, which is convex and zero at zero, grows by
@@ -354,7 +356,7 @@ def unbalance(point: PointSizes, count: float, total: float = 0.0, additions: fl
     count : float
         Number of variables.
     additions : float, optional
-        That a variable met in the sums of both signs; by default those of array code.
+        That a variable met in the sums of both signs; by default as in array code.
     """
     if additions is None:
         # Sums in pairs within blocks of rows, then block by block.
@@ -370,7 +372,7 @@ def unbalance(point: PointSizes, count: float, total: float = 0.0, additions: fl
 
 
 class Move(NamedTuple):
-    """By how much dual variables must still move for their sum to be exactly the one asked for.
+    """By how much dual variables must still move for their sum to be exactly as required.
 
     Attributes
     ----------
@@ -416,8 +418,8 @@ def to_the_sum(
 ) -> Move:
     """How `count` variables must still move for their sum to be exactly `total`.
 
-    Those of the heavier sign are shortened, see :func:`unbalance`. If none can be, and the sum is
-    too small, all go towards their upper bounds by the same share of the way.
+    Variables of the heavier sign are shortened, see :func:`unbalance`. If none can be, and the sum
+    is too small, all go towards their upper bounds by the same share of the way.
 
     Parameters
     ----------
@@ -463,7 +465,7 @@ class Sums(NamedTuple):
         ``R*(v)`` of the dual point, ``v = C sum_i a_i x_i``.
     primal_rounding, dual_rounding : float
         By how much rounding can have made the primal objective that these give too small, and the
-        dual one too large, in the C form.
+        dual objective too large, in the C form.
     at_zero : float
         The dual objective of the dual point zero, in the C form; -inf if that point is not
         feasible.
@@ -554,10 +556,10 @@ def summed(
         ``v(alpha)`` as computed from the rows; without it w is taken for it, whose own rounding is
         left out.
     errors : MarginErrors, optional
-        Of the margins of w; those of w without an offset when left out.
+        Of the margins of w; by default, of w without an offset.
     move : Move, optional
-        What the dual variables must still do for their sum to be the one asked for; when left out,
-        those of the heavier sign are shortened for a free intercept.
+        How the dual variables must still move for their sum to be as required; by default,
+        variables of the heavier sign are shortened for a free intercept.
     around : callable, optional
         See :func:`paid_rounding`.
     near : NearPull, optional
@@ -630,8 +632,8 @@ def _reached(
     through : Bounded
         ``v . w - R(w)``.
     drift, shift : float
-        How far the exact pull can be from the one that was computed, and from that to the balanced
-        dual point's.
+        How far the exact pull can be from the computed pull, and that from the pull of the balanced
+        dual point.
     """
     is_plain = regularizer.penalty.identity()
     rounded = drift
@@ -670,7 +672,7 @@ class ValueSums(NamedTuple):
     rows : RowSizes
         With sums of the errors of the values in the place of the rows' lengths.
     away : float
-        How far, in the feature space, the dual point is from one inside its bounds.
+        How far, in the feature space, the dual point is from a point inside its bounds.
     """
 
     paid: float

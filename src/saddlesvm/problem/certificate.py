@@ -1,4 +1,4 @@
-"""Primal, dual and gap of a point: the one place where they are computed, always in float64.
+"""Primal, dual and gap of a point: only this file computes them, always in float64.
 
 The gap is a proof: ``P(w) - P(w*) <= P(w) - D(a)`` for every dual feasible a (weak duality). A dual
 solver hands over its a, and w(a) is rebuilt from it here; a primal solver hands over w, and a dual
@@ -86,7 +86,7 @@ class Certificate:
     def of(cls, strength: Strength, sums: Sums) -> Certificate:
         """The certificate from the sums over rows and both regularisers, rounding counted against it.
 
-        Every certificate is made here. The dual point zero, where it is feasible, takes the place
+        Every certificate is made here. The dual point zero, if it is feasible, takes the place
         of a worse one.
         """
         primal = primal_of(strength.C, sums.paid, sums.regularizer)
@@ -160,7 +160,7 @@ class Certificate:
     def excess(self) -> float:
         """The largest possible ``(primal - optimum) / |optimum|``; infinite if zero is possible.
 
-        The optimum lies between `dual` and `primal`, and the quotient is largest at `dual` where
+        The optimum lies between `dual` and `primal`, and the quotient is largest at `dual` if
         both have one sign.
         """
         if self.gap == 0.0:
@@ -193,7 +193,7 @@ class Point:
         Dual variables, feasible but for the sum that a free intercept asks to be zero.
     tracks : bool
         `w` is the running pull ``v(alpha) = C sum_i alpha_i x_i`` of a dual solver, equal to it but
-        for rounding (and the weights themselves where R is half the squared norm).
+        for rounding (and the weights themselves if R is half the squared norm).
     known : tuple of Evaluation
         What the solver has found on the way to it, which may be better.
     proven : Evaluation, optional
@@ -217,9 +217,9 @@ class KernelPoint:
     beta : ndarray of shape (n,)
         Coefficients of the model ``sum_i beta_i k(x_i, .)``.
     dual : ndarray of shape (n,), optional
-        A feasible point of the dual; left out: beta is one.
+        A feasible point of the dual; by default beta.
     offsets : ndarray of shape (groups,), optional
-        The offsets to judge; the best ones when left out.
+        The offsets to judge; by default the best offsets.
     """
 
     beta: np.ndarray
@@ -258,8 +258,8 @@ class JudgedPoint(Point):
 class Evaluation:
     """A certified model: weights (d,), intercept, feasible dual point (n_all,), and the proof.
 
-    `pull` is ``v(alpha)`` of the features, shape (d,), where the weights are not the same. `exact`
-    is False where the dual objective rests on running weights, and so is no proof.
+    `pull` is ``v(alpha)`` of the features, shape (d,), if the weights differ from it. `exact`
+    is False if the dual objective rests on running weights, and so is no proof.
     """
 
     coef: np.ndarray
@@ -279,8 +279,10 @@ class Evaluation:
         offset: float | None = None,
         **more: Any,
     ) -> Evaluation:
-        """The evaluation of weights of shape (d + 1,) or (K, d + 1); the last ones are the intercept's, unless it is
-        an `offset` of the margins."""
+        """Return the evaluation of weights of shape (d + 1,) or (K, d + 1).
+
+        The last weights are the intercept's, unless it is an `offset` of the margins.
+        """
         intercept: Any = w[..., -1] * problem.scale if offset is None else offset
         return cls(
             w[..., :-1].copy(),
@@ -292,8 +294,11 @@ class Evaluation:
 
 
 def known_evaluation(problem: Problem, point: Point, exact: bool) -> Evaluation | None:
-    """The evaluation that a point brings along, or what a sweep has judged already: for `exact` a proof of it, where it
-    is worth one pass over the rows."""
+    """Return the evaluation that a point brings along, or None.
+
+    A sweep over files has judged its point already. If `exact`, it is proven by another pass, if
+    that is worth it.
+    """
     if not isinstance(point, JudgedPoint):
         return point.proven
     if problem.intercept.constrained:  # a sweep's judgement proves nothing
@@ -309,8 +314,9 @@ def known_evaluation(problem: Problem, point: Point, exact: bool) -> Evaluation 
 
 @singledispatch
 def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bool = False) -> Evaluation:
-    """Certify a point of a linear problem, with one score a row or one for each class; others register their own way
-    (``evaluate.register``).
+    """Certify a point of a linear problem, with a single score a row or a score for each class.
+
+    Other problems register their own way (``evaluate.register``).
 
     Parameters
     ----------
@@ -319,12 +325,13 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
         Weights of shape (d + 1,) and dual variables of shape (n_all,), or (K, d + 1) and (n_all,
         K).
     exact : bool, default=True
-        False allows one pass over the data instead of two where ``point.tracks``: w is then taken
+        False allows a single pass over the data instead of two if ``point.tracks``: w is then taken
         for ``v(alpha)``, and the dual objective is off by half the squared rounding error of w. Use
         it during a fit, not for the final certificate. With True, w in float32 is rebuilt; in
         float64 it stays the model, beside a dual point pulled anew.
     given_offset : bool, default=False
-        Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best one.
+        Judge a free intercept as it stands in ``point.w``, instead of replacing it by the best
+        intercept.
     """
     known = known_evaluation(problem, point, exact)
     if known is not None:
@@ -376,9 +383,9 @@ def certificate_at(
     pull : ndarray, optional
         ``v(alpha)`` from the rows; without it the weights are taken for it, and nothing is proven.
     sums : RowSums, optional
-        Those over the rows, where they are known.
+        The sums over the rows, if they are known.
     drift : float, default=0.0
-        How far the weights may be from those of the published model.
+        How far the weights may be from the weights of the published model.
     """
     over_rows, facts, sizes, errors, move, around = at.sums(alpha, pull) if sums is None else sums
     problem = at.problem
@@ -407,7 +414,7 @@ def certificate_at(
 def certificates_of(
     problem: Problem, y: np.ndarray, weights: np.ndarray | None, W: np.ndarray, alpha: np.ndarray
 ) -> list[Certificate]:
-    """The certificates of K small problems over the rows of one, with their own labels and weights.
+    """Return the certificates of K small problems over the same rows, with labels and weights each.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class JointProblem(Problem):
     Attributes
     ----------
     binary_loss : str
-        What the loss is called where there are two classes.
+        The name of the loss if there are two classes.
     any_intercept : bool
         Whether the intercept may be free.
     on_devices : bool
@@ -83,7 +83,7 @@ class JointProblem(Problem):
 
     @cached_property
     def terms(self) -> Terms:
-        """The problem in the form that compiled kernels take; its loss is the joint one."""
+        """The problem in the form that compiled kernels take; its loss is the joint loss."""
         return super().terms._replace(loss=self.joint)  # type: ignore[arg-type]
 
     def loss_sizes(self, rows: float) -> LossSizes:
@@ -104,12 +104,12 @@ class JointProblem(Problem):
         return self.X.by_class(W)
 
     def in_layout(self, W: np.ndarray) -> np.ndarray:
-        """Weights of shape (K, d + 1) in the layout of the rows: a contiguous array, the given one where it can be."""
+        """Return weights (K, d + 1) as a contiguous array in the layout of the rows."""
         return np.ascontiguousarray(self.X.by_class(W))
 
     @property
     def many_variables(self) -> bool:
-        """Whether dual variables are stored in CSR arrays: few are other than zero where there are many classes."""
+        """Whether dual variables are stored in CSR arrays: of many classes, few are not zero."""
         return self.n_classes >= MANY_CLASSES and self.y.size * self.n_classes >= MANY_VARIABLES
 
     @cached_property
@@ -133,7 +133,7 @@ class JointProblem(Problem):
         return super().passes if self.place is not None else InMemory(self.X, self.members, self.values_per_row)
 
     def blas(self) -> AbstractContextManager[Any]:
-        """A context in which BLAS has one thread while another one reads blocks of files."""
+        """A context in which BLAS has a single thread while another reads blocks of files."""
         return blas_for(0.0 if self.on_files else math.inf)
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
@@ -158,7 +158,7 @@ class JointProblem(Problem):
     def taken_over(self, duals: Any, former_C: float) -> np.ndarray:
         """The dual variables of an earlier fit, made feasible some rows at a time, shape (n_all, K).
 
-        Over files they are put where the solver keeps its own.
+        Over files they are put into the solver's own array.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ def make_joint_problem(
     kind: type[JointProblem] = JointProblem,
     **options: Any,
 ) -> JointProblem:
-    """Assemble a joint problem; `options` are those of :func:`~saddlesvm.problem.problem.make_problem`.
+    """Assemble a joint problem; `options` as for :func:`~saddlesvm.problem.problem.make_problem`.
 
     Raises
     ------
@@ -283,7 +283,7 @@ class Scores:
     problem : JointProblem
     w : ndarray of shape (K, d + 1)
     paid : float, optional
-        The sum of the losses, where it is known.
+        The sum of the losses, if it is known.
     """
 
     offset: ClassVar[None] = None
@@ -299,9 +299,9 @@ class Scores:
         return dual_of_weights(self.problem, self.w) if alpha is None else (alpha, dual_weights(self.problem, alpha))
 
     def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
-        """The sums over the rows; those of products with the scores only where no pull is given.
+        """The sums over the rows; sums of products with the scores only if no pull is given.
 
-        Where rounding has left a variable beyond its bound, all variables are shortened by as
+        If rounding has left a variable beyond its bound, all variables are shortened by as
         little, which lowers no bound by more than that share of what is gained.
         """
         paid = self.paid

@@ -24,7 +24,7 @@ def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
 
 
 def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
-    """The products of rows with one random direction: they distinguish rows whose norms, or sums, are the same."""
+    """The products of rows with a random direction; they differ even if norms are equal."""
     products = np.empty(members.size)
     dot_rows(X, members, direction_of(X), products)
     return products

@@ -1,14 +1,14 @@
-"""The largest C at which no feature has a weight: where a path of sparse models begins.
+"""The largest C at which no feature has a weight: the beginning of a path of sparse models.
 
-Weights of zero are optimal exactly where some multipliers ``a_i`` of the losses at them pull no
+Weights of zero are optimal exactly if some multipliers ``a_i`` of the losses at them pull no
 feature too strongly:
 
     C max_j |sum_i a_i x_ij| <= l1,     a_i in -s_i dphi_i(b),
 
-with an intercept b that is the best one beside such weights. Without an intercept b is zero, and a
-free one does not depend on C: the largest C is then a quotient. The intercept of a penalised one
-moves with C, and the quotient with it: the first crossing is looked for. Where b is at a kink of
-the losses the multipliers of some rows have a choice, and the best one is a linear program's.
+with the best intercept b beside such weights. Without an intercept b is zero, and a
+free intercept does not depend on C: the largest C is then a quotient. A penalised intercept
+moves with C, and the quotient with it: the first crossing is looked for. If b is at a kink of
+the losses, the multipliers of some rows are not determined: a linear program chooses the best.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SLOPE_WIDTH = 1e18  # offsets beyond which none is looked for
 def largest_empty_C(problem: Problem) -> float:
     """The largest C up to which every solution of a problem has weights of zero alone, in the user's units.
 
-    The C of the problem itself does not matter. Infinite where no C has a weight, as with features
+    The C of the problem itself does not matter. Infinite if no C has a weight, as with features
     that are all zero; 0 for a penalty without an l1 norm.
     """
     parts = parts_of(problem.penalty)
@@ -54,7 +54,7 @@ def largest_empty_C(problem: Problem) -> float:
 
 
 def first_crossing(room: Callable[[float], float], start: float) -> float:
-    """The first place where `room`, which is positive near zero, becomes negative; infinite where it does not."""
+    """The first place where `room`, positive near zero, becomes negative; else infinite."""
     if not math.isfinite(start):
         start = 1.0
     low = start
@@ -119,7 +119,7 @@ class EmptyModels:
         return offset, (square * offset / scale + math.copysign(l1, offset)) / (C * scale)
 
     def pull(self, offset: float, total: float | None) -> float:
-        """``max_j |sum_i a_i x_ij|``, the least of all multipliers at this offset, with this sum where one is given."""
+        """The least ``max_j |sum_i a_i x_ij|`` of all multipliers at this offset."""
         problem = self.problem
         if self.smooth:
             return float(np.abs(problem.passes.pull(self.multipliers(offset))[:-1]).max(initial=0.0))
@@ -139,7 +139,7 @@ class EmptyModels:
 
 
 def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float | None) -> float:
-    """``min_a max_j |pulled_j + sum_i a_i x_ij|`` over multipliers within bounds, with this sum where one is given."""
+    """``min_a max_j |pulled_j + sum_i a_i x_ij|`` within bounds, with this sum if given."""
     count, d = rows.shape
     columns = sparse.csc_array(rows.T)
     ones = sparse.csr_array(np.ones((d, 1)))

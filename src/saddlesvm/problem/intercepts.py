@@ -1,11 +1,13 @@
-"""The intercept: none, a constant feature's weight that is penalised, or one free of penalty.
+"""The intercept: none, the penalised weight of a constant feature, or a weight without penalty.
 
-    Absent         w has no intercept Regularized    b = scale w_last: the last weight is that of a
-    virtual feature of value `scale`, and is penalised Free           the last weight is not
-    penalised; in return the dual variables have a given sum, sum_i a_i = total
+    Absent         w has no intercept.
+    Regularized    b = scale w_last: the last weight is that of a virtual feature of value `scale`,
+                   and is penalised.
+    Free           The last weight is not penalised; in return the dual variables must have a given
+                   sum, sum_i a_i = total.
 
-The total is zero where only the losses depend on the intercept. Another total belongs to an
-objective with the term ``C total b``, such as that of a one-class machine.
+The total is zero if only the losses depend on the intercept. Another total belongs to an
+objective with the term ``C total b``, as in a one-class machine.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ class Intercept:
     name : str
         The name in options, model files and checkpoints.
     present : bool
-        The model has one.
+        True if the model has an intercept.
     constrained : bool
         The dual variables have a given sum; the intercept is then found apart from w, by
         :meth:`best`.
     total : float
-        The sum that the dual variables must have; zero where none is asked for, too.
+        The sum that the dual variables must have; also zero if no sum is required.
     scale : float
         Value of the virtual feature whose weight is the last of w.
     """
@@ -58,7 +60,7 @@ class Intercept:
 
     @classmethod
     def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:
-        """The value of the virtual feature: `scaling`, where the user's choice counts.
+        """The value of the virtual feature: `scaling`, if the user's choice counts.
 
         Parameters
         ----------
@@ -70,12 +72,12 @@ class Intercept:
 
     @property
     def homogeneous(self) -> bool:
-        """Whether multiples of feasible dual variables are feasible, too: their sum is zero."""
+        """True if the required sum is zero: multiples of feasible dual variables are feasible."""
         return self.total == 0.0
 
     @property
     def asked(self) -> float:
-        """The sum asked for, times the virtual feature."""
+        """The required sum of the dual variables, times the value of the virtual feature."""
         return self.total * self.scale
 
     @property
@@ -90,7 +92,7 @@ class Intercept:
 
     @property
     def of_block(self) -> Intercept:
-        """The intercept of a block's problem, where the other rows' dual variables are fixed."""
+        """The intercept of a block's problem, with the dual variables of other rows fixed."""
         return self
 
     def penalised(self, w: np.ndarray) -> np.ndarray:
@@ -106,11 +108,11 @@ class Intercept:
         return 0.0
 
     def paid(self, offset: float) -> float:
-        """The cost of an offset beside the losses, divided by C."""
+        """The cost of an offset beside the losses, divided by C; 0 if the required sum is zero."""
         return self.total * offset
 
     def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        """Dual variables with the required sum; the array itself where no sum is required."""
+        """Dual variables with the required sum; the array itself if no sum is required."""
         return alpha
 
     def multiplier(self, w: np.ndarray | None) -> np.ndarray:
@@ -195,7 +197,7 @@ class Free(Intercept):
         return w[..., :-1]
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, float]:
-        """The weights without the last one, and what that one stands for."""
+        """The weights but for the last, and the offset that the last weight stands for."""
         return np.append(w[:-1], 0.0), float(w[-1] * self.scale)
 
     def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
@@ -260,7 +262,7 @@ class Group(NamedTuple):
 
 
 def make_intercept(given: str | Intercept, scale: float) -> Intercept:
-    """The intercept that a name stands for, with its virtual feature's value; or the one given.
+    """Return the intercept of a name, with its virtual feature's value; or the given intercept.
 
     Raises
     ------
@@ -409,7 +411,7 @@ def is_inside(terms: Pointwise, rows: Any, a: np.ndarray) -> np.ndarray:
 
 @silent
 def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tuple[float, ...]:
-    """Sums of the positive and of the negative sizes, and of those strictly inside their bounds."""
+    """Sums of positive and of negative sizes, of all variables and of those inside their bounds."""
     totals = np.zeros(4)
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
@@ -428,7 +430,7 @@ def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tup
 def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]:
     """How variables with such sums are brought to the sum `total`.
 
-    Returns the sign of the variables that become shorter, their factor, and whether only those
+    Returns the sign of the variables that become shorter, their factor, and whether only variables
     strictly inside their bounds do.
     """
     positive, negative, inner_positive, inner_negative = sums
@@ -449,7 +451,7 @@ def shorten(
     factor: float,
     inner_only: bool,
 ) -> None:
-    """Multiply variables of one sign by a factor: all, or those strictly inside their bounds."""
+    """Multiply variables of one sign by a factor: all, or those strictly inside bounds."""
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
         shorter = a * sign > 0.0
@@ -459,7 +461,7 @@ def shorten(
 
 
 def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float = 0.0) -> None:
-    """Bring ``sum_i alpha_i`` to `total` by shorter variables of the heavier sign, inner ones first.
+    """Bring ``sum_i alpha_i`` to `total` by shortening variables of the heavier sign.
 
     The variables stay feasible. Shortening always reaches a total of zero; for another total it
     comes as near as it can.
@@ -478,7 +480,7 @@ def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) ->
 @silent
 def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float) -> None:
     """Bring ``sum_i alpha_i`` nearer to `total` by moving variables towards their bounds on that side, by the same
-    share of the way: those strictly inside their bounds where that suffices, else all. Variables
+    share of the way: variables strictly inside their bounds if that suffices, else all. Variables
     without a bound there stay.
     """
     missing = total - sum(float(alpha[rows].sum()) for _, rows in in_blocks(members, terms.y.size))

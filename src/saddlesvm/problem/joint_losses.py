@@ -42,7 +42,7 @@ class JointLoss(Protocol):
         """``Phi`` of each row, shape (m,)."""
 
     def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``-Phi'`` of each row, a sub-gradient, shape (m, K): the dual variables of rows of weight one."""
+        """``-Phi'`` of each row, a sub-gradient, shape (m, K): dual variables at weight 1."""
 
     def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """``s Phi*(-a / s)`` of each row, shape (m,); the dual variables must be feasible."""
@@ -61,7 +61,7 @@ class MaxHinge(NamedTuple):
         return margins.max(axis=1) - own_scores
 
     def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The whole weight against the best rival; none where the row's own class is best."""
+        """The whole weight against the best rival; none if the row's own class is best."""
         margins, _ = _rivals_ahead(scores, own)
         found = np.zeros(scores.shape)
         places = np.arange(own.size)
@@ -142,12 +142,12 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def leads(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """By how much each row's own class is ahead of its best rival, shape (m,): negative where it is behind."""
+    """By how much each row's own class is ahead of its best rival, shape (m,)."""
     return np.asarray(1.0 - _hinges(scores, own).max(axis=1))
 
 
 def _rivals_ahead(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The scores with one added to each rival's, shape (m, K), and the rows' own scores, shape (m,)."""
+    """The scores with 1 added to each rival's, shape (m, K), and the own scores, shape (m,)."""
     places = np.arange(own.size)
     own_scores = scores[places, own]
     ahead = scores + 1.0

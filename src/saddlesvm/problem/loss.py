@@ -56,7 +56,7 @@ class Shape(Enum):
         Piecewise linear: the loss has kinks, and no curvature between them (hinge, absolute,
         pinball).
     CORNERED
-        Differentiable; its derivative has corners, where the curvature jumps (squared hinge,
+        Differentiable; its derivative has corners, at which the curvature jumps (squared hinge,
         Huber).
     SMOOTH
         Its derivative has no corner, and its curvature is positive everywhere (logistic, squared).
@@ -80,14 +80,14 @@ class Loss(Protocol):
     wherever a is within its bounds; the kernel solvers need it. ``tube()``: the number t of a
     further term :math:`t \lvert a \rvert`. ``corners()``: the margins ``y z`` (residuals ``z - y``
     of a regression) between which phi is a parabola, a tuple. ``steepening()``: a number M with
-    :math:`\lvert \phi''' \rvert \le M \phi''`. With one of the two, proofs of decisions are much
+    :math:`\lvert \phi''' \rvert \le M \phi''`. With either of the two, proofs of decisions are much
     tighter. ``growth()``: a number G with :math:`\lvert \phi' \rvert \le G \phi`; the rounding of
-    margins then counts little where little is paid. ``probability(scores)``: the probability of the
-    label +1 at an array of scores; ``predict_proba`` needs it.
+    margins then counts little if the losses are small. ``probability(scores)``: the probability of
+    the label +1 at an array of scores; ``predict_proba`` needs it.
 
     Examples
     --------
-    The methods of one that comes with the package, at margins 0.5 and 2 of rows with label 1:
+    The methods of a loss of the package, at margins 0.5 and 2 of rows with label 1:
 
     >>> import numpy as np
     >>> from saddlesvm.losses import SquaredHinge
@@ -103,7 +103,7 @@ class Loss(Protocol):
         """An element of the sub-differential of phi at z; ``a = -s`` times it is dual feasible."""
 
     def conjugate(self, a: float, y: float, s: float) -> float:
-        r""":math:`s \phi^*(-a / s)`: the share of a row of weight s in the dual; infinite where a is not feasible."""
+        r""":math:`s \phi^*(-a / s)`: a row's share of the dual; infinite if not feasible."""
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         r"""The change d of `a` that maximises :math:`-s \phi^*(-(a + d) / s) - d z - q d^2 / 2`."""
@@ -111,7 +111,7 @@ class Loss(Protocol):
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         r"""Left and right slope of :math:`s \phi^*(-a / s) + a z` along ``a y`` (classification) or ``a`` (regression).
 
-        Infinite where a bound blocks `a`; `a` is optimal if zero lies between the two slopes.
+        Infinite if a bound blocks `a`; `a` is optimal if zero lies between the two slopes.
         """
 
     def curvature(self, z: float, y: float) -> float:
@@ -138,7 +138,7 @@ class Traits:
     parabolic, exponentials, joint : bool
     options : dict of str to Allowed
     origin : str
-        ``module:Class`` where it is defined.
+        ``module:Class`` of its definition.
     """
 
     name: str
@@ -206,7 +206,7 @@ def register(
     options: Mapping[str, Allowed] | None = None,
     joint: bool = False,
 ) -> Callable[[Kind], Kind]:
-    """A decorator that makes a NamedTuple class a loss; a class of the same name and module replaces the former one.
+    """Make a NamedTuple class a loss; it replaces a former class of the same name and module.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def register(
 
     Examples
     --------
-    The absolute loss again, under a name of its own; ``docs/losses.md`` writes a new one out.
+    The absolute loss again, under a name of its own; ``docs/losses.md`` defines a new loss.
 
     >>> from typing import NamedTuple
     >>> from saddlesvm import register_loss
@@ -313,7 +313,7 @@ def _shape(name: str, shape: Shape | str) -> Shape:
 
 
 def names_of(task: Task | None = None) -> list[str]:
-    """The names of all registered losses, or of those for a task."""
+    """The names of all registered losses, or of the losses for a task."""
     return [name for name, kind in LOSSES.items() if task in (None, traits_of(kind).task)]
 
 
@@ -344,7 +344,7 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     task : {"classification", "regression"}, optional
         The task that the loss must serve.
     **given
-        Options of those losses that have them, where the text does not say; no loss need have any
+        Options of losses that have them, if the text does not say; no loss need have any
         of them.
 
     Raises
@@ -414,7 +414,7 @@ PROBE = {
 
 @functools.lru_cache(typed=True)  # losses without options are equal tuples of different types
 def methods_of(loss: Any) -> ArrayMethods:
-    """Return the methods of a loss on arrays: its own, or, if these take numbers only, one number after the other."""
+    """Return the methods of a loss on arrays: its own, or a loop if these take numbers only."""
     kind: Any = type(loss)
     found: dict[str, Method | None] = {}
     slow = []
@@ -488,7 +488,7 @@ def subgradient(loss: Loss, z: float, y: float) -> float:
 
 @operation(_of_loss("conjugate"))
 def conjugate(loss: Loss, a: float, y: float, s: float) -> float:
-    """``s phi*(-a / s)``: what a row of weight s subtracts from the dual; infinite where a is not feasible."""
+    """``s phi*(-a / s)``, a row's share of the dual; infinite if a is not feasible."""
     return loss.conjugate(a, y, s)
 
 

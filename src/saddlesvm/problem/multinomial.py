@@ -1,8 +1,9 @@
-"""Multinomial (softmax) regression: one problem in which all classes compete, with its primal, dual and certificate.
+"""Multinomial (softmax) regression: all classes in one problem, with primal, dual and certificate.
 
-    P(W, b) = 1/2 sum_k ||w_k||^2 + C sum_i s_i (log sum_k exp(z_ik) - z_{i y_i}),      z_ik = w_k .
-    x_i + b_k D(a)    = C sum_i s_i H(p_i) - 1/2 sum_k ||v_k||^2,      v_k = C sum_i a_ik x_i,
-    a_i = s_i (e_{y_i} - p_i)
+    P(W, b) = 1/2 sum_k ||w_k||^2 + C sum_i s_i (log sum_k exp(z_ik) - z_{i y_i})
+    D(a)    = C sum_i s_i H(p_i) - 1/2 sum_k ||v_k||^2
+
+    z_ik = w_k . x_i + b_k,    v_k = C sum_i a_ik x_i,    a_i = s_i (e_{y_i} - p_i)
 
 with probabilities p_i of the classes and their entropy H. At the probabilities ``softmax(z_i)`` of
 any weights, the gap is ``1/2 ||W - V||^2``, half the squared gradient: every pass that computes a
@@ -13,7 +14,7 @@ Far from the optimum a multiple ``t a`` of the dual point proves more. Entropy i
 D(t a) is at least ``t C sum_i s_i H(p_i) - t^2/2 ||V||^2``, whose top is taken.
 
 A free intercept asks for ``sum_i a_ik = 0`` for every class. The point is mixed with ``s_i (e_{y_i}
-- q)``, where q is nearly the classes' shares of the rows, in the smallest proportion that makes the
+- q)``, with q nearly the classes' shares of the rows, in the smallest proportion that makes the
 sums zero; at the optimum they are.
 
 Source: Boehning (1992), "Multinomial logistic regression algorithm"; Shalev-Shwartz and Zhang
@@ -108,7 +109,7 @@ class MultinomialProblem(JointProblem):
 
     @property
     def sums_in_any_order(self) -> bool:
-        """Whether sums over the rows are not those of blocks: of sparse rows, and on a device."""
+        """True if sums over the rows are not taken block by block: sparse rows, or a device."""
         return self.sparse or (self.place is not None and self.place.in_arrays)
 
     @cached_property

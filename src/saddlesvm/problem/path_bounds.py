@@ -11,10 +11,10 @@ C1 + t C2`` therefore, for every u in [0, 1],
     u L2) D_C((1 - t) b1 + t b2)   >=  (1 - t) D1 + t D2 + t (1 - t) m ||g1 - g2||^2 / 2
 
 The first is smallest at ``u = 1/2 - (R2 - R1 + C (L2 - L1)) / (m ||w1 - w2||^2)``, cut to [0, 1]:
-linear in C. For m = 0 it is 0 up to the C where both models cost the same, and 1 from there on. So
-both sides are quadratic in t on at most three pieces, and the largest relative gap between two fits
-is found in closed form: it is at the end of a piece, or where the derivative of the quotient,
-another quadratic, is zero. No values of C are sampled.
+linear in C. For m = 0 it is 0 up to the C at which both models cost the same, and 1 from there on.
+So both sides are quadratic in t on at most three pieces, and the largest relative gap between two
+fits is found in closed form: it is at the end of a piece, or at a zero of the quotient's
+derivative, another quadratic, is zero. No values of C are sampled.
 
 Theory: Giesen, Mueller, Laue and Swiercy (2012), "Approximating concave parametric optimization
 problems"; Ndiaye, Le, Fercoq, Salmon and Takeuchi (2019), "Safe grid search with optimal
@@ -42,7 +42,7 @@ Share = tuple[float, float]  # of the upper knot's weights: coefficients of 1 an
 
 @dataclass(frozen=True, eq=False)
 class Knot:
-    """A certified fit on a path, all its sub-problems as one; objectives in the C form.
+    """A certified fit on a path, all sub-problems together; objectives in the C form.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Knot:
         The part of `primal` that may be rounding: about what it costs to round the weights of a
         mixture.
     missed : ndarray of shape (k,), optional
-        How far `pulled` can be from the exact one, in norm.
+        How far `pulled` can be from the exact pull, in norm.
     charged : ndarray of shape (k,), optional
-        ``R(w)``; left out where it is half the square of `penalised`.
+        ``R(w)``; left out if it is half the square of `penalised`.
     following : dict
         The intervals that :meth:`until` has made, by the C at their end.
     """
@@ -81,7 +81,7 @@ class Knot:
     following: dict[float, Interval] = field(default_factory=dict, repr=False)
 
     def until(self, high: Knot) -> Interval:
-        """The bounds between this knot and one with a larger C; computed once."""
+        """The bounds between this knot and a knot with a larger C; computed once."""
         known = self.following.get(high.C)
         if known is None or known.high is not high:
             known = self.following[high.C] = Interval(self, high)
@@ -142,7 +142,7 @@ class Interval:
         return (C - self.low.C) / (self.high.C - self.low.C)
 
     def mixture(self, C: float) -> float:
-        """The share of the upper knot's weights in the model for C: the one with the smallest bound."""
+        """The share of the upper knot's weights in the model for C, with the smallest bound."""
         first, second = self._share_between(self.share(C))
         return min(max(float(first + second * self.share(C)), 0.0), 1.0)
 
@@ -157,7 +157,7 @@ class Interval:
         return primal + self.rounding, dual - self.rounding
 
     def middle(self) -> float:
-        """Where a fit would help most: half-way in log C."""
+        """The C at which a fit would help most: half-way in log C."""
         return float(np.sqrt(self.low.C * self.high.C))
 
     def _rounding(self) -> np.ndarray:
@@ -186,8 +186,8 @@ class Interval:
     def _best_share(self) -> Share:
         """The best share of the upper knot's weights, before it is cut to [0, 1].
 
-        Where nothing is known of how far the weights are apart: what the upper model's bound is
-        below the lower one's.
+        If nothing is known of how far the weights are apart: by how much the upper model's bound is
+        below the lower model's.
         """
         (R1, R2), (L1, L2) = self._sums()
         apart = float(self.apart.sum())
@@ -223,7 +223,7 @@ class Interval:
         return low - float(self.rounding.sum()), high - low + apart, -apart
 
     def _largest_gap(self) -> tuple[float, float]:
-        """The largest relative gap from knot to knot, and the C where it is, in closed form.
+        """The largest relative gap from knot to knot, and its C, in closed form.
 
         At a knot the model is its own fit, although its neighbour's may cost less there.
         """
@@ -247,7 +247,7 @@ def _at(quadratic: Quadratic, t: float) -> float:
 
 
 def _slope_of_quotient(primal: Quadratic, dual: Quadratic) -> Quadratic:
-    """``D' P - D P'``: zero where the quotient of the bounds turns. The cubic terms cancel."""
+    """``D' P - D P'``: zero at a turn of the quotient of the bounds. The cubic terms cancel."""
     p0, p1, p2 = primal
     d0, d1, d2 = dual
     return d1 * p0 - d0 * p1, 2.0 * (d2 * p0 - d0 * p2), d2 * p1 - d1 * p2

@@ -1,36 +1,35 @@
 """The penalties: the cost of the weight of one feature, and the weight that belongs to a pull.
 
-The regulariser is ``R(w) = sum_j r(w_j)`` over the features; ``v = C sum_i a_i x_i`` is how the
-dual variables pull at the weights, and ``w = grad R*(v)`` what they lead to. A penalty is a small
-NamedTuple that holds its options and has these methods for one feature, in Python as in compiled
-kernels (:func:`charge`, :func:`charge_conjugate`, :func:`weight`):
+The regulariser is ``R(w) = sum_j r(w_j)`` over the features. The dual variables have the pull
+``v = C sum_i a_i x_i``, and the weights are ``w = grad R*(v)``. A penalty is a small NamedTuple
+that holds its options and has these methods for a single feature, in Python as in compiled kernels
+(:func:`charge`, :func:`charge_conjugate`, :func:`weight`):
 
-=================  =======================================================================================
-value(w)           ``r(w)``, zero at zero and nowhere below conjugate(v)       ``r*(v) = max_w v w -
-r(w)``, infinite where there is no maximum weight(v)          the maximiser, ``grad r*(v)``: for
-half a square v itself, for the elastic net soft(v, l1) curvature(v)       ``r*''(v)``: 1 where the
-weight follows the pull, 0 where it stays at zero (the support) domain_scale(v)    the largest
-factor in [0, 1] that brings v to where ``r*`` is finite; 1 where it always is
-=================  =======================================================================================
+=================  =================================================================================
+value(w)           ``r(w)``: zero at zero, and never negative
+conjugate(v)       ``r*(v) = max_w v w - r(w)``; infinite if there is no maximum
+weight(v)          the maximiser, ``grad r*(v)``: v itself for half a square, soft(v, l1) for the
+                   elastic net
+curvature(v)       ``r*''(v)``: 1 if the weight follows the pull, 0 if it stays at zero
+domain_scale(v)    the largest factor in [0, 1] with which ``r*`` is finite; 1 if it always is
+=================  =================================================================================
 
 and these for the whole penalty:
 
-=================  =======================================================================================
-identity()         whether ``weight(v)`` is v: R is half the squared norm, no code is needed to tell
-w from v parts()            (square, l1) where r is ``square w^2 / 2 + l1 |w|``: the column solver
-takes such penalties
-=================  =======================================================================================
+=================  =================================================================================
+identity()         True if ``weight(v)`` is v: R is half the squared norm
+parts()            (square, l1) if r is ``square w^2 / 2 + l1 |w|``, as the column solver needs it
+=================  =================================================================================
 
 A penalty of blocks of weights (group lasso) is a NamedTuple, too, and contains half a square. Its
 ``value`` and ``conjugate`` take the features' weights or pulls, an array of shape (d,), and add up
 terms that are not negative; its ``weights(v)`` is the maximiser, shape (d,). :func:`weight_at`
-gives compiled kernels the weight of one feature:
+gives compiled kernels the weight of a single feature:
 
-=========================  ===============================================================================
+=========================  =========================================================================
 weight_of(v, j, scale)     the weight of feature j at the pull ``scale v``; v has shape (d + 1,),
-the
-                           place of the virtual feature last
-=========================  ===============================================================================
+                           the place of the virtual feature last
+=========================  =========================================================================
 
 Solvers that step in closed form (SDCA, DCD) take every penalty whose r contains half a square:
 ``r*`` is then 1-smooth, so that the step for half a square, ``q = C ||x||^2``, never lowers the
@@ -38,8 +37,8 @@ dual objective. They keep v, read w through :func:`score`, and add to v. A penal
 has a ``r*`` that is infinite beyond some pull: dual points are brought back by
 :meth:`Penalty.domain_scale`, and only the column solver takes it.
 
-A regularised intercept is charged half its square where r holds a square, and ``r`` itself where it
-does not; a free one nothing (:mod:`saddlesvm.problem.regularizer`).
+A regularised intercept costs half its square if r holds a square, and else ``r`` of itself; a free
+intercept costs nothing (:mod:`saddlesvm.problem.regularizer`).
 """
 
 from __future__ import annotations
@@ -236,18 +235,18 @@ def is_penalty(given: Any) -> bool:
 
 
 def is_block(penalty: Any) -> bool:
-    """Whether a penalty is one of blocks of weights."""
+    """Return True for a penalty of blocks of weights."""
     return hasattr(penalty, "weight_of")
 
 
 def parts_of(penalty: Penalty) -> tuple[float, float] | None:
-    """(square, l1) of a penalty that is ``square w^2 / 2 + l1 |w|``; None for one of another form."""
+    """(square, l1) of a penalty that is ``square w^2 / 2 + l1 |w|``; None for another form."""
     parts = getattr(penalty, "parts", None)
     return None if parts is None else parts()
 
 
 def modulus(penalty: Penalty) -> float:
-    """The known modulus of strong convexity of R; 0 where a penalty does not declare it."""
+    """The known modulus of strong convexity of R; 0 if a penalty does not declare it."""
     parts = parts_of(penalty)
     return 0.0 if parts is None else parts[0]
 

@@ -43,12 +43,12 @@ TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an i
 
 
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:
-    """C and lambda from the one that was given: ``C = 1 / (lambda n)``; the only place where this is done.
+    """Return C and lambda if one is given: ``C = 1 / (lambda n)``; this is done nowhere else.
 
     Raises
     ------
     ValueError
-        Both or neither were given, or the given one is no strength.
+        Both or neither were given, or the given value is no strength.
     """
     if C is None and lam is None:
         raise ValueError("give C or lam (lambda), the strength that the objective was made with: C = 1 / (lambda n)")
@@ -103,11 +103,11 @@ class Rooms(NamedTuple):
     Attributes
     ----------
     duals : ndarray
-        Where the solver keeps its dual variables.
+        The dual variables of the solver.
     best : ndarray, optional
-        Those of the best bound so far; a copy in memory is made where there is no room.
+        The dual variables of the best bound so far; copied in memory if there is no room.
     spare : ndarray, optional
-        Further ones, of a sweep under way.
+        Further dual variables, of a sweep under way.
     kept_bytes : int
         Bytes for rows that the solver may keep from one block to the end of the sweep.
     """
@@ -157,7 +157,7 @@ class Weighted:
 
     @property
     def row_weights(self) -> np.ndarray:
-        """Weights of all rows, ones where none were given, shape (n,)."""
+        """Weights of all rows, 1 if none were given, shape (n,)."""
         return self.weights if self.weights.size else np.ones(self.y.size)
 
 
@@ -183,7 +183,7 @@ class Problem(Weighted):
         The rows that take part, ascending; rows of weight zero are left out.
     intercept : Absent, Regularized or Free
     n : int
-        Number of rows that define lambda: the members, with those of weight zero.
+        Number of rows that define lambda: the members, and the rows of weight zero.
     uses_lambda : bool
         Report objectives in the lambda form instead of the C form.
     threads : int
@@ -196,7 +196,7 @@ class Problem(Weighted):
         The pull of rows that are left out, and whose multipliers stand still: the primal is less by
         ``fixed . w``.
     place : Passes, optional
-        Where the rows are, if that is a place of its own; `X` then holds no values, or is mapped
+        The place of the rows, if they are not plain arrays; `X` then holds no values, or is mapped
         from files.
     rooms : Rooms, optional
         Memory that solvers over files may use.
@@ -236,7 +236,7 @@ class Problem(Weighted):
 
     @cached_property
     def all_weights(self) -> np.ndarray:
-        """Weights of all rows, zero for those that take no part, shape (n,)."""
+        """Weights of all rows, zero for rows that take no part, shape (n,)."""
         found = np.zeros(self.y.size)
         found[self.members] = self.row_weights[self.members]
         return found
@@ -260,7 +260,7 @@ class Problem(Weighted):
 
     @property
     def n_features(self) -> int:
-        """Number of features, the virtual one not counted."""
+        """Number of features, without the virtual feature."""
         return self.X.n_features
 
     @property
@@ -295,25 +295,25 @@ class Problem(Weighted):
 
     @in_memory_cached
     def row_sizes(self) -> RowSizes:
-        """What bounds on rounding need to know of the members' rows."""
+        """The sizes of the members' rows, for bounds on rounding."""
         return row_sizes(self.X, self.norms, self.weights, self.members)
 
     @property
     def facts(self) -> Facts:
-        """What bounds on the rounding of sums need to know of the problem."""
+        """The sizes of loss and rows, C and the regulariser, for bounds on the rounding of sums."""
         sizes = self.row_sizes
         return Facts(self.loss_sizes(sizes.rows), self.C, self.regularizer, sizes)
 
     def loss_sizes(self, rows: float) -> LossSizes:
-        """The same of the loss, summed over so many rows."""
+        """The sizes of the loss in sums over so many rows, for bounds on rounding."""
         return loss_sizes(self.loss, rows)
 
     def point_sizes(self, alpha: np.ndarray, *, signs: bool = False) -> PointSizes:
-        """The same of a dual point; `signs` asks for the sums of both signs."""
+        """The sizes of a dual point, for bounds on rounding; `signs` adds sums of both signs."""
         return point_sizes(self.loss, self.y, self.norms, self.weights, self.members, alpha, signs=signs)
 
     def balanced(self, alpha: np.ndarray) -> np.ndarray:
-        """Dual variables with the sum that the intercept asks for; the array itself where none is asked for."""
+        """Return dual variables with the required sum; the array itself if no sum is required."""
         kind = self.intercept
         return kind.balanced(self.pointwise, self.members, alpha) if kind.constrained else alpha
 
@@ -344,12 +344,15 @@ class Problem(Weighted):
 
     @cached_property
     def of_members(self) -> Pointwise:
-        """Loss, labels and weights with one place for each member."""
+        """Loss, labels and weights of the members only."""
         return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.in_arrays)
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
-        """A copy of dual variables, which the solver goes on to change; where there is a room for those of the best
-        bound it is there, and the one copied before is gone."""
+        """Return a copy of dual variables that the solver goes on to change.
+
+        If there is room for the dual variables of the best bound, they are copied there, over the
+        earlier copy.
+        """
         best = self.rooms.best
         if best is None or alpha.shape != best.shape:
             return alpha.copy()
@@ -357,7 +360,7 @@ class Problem(Weighted):
         return best
 
     def of_part(self, part: Part) -> Self:
-        """The problem of the rows of a pass' part, with all other dual variables fixed; itself where it holds them."""
+        """Return the problem of a part of a pass, with all other dual variables fixed."""
         if part.X is self.X:
             return self
         return self.over(part.X, part.of(self.y), part.of(self.weights), part.of(self.norms), part.rows)
@@ -398,11 +401,11 @@ class Problem(Weighted):
         return np.concatenate(pieces)
 
     def gathered(self, values: np.ndarray) -> np.ndarray:
-        """The members' values among those of all rows; the array itself where all are members, or where it is empty."""
+        """Return the members' values; the array itself if all rows are members."""
         return values if values.size in (self.members.size, 0) else values[self.members]
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """The members' values as those of all rows, shape (n_all,), zero for others; the array itself where it can."""
+        """Return the members' values as an array over all rows, zero for the others."""
         if values.size == self.y.size:
             return values
         among_all = np.zeros(self.y.size)
@@ -411,12 +414,12 @@ class Problem(Weighted):
 
     @cached_property
     def is_small(self) -> bool:
-        """Whether NumPy suffices for all of the problem: no compiled code pays then."""
+        """True if the problem is so small that no compiled code pays."""
         return self.X.is_small and has_array_methods(self.loss) and (self.place is None or not self.on_files)
 
     @cached_property
     def in_arrays(self) -> bool:
-        """Whether sums over the rows are left to NumPy."""
+        """True if NumPy computes sums over the rows, and no compiled kernel."""
         if self.place is not None:
             return self.is_small or self.place.in_arrays
         return in_arrays(self.X) and has_array_methods(self.loss)

@@ -2,7 +2,7 @@
 
 All code takes ``R(w)``, ``R*(v)`` and ``w = grad R*(v)`` from this file. Both have shape (d + 1,),
 the place of the virtual feature last. A regularised intercept is charged half its square, so that
-the last weight is its own pull; where the penalty holds no square, it is charged like the features.
+the last weight is its own pull; if the penalty holds no square, it is charged like the features.
 A free intercept is charged nothing.
 """
 
@@ -127,7 +127,7 @@ class Regularizer:
         return lambda factor: conjugate_charges(penalty, features, factor) + last.conjugate(factor * charged)
 
     def weights(self, v: np.ndarray) -> np.ndarray:
-        """``grad R*(v)``; v itself where it is its own gradient."""
+        """``grad R*(v)``; v itself for half a square."""
         if self.penalty.identity():
             return v
         w = np.array(v, dtype=np.float64)
@@ -150,7 +150,7 @@ class Regularizer:
         return v
 
     def apart(self, w: np.ndarray, v: np.ndarray) -> float:
-        """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly where w belongs to v."""
+        """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly if w belongs to v."""
         if self.penalty.identity():
             return 0.5 * square(self.intercept.penalised(w - v))
         weights = self.intercept.penalised(w)
@@ -177,7 +177,7 @@ class Regularizer:
     def beyond(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """The share by which dual variables must be shortened for R* to be finite at every pull so near to v.
 
-        `distance` is one for all places, or that of each.
+        `distance` is a number for all places, or an array with a number for each.
 
         Shortened by it, they lose no more than that share of what they gain: conjugates are convex,
         and zero at zero.
@@ -185,5 +185,5 @@ class Regularizer:
         return 1.0 - self.domain_scale(v + np.copysign(distance, v))
 
     def _penalised_last(self, w: np.ndarray) -> float:
-        """The weight of a regularised intercept; 0 where there is none."""
+        """The weight of a regularised intercept; 0 without one."""
         return float(self.intercept.penalised(w)[w.size - 1 :].sum())

@@ -46,9 +46,9 @@ Candidate = tuple[float, Any]  # the objective in the C form, and a point for `e
 def lowest(objective: Callable[[float], float], within: tuple[float, float] = ANY) -> tuple[float, float]:
     """The factor, among those allowed, with the lowest objective, which is convex, and that objective.
 
-    It is never above those at 0 and 1.
+    It is never above the objectives at 0 and 1.
 
-    Where the time is up, it is the best of the factors tried so far, at least one.
+    If the time is up, it is the best of the factors tried so far, at least one.
     """
     values: list[tuple[float, float]] = []
 
@@ -77,7 +77,7 @@ def _without_loss(
     """The factor that brings all margins of a model just beyond 1, and the objective there, which is R alone.
 
     There, the rounding of the margins counts for nothing, whatever C is: at the corner of the
-    hinge, C times it may be most of the objective. None where a row is on the wrong side, or still
+    hinge, C times it may be most of the objective. None if a row is on the wrong side, or still
     pays, or R is above `value`.
 
     Parameters
@@ -116,7 +116,7 @@ def multiple(
     charged : callable
         R at a factor.
     offset : float
-        The one to begin with; only a free intercept has another than zero.
+        The first intercept; only a free intercept has another than zero.
     within : pair of float
         The least and the largest factor that are allowed.
     """
@@ -148,7 +148,7 @@ def multiple(
 
 @singledispatch
 def candidates(problem: Any, model: Any) -> Iterator[Candidate]:
-    """The best multiple of a model, where there is one, and the best intercept without weights.
+    """The best multiple of a model, if it has one, and the best intercept without weights.
 
     Another kind of problem registers its own way (``candidates.register``).
     """
@@ -227,7 +227,7 @@ def _multiples(problem: JointProblem, model: Evaluation | None) -> Iterator[Cand
 
 
 def better(problem: Any, model: Evaluation | None) -> Any:
-    """A point whose primal objective is lower than the model's by more than rounding, None where there is none.
+    """A point whose objective is lower than the model's by more than rounding; else None.
 
     It is the best multiple of the model's weights, or the best intercept without weights.
 

@@ -198,7 +198,7 @@ class SquaredEpsilonInsensitive(NamedTuple):
     options={"delta": POSITIVE},
 )
 class Huber(NamedTuple):
-    """(z - y)^2 / 2, continued by straight lines where abs(z - y) exceeds `delta`: outliers pull no harder than that.
+    """(z - y)^2 / 2, continued by straight lines beyond `delta`: outliers pull no harder than that.
 
     Source: Huber (1964), "Robust estimation of a location parameter".
     """

@@ -1,10 +1,10 @@
-"""What the rows respond to weights: a machine's share of a certificate, here of machines with one score a row.
+"""What the rows respond to weights: the part of a certificate that knows the machine.
 
 :mod:`saddlesvm.problem.certificate` makes certificates of what is found here. A dual point of
 weights alone is that of the sub-gradients at their margins, improved by a line search on its scale.
 
 With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is
-balanced first, by shortening variables of the heavier sign, those strictly inside their bounds
+balanced first, by shortening variables of the heavier sign, variables strictly inside their bounds
 before all others (which costs the bound only second order terms). What rounding then leaves of the
 sum is a move, whose cost is bounded.
 """
@@ -63,7 +63,7 @@ class RowSums(NamedTuple):
 
 
 class Responses(Protocol):
-    """What the rows respond to weights: a machine's share of a certificate, and the only one.
+    """What the rows respond to weights: the only part of a certificate that knows the machine.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Responses(Protocol):
     scored : ndarray
         The weights by which rows are scored: w, without a free intercept that is an `offset`.
     offset : float or None
-        What is added to the scores; None where the intercept is the last weight's.
+        What is added to the scores; None if the intercept is the last weight.
     """
 
     problem: Any
@@ -88,14 +88,14 @@ class Responses(Protocol):
     def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
         """A feasible dual point to prove the weights by, and its pull.
 
-        It is the best multiple of the one that is given, or of that of the sub-gradients at the
+        It is the best multiple of the given dual point, or of the sub-gradients at the
         scores.
         """
 
     def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows of the weights and a dual point.
 
-        Those of products with the scores may be infinite where the pull is given.
+        Sums of products with the scores may be infinite if the pull is given.
         """
 
     def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
@@ -116,9 +116,9 @@ class Margins:
     problem : Problem
     w : ndarray of shape (d + 1,)
     given_offset : bool, default=False
-        Whether a free intercept is the one in w, instead of the best one.
+        True to take a free intercept from w, instead of the best intercept.
     z : ndarray of shape (n,), optional
-        The margins of the members but for the offset, where they are known.
+        The margins of the members without the offset, if they are known.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class Margins:
     def centred(self) -> tuple[Pointwise, float]:
         """The terms of the losses, and the offset of margins; a regression subtracts it from targets.
 
-        Where the dual variables of a free intercept sum to zero, neither objective changes. But
-        where the labels are far from zero, their products with the dual variables are large and
+        If the dual variables of a free intercept sum to zero, neither objective changes. But
+        if the labels are far from zero, their products with the dual variables are large and
         cancel, and their rounding errors do not.
         """
         terms = self.problem.pointwise
@@ -220,7 +220,7 @@ def best_scale(
 
     Most losses declare that the dual is a parabola in the factor, with half a square: two values of
     it are enough, as it goes through zero. For other losses, and other penalties, the factor is the
-    top of the parabola through three factors near 1, or near the largest one with a finite R*;
+    top of the parabola through three factors near 1, or near the largest factor with a finite R*;
     Brent's method looks for a top farther away, to `precision`. An error of the factor enters the
     objective squared.
     """
@@ -264,7 +264,8 @@ def move_of(
 ) -> Move:
     """The move of the dual variables of some rows to the sum that their intercept asks for.
 
-    `sizes` are those of these rows' variables, and `charged` is the sum of the conjugates' sizes.
+    `sizes` are the sizes of these rows' variables, and `charged` is the sum of the conjugates'
+    sizes.
     """
     room = partial(room_of, terms, side.rows, norms, alpha)
     return to_the_sum(sizes, side.rows.size, charged, side.intercept.total, room)

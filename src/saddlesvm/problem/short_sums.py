@@ -57,10 +57,10 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
 def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """The weights of a model that is published as ``C alpha`` and its rows, and their error.
 
-    The weights have shape (d + 1,), the intercept's place zero. The exact ones are hardly farther
-    away than rounding the result itself. Of dense rows, each product is the sum of two doubles, and
-    so is each sum of two (Ogita, Rump and Oishi, algorithms 3.1 to 3.4); sparse ones have short
-    sums.
+    The weights have shape (d + 1,), the intercept's place zero. The exact weights are hardly
+    farther away than rounding the result itself. Of dense rows, each product is the sum of two
+    doubles, and so is each sum of two (Ogita, Rump and Oishi, algorithms 3.1 to 3.4); sparse rows
+    have short sums.
     """
     if problem.X.sparse:
         near = pulled_by_short_sums(problem, alpha)

@@ -51,7 +51,7 @@ def box_of(loss: Loss, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, 
 
 
 def weights_at(weights: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
-    """The weights of some rows; an empty array, which means that all are 1, stays one."""
+    """The weights of some rows; an empty array means that all are 1, and stays empty."""
     return weights[rows] if weights.size else weights
 
 
@@ -90,17 +90,17 @@ def is_small(terms: Any) -> bool:
 
 
 def weights_of(terms: Any) -> Any:
-    """Weights of the rows; 1 where all are."""
+    """Weights of the rows; 1 if all are."""
     return terms.weights if terms.weights.size else 1.0
 
 
 def chosen(terms: Pointwise, members: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Labels and weights of the members; 1 where all weights are."""
+    """Labels and weights of the members; 1 if all weights are."""
     return terms.y[members], weights_or_one(terms.weights, members)
 
 
 def within_bounds(methods: Any, loss: Any, a: np.ndarray, y: np.ndarray, s: Any) -> np.ndarray:
-    """Return `a`, moved back to its bounds where rounding took it beyond."""
+    """Return `a`, moved back to its bounds if rounding took it beyond."""
     low, high = methods.bounds(loss, y, s)
     inside: np.ndarray = np.where(methods.conjugate(loss, a, y, s) < np.inf, a, np.minimum(np.maximum(a, low), high))
     return inside
