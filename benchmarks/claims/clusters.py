@@ -15,14 +15,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
+from scipy import sparse
 
 from saddlesvm import dask as on_cluster
-from saddlesvm.cli.cluster import make_dask_array
 from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.methods import chosen
 from saddlesvm.cluster.part import make_part
@@ -45,6 +48,19 @@ def rows_of(name: str, folder: Path | None) -> tuple[Any, np.ndarray]:
         return table.X, table.y
     table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz", scale=1.0 / 255.0)
     return np.asarray(table.X, dtype=np.float32), table.y
+
+
+def make_dask_array(X: Any, parts: int) -> Any:
+    """Return rows in memory as a Dask array whose blocks are neighbouring rows, dense or CSR."""
+    n, d = X.shape
+    cuts = [n * k // parts for k in range(parts + 1)]
+    if not sparse.issparse(X):
+        return da.from_array(np.asarray(X), chunks=(tuple(np.diff(cuts).tolist()), (d,)))
+    blocks = []
+    for start, stop in pairwise(cuts):
+        rows = dask.delayed(X[start:stop])
+        blocks.append(da.from_delayed(rows, (stop - start, d), X.dtype))
+    return da.concatenate(blocks)
 
 
 def in_process(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Namespace) -> dict[str, Any]:

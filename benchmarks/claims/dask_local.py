@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
+from benchmarks.claims.clusters import make_dask_array
 from saddlesvm import LinearSVC, dask as on_cluster
-from saddlesvm.cli.cluster import make_dask_array
 from saddlesvm.data import read
 
 

@@ -133,17 +133,6 @@ def test_a_report_says_why_no_label_is_proven(told, tmp_path):
     assert "none is proven, because the labels come from calibrated probabilities" in report.read_text()
 
 
-def test_the_picture_of_a_quick_fit_does_not_change_its_model(told, tmp_path):
-    report, with_one, without = tmp_path / "out.html", tmp_path / "one.model", tmp_path / "other.model"
-    found = told("train", "heart", "--report", report, "--model", with_one)
-    told("train", "heart", "--model", without)
-    assert found["fit"]["certificates"] == 1
-    assert "primal, from above" in report.read_text()
-    one, other = load(with_one), load(without)
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-    assert one.get_params() == other.get_params()
-
-
 def test_a_saved_model_of_a_chosen_C_is_certified(told, tmp_path):
     model = tmp_path / "chosen.model"
     chosen = told("train", "heart", "--C", "auto", "--model", model)

@@ -202,8 +202,6 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     model = pegasos(max_iter=5).fit(NOTES.X, NOTES.y)
     assert np.array_equal(load(place).coef_, model.coef_)
     assert facts["quality"]["primal_objective"] == pytest.approx(model.certificate_.primal)
-    assert main([*given[:2], "--set", "keep=last", "--dask", "local:1"]) == 2
-    assert "keep" in capsys.readouterr().err
 
 
 def test_certificates_rise_and_fall_with_the_iterates() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.console import command_line
@@ -16,10 +14,9 @@ from saddlesvm.cli.rows import Rows
 from saddlesvm.cli.show import Facts, show, write_name, write_value
 from saddlesvm.data import Table
 from saddlesvm.estimators.linear import LinearSVC
-from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry
 from saddlesvm.estimators.scale_hint import scale_hint
-from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome, Trace
+from saddlesvm.fit.outcome import Outcome
 from saddlesvm.models import liblinear_models, persistence
 from saddlesvm.solvers.auto import FINISH
 
@@ -36,7 +33,7 @@ def check_until_proven(
     """Raise ValueError for options that do not work with ``--until-proven``."""
     if not issubclass(entry.kind, LinearSVC):
         raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
-    for name in ("cv", "dask", "probability"):
+    for name in ("cv", "probability"):
         if others.get(name):
             raise ValueError(
                 f"--until-proven does not work with --{name}: leave one of the two out"
@@ -87,10 +84,7 @@ def finish(
     facts: Facts,
     outputs: dict[str, Any],
     began: float,
-    rows: Rows | None = None,
-    *,
-    preparation: Any = None,
-    notes: dict[str, Any] | None = None,
+    rows: Rows,
 ) -> int:
     """Write the files that the options ask for, print the facts, and return the exit code.
 
@@ -103,24 +97,19 @@ def finish(
         The options of the output.
     began : float
         The time when the command began.
-    rows : Rows or None
-        None if only the workers of a cluster read the rows; then `preparation` and `notes` are
-        given.
+    rows : Rows
     """
-    if rows is not None:
-        preparation = rows.preparation
-        notes = rows.notes()
-        rows.name_features(model)
+    rows.name_features(model)
     # The files first, so that what is printed can name them.
     written = {}
     if outputs["model_path"]:
-        persistence.save(preparation.prepend_to(model), outputs["model_path"], notes)
+        persistence.save(rows.preparation.prepend_to(model), outputs["model_path"], rows.notes())
         written["model"] = outputs["model_path"]
     if outputs["liblinear"]:
         liblinear_models.save_liblinear(model, outputs["liblinear"])
         written["liblinear_model"] = outputs["liblinear"]
     if outputs["report"]:
-        write_report(model, facts, outputs["report"], preparation, rows)
+        write_report(model, facts, outputs["report"], rows)
         written["report"] = outputs["report"]
     if written:
         facts["written"] = written
@@ -160,17 +149,12 @@ def explain_hard_fit(model: Any, table: Table, entry: Entry, standardized: bool)
     return {"what_made_it_hard": {"found": hints}} if hints else {}
 
 
-def write_report(
-    model: Any, facts: Facts, path: str, preparation: Preparation, rows: Rows | None
-) -> None:
+def write_report(model: Any, facts: Facts, path: str, rows: Rows) -> None:
     """Write what the command prints, with charts, as one HTML file."""
     from saddlesvm.lab.reports import model_report
 
-    trace = None
     shown = dict(facts)
-    if rows is not None:
-        shown["quality"] = prove_labels(model, rows) | shown["quality"]
-        trace = trace_each_epoch(model, rows)
+    shown["quality"] = prove_labels(model, rows) | shown["quality"]
     # The report has the words that the command prints.
     groups = {}
     for title, lines in shown.items():
@@ -179,9 +163,9 @@ def write_report(
             for name, value in lines.items()
             if value is not None
         ]
-    source = str(facts["data"].get("source", "stores"))
-    names = preparation.feature_names()
-    model_report(model, source, groups, command_line(), names, trace).write(path)
+    source = str(facts["data"]["source"])
+    names = rows.preparation.feature_names()
+    model_report(model, source, groups, command_line(), names).write(path)
 
 
 def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
@@ -198,34 +182,3 @@ def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
         return {f"{name}_labels_proven": count_proven(model.is_proven(table.X))}
     except ValueError:  # rows in files, or calibrated labels
         return {}
-
-
-class CertificateEachEpoch:
-    """A callback that asks for a certificate after each epoch, and does nothing with it."""
-
-    every = 1.0
-
-    def __call__(self, record: Any) -> None:
-        """Let the fit go on."""
-
-
-def trace_each_epoch(model: Any, rows: Rows) -> Trace | None:
-    """Repeat a quick fit with a certificate after each epoch, if its trace is too short to draw."""
-    from saddlesvm.lab.reports import can_be_drawn
-
-    options = model.get_params()
-    on_cluster = hasattr(model, "rounds_")
-    if can_be_drawn(model.trace_) or "callbacks" not in options or on_cluster:
-        return None
-    if model.seconds_solving_ > QUICK_FIT:
-        return None
-    C = getattr(model, "C_", options["C"])
-    again = clone(model).set_params(
-        callbacks=[CertificateEachEpoch()], C=C, checkpoint=None, verbose=0
-    )
-    with warnings.catch_warnings():
-        # The outcome of the first fit is printed already.
-        warnings.simplefilter("ignore", NotCertifiedWarning)
-        again.fit(rows.train.X, rows.train.y, rows.train.sample_weight)
-    trace: Trace = again.trace_
-    return trace

@@ -15,7 +15,6 @@ from saddlesvm.cli.options import (
     REPORT_OPTION,
     STRENGTH_OPTIONS,
     TRAINING_OPTIONS,
-    check_stores,
     model_options,
 )
 from saddlesvm.cli.values import DATA, OUTPUT
@@ -58,12 +57,6 @@ from saddlesvm.data.reading import Reading
     help="Test data; continue the fit until it proves that the exact optimum predicts the same "
     "label for each row.",
 )
-@solving_option(
-    "--dask",
-    metavar="local:N|ADDRESS",
-    rare=True,
-    help="Train on N processes here, or on a Dask cluster.",
-)
 @output_option("--model", "model_path", type=OUTPUT, help="Write the model here.")
 @REPORT_OPTION
 @output_option(
@@ -78,13 +71,12 @@ def command(
     standardize: bool,
     folds: int | None,
     until_proven: str | None,
-    dask: str | None,
     reading: Reading,
     asked: dict[str, Any],
     **outputs: Any,
 ) -> int:
     """Train a model, and prove how far it is from the optimum."""
-    from saddlesvm.cli import choice, cluster, models, results
+    from saddlesvm.cli import choice, models, results
     from saddlesvm.cli.facts import describe_fit
     from saddlesvm.cli.rows import labels_to_fit, read_rows
 
@@ -94,16 +86,11 @@ def command(
     entry = models.choose_entry(asked)
     folds = choice.choose_folds(asked, folds)
     pairwise = asked.get("kernel") == "precomputed"
-    check_standardize(standardize, outputs["liblinear"], dask, pairwise)
+    check_standardize(standardize, outputs["liblinear"], pairwise)
     if until_proven is not None:
-        others = {"cv": folds, "dask": dask, **asked}
+        others = {"cv": folds, **asked}
         results.check_until_proven(entry, test, until_proven, others)
         test = until_proven
-    cluster.check_dask(dask, asked, folds, entry)
-    if dask is not None and isinstance(data, list):
-        check_stores(reading, data, validation is not None)
-        return cluster.train_on_stores(data, test, entry, asked, folds, dask, outputs, began)
-
     rows = read_rows(
         data,
         reading,
@@ -119,13 +106,9 @@ def command(
     model = models.make_estimator(asked, entry, y, quiet=outputs["as_json"])
     results.check_liblinear(model, outputs["liblinear"], entry, y, rows.has_words)
 
-    # Fit: on a cluster, by folds, or once.
+    # Fit by folds, or once.
     facts = rows.facts
-    if dask is not None:
-        weighted = (rows.train.X, y, rows.train.sample_weight)
-        model, found = cluster.fit_on_cluster(model, weighted, asked, folds, dask)
-        facts |= found
-    elif folds is not None:
+    if folds is not None:
         model, facts["cross_validation"] = choice.choose_by_folds(model, asked, folds, rows, y)
         facts["fit"] = describe_fit(model, rows.train)
     else:
@@ -138,9 +121,7 @@ def command(
     return results.finish(model, facts, outputs, began, rows)
 
 
-def check_standardize(
-    standardize: bool, liblinear: str | None, dask: str | None, pairwise: bool
-) -> None:
+def check_standardize(standardize: bool, liblinear: str | None, pairwise: bool) -> None:
     """Raise ValueError for options that do not work with scaled features."""
     if not standardize:
         return
@@ -148,10 +129,6 @@ def check_standardize(
         raise ValueError(
             "--liblinear files do not hold how features were scaled: leave --standardize out, or "
             "save the model with --model"
-        )
-    if dask is not None:
-        raise ValueError(
-            "--standardize does not work with --dask: scale the features of the data before"
         )
     if pairwise:
         raise ValueError(

@@ -21,7 +21,6 @@ def model_report(
     groups: dict[str, list[tuple[str, str]]],
     command: str,
     names: Any = None,
-    trace: Trace | None = None,
 ) -> Report:
     """Assemble the report of a fitted estimator.
 
@@ -37,8 +36,6 @@ def model_report(
         The command that repeats the report.
     names : sequence of str, optional
         Names of the features, if the model has none.
-    trace : Trace, optional
-        The trace of the same fit with more certificates, to be drawn in place of the model's own.
     """
     first, *others = groups
     data = groups[first]
@@ -51,7 +48,7 @@ def model_report(
     )
     if "quality" in facts:
         report.section("Quality of the model", Table(["", ""], facts.pop("quality")))
-    report.section("How the gap closed", *closing_items(model, trace))
+    report.section("How the gap closed", *closing_items(model))
     if hasattr(model, "top_features"):
         # The bounds of the weights take a proof, which the report has if it counts proven labels.
         has_proof = any(name.endswith("labels proven") for name, _ in groups.get("quality", ()))
@@ -110,9 +107,9 @@ def can_be_drawn(trace: Trace) -> bool:
     return max(counts.values(), default=0) >= CERTIFICATES_OF_A_LINE
 
 
-def closing_items(model: Any, other: Trace | None) -> list[Item]:
-    """Return the chart of the gap, of `other` if it is given; or a sentence if there is no line."""
-    trace = model.trace_ if other is None else other
+def closing_items(model: Any) -> list[Item]:
+    """Return the chart of the gap, or a sentence if there is no line."""
+    trace = model.trace_
     if not can_be_drawn(trace):
         return [
             Prose(
@@ -121,14 +118,7 @@ def closing_items(model: Any, other: Trace | None) -> list[Item]:
         ]
     display = GapDisplay(trace, type(model).__name__)
     is_single = len({record["problem"] for record in trace}) == 1
-    chart = display.closing_chart() if is_single else display.chart()
-    if other is None:
-        return [chart]
-    explanation = (
-        "The fit needed one certificate. The picture shows the same fit with a certificate after "
-        "each epoch."
-    )
-    return [Prose(explanation), chart]
+    return [display.closing_chart() if is_single else display.chart()]
 
 
 def features_table(best: list[tuple[Any, ...]], caption: str) -> Item:
