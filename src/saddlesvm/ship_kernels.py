@@ -1,7 +1,7 @@
 """``python -m saddlesvm.ship_kernels``: compile the kernels that a wheel for this system contains.
 
 They are compiled for :data:`~saddlesvm.runtime.kernel_files.PROCESSOR` by fits in a process of its
-own, whose cache is empty, and put into the package's folder, from where the wheel takes them.
+own, whose cache is empty, and put into the package's folder, from which the wheel takes them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def compile_into(folder: Path) -> None:
 
 
 def main() -> None:
-    """Replace the folder of kernels; the old folder stays until the new one is complete."""
+    """Replace the folder of kernels; the old folder stays until the new folder is complete."""
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as work:
         made = Path(work, "made")
         # Numba reads these when it is imported: hence a process of its own.

@@ -71,7 +71,7 @@ def verify_active_set(problem: Problem, alpha: np.ndarray) -> Neighbourhood | No
     problem : Problem
         See :func:`has_margin`.
     alpha : ndarray of shape (n_all,)
-        Dual variables near those of the optimum.
+        Dual variables near the optimum's.
     """
     members = problem.members
     y = problem.gathered(problem.y)

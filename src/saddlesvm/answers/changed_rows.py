@@ -1,4 +1,4 @@
-"""The effect on the optimum of leaving out rows, one at a time or in groups.
+"""The effect on the optimum of leaving out rows, singly or in groups.
 
 With ``u = H^-1 x_i``, ``t = x_i . u`` and h the curvature of row i, the problem without the row has
 the matrix ``H_i = H - h x_i x_i'``, whose inverse and norms need no factor of their own. At ``v = w
@@ -181,7 +181,7 @@ class Solved:
     share: np.ndarray
 
     def errors(self, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """Return bounds on the distance of margins from those of the optima, shape (m, k).
+        """Return bounds on the distance of margins from the optima's, shape (m, k).
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Changed(ABC):
         """Return Newton's steps, shape (d + 1, k)."""
 
     def gradients(self, V: np.ndarray) -> Gradients:
-        """Return margins and gradients at V, by one pass over the rows."""
+        """Return margins and gradients at V, by a single pass over the rows."""
         problem = self.near.problem
         Z = scores_of_rows(problem.X, V.T)
         A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
@@ -323,7 +323,7 @@ def count_at_once(near: Vicinity) -> int:
 
 
 class ChangedRows(Changed):
-    """Problems without one of the rows each.
+    """Problems that leave out a row each.
 
     Parameters
     ----------
@@ -454,7 +454,7 @@ class ChangedGroups(Changed):
         self.share = np.maximum(left, LEAST_LEFT)
 
     def starting_points(self) -> np.ndarray:
-        """Return one step from w."""
+        """Return a step from w."""
         return self.near.w[:, None] - self._each(
             self.steps, self.near.at.value[:, None] + self.pulled
         )
@@ -484,7 +484,7 @@ class ChangedGroups(Changed):
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Bounds for the rows of one problem, each left out.
+    """Bounds for the rows of a problem, each left out.
 
     Attributes
     ----------
@@ -528,7 +528,7 @@ def leave_out_rows(
 ) -> LeftOut:
     """Return estimates and bounds of each row's margin without the row.
 
-    `near` is the vicinity of the optimum, if there is one; :func:`~.row_estimates` has the other
+    `near` is the vicinity of the optimum, if it is known; :func:`~.row_estimates` has the other
     parameters.
     """
     if near is None:
@@ -569,7 +569,7 @@ def leave_out_groups(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
     ----------
     near : Vicinity
     groups : list of ndarray
-        The numbers of the rows of each group; each row in one of them.
+        The numbers of the rows of each group; each row in a single group.
     """
     margins = np.empty(near.z.size)
     error = np.empty(near.z.size)

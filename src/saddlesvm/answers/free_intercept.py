@@ -6,7 +6,8 @@ without the row. The optimum's weights are within ``r = sqrt(2 G)`` of the model
 has curvature 1; each margin before the intercept then lies within ``r ||x_j||`` of the model's. At
 the optimum, the derivatives of the losses by the intercept have the sum zero. Each is monotone in
 its margin: an intercept at which their sum is positive for the least margins of all rows is an
-upper bound of the optimum's, and one at which it is negative for the largest margins a lower one.
+upper bound of the optimum's, and an offset at which it is negative for the largest margins a lower
+bound.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def bounds_of_free_intercept(
 
 
 def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tuple[float, float]:
-    """Return the bounds of one row."""
+    """Return the bounds of a row."""
     others = np.delete(np.arange(problem.y.size), row)
     signs = np.sign(problem.y[others[problem.row_weights[others] > 0.0]])
     if is_classification(problem.loss) and (signs == signs[:1]).all():
@@ -114,7 +115,7 @@ def _slope_of(
 
 
 def _first(holds: Callable[[float], bool], start: float, step: float) -> float:
-    """Return a place next to the first one at which a monotone condition holds; else infinity."""
+    """Return a place next to the first at which a monotone condition holds; else infinity."""
     before = start
     place = start
     for _ in range(MOST_STEPS):

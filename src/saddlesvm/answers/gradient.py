@@ -79,7 +79,7 @@ def margin_slips(
     problem : Problem
     w : ndarray of shape (d + 1,)
     terms : float or ndarray of shape (n,), optional
-        Additions that a product of a margin went through at most; by default those of a sum in any
+        Additions that a product of a margin went through at most; by default as in a sum in any
         order.
     """
     count = (problem.row_sizes.terms if terms is None else terms) + MARGIN_UNITS

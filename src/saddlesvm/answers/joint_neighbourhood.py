@@ -3,7 +3,7 @@
 All classes' weights W together, shape (K, d + 1), are in one ball.
 
 By its gap, the ball is plain: scores of two classes ``x . (w_k - w_l)`` change by at most ``sqrt(2)
-||x||`` times the radius. For the softmax there is a far narrower one, in the norm of
+||x||`` times the radius. For the softmax there is a far narrower ball, in the norm of
 
     H = F''(W) = 1 + C sum_i s_i (diag(p_i) - p_i p_i') (x) x_i x_i',    p_i = softmax(z_i),
 
@@ -25,7 +25,7 @@ logistic loss.
 
 A free intercept is in no half square, and the probabilities stay when all intercepts grow by the
 same number: along ``n = e_last (x) 1`` neither the objective nor its gradient changes. W* is the
-optimum whose intercepts have the sum of those of W, so that ``W* - W`` is orthogonal to n, and ``H
+optimum whose intercepts have the same sum as W's, so that ``W* - W`` is orthogonal to n, and ``H
 + tau n n'`` takes the place of H. With A its part of the intercepts, whose smallest eigenvalue is
 a, and B that between the intercepts and the other weights v,
 
@@ -35,7 +35,7 @@ for what is left is a Schur complement. No eigenvalue of this is below ``a / (1 
 a)``.
 
 Rounding: ``diag(p) - p p' = sum_{k<l} p_k p_l (e_k - e_l) (e_k - e_l)'`` grows with each product
-``p_k p_l``, so that products that are no larger than the exact ones make a matrix that is no
+``p_k p_l``, so that products that are no larger than the exact products make a matrix that is no
 larger. Scores that are off by e change p_k by a factor between ``exp(-2 e)`` and ``exp(2 e)``, and
 the whole of p, in the sum of sizes, by at most 2 e.
 
@@ -79,7 +79,7 @@ FAINT = 1e-140  # probabilities below it count as none: products of two would un
 
 @dataclass(frozen=True, eq=False)
 class MixedCurvature(Curvature):
-    """A curvature for one combination of the classes.
+    """A curvature for a combination of the classes.
 
     Rows x stand for ``x (x) mix``, with `mix` of -1, 0 and 1.
     """

@@ -51,7 +51,7 @@ def signs_of(low: np.ndarray, high: np.ndarray) -> Labels:
 
 
 def largest_of(low: np.ndarray, high: np.ndarray) -> Labels:
-    """Return labels by one score for each class: the class with the largest score."""
+    """Return labels by a score for each class: the class with the largest score."""
     best = middle_of(low, high).argmax(axis=1)
     rows = np.arange(len(low))
     rival = high.copy()
@@ -60,7 +60,7 @@ def largest_of(low: np.ndarray, high: np.ndarray) -> Labels:
 
 
 def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
-    """Return labels by one score for each class, whose differences are known up to `away`."""
+    """Return labels by a score for each class, whose differences are known up to `away`."""
     best = z.argmax(axis=1)
     rows = np.arange(len(z))
     ahead = z[rows, best, None] - z
@@ -69,7 +69,7 @@ def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
 
 
 def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
-    """Return labels by one score for each pair of classes: the class with the most votes."""
+    """Return labels by a score for each pair of classes: the class with the most votes."""
     n = len(low)
     fewest = np.zeros((n, n_classes))
     most = np.zeros((n, n_classes))

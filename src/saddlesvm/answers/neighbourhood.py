@@ -5,7 +5,7 @@ times half a square is in the regulariser (m = 1 except for the l1 norm). The na
 holds, with rounding:
 
 *   The gap: ``m ||w* - w||^2 / 2 <= g``, by strong convexity.
-*   The gradient, of losses that have one: ``m ||w* - w|| <= ||r||``, for ``0 = grad F(w*)`` times
+*   The gradient, of smooth losses: ``m ||w* - w|| <= ||r||``, for ``0 = grad F(w*)`` times
     ``w* - w``.
 *   Curvature, of losses with ``|phi'''| <= M phi''`` (the logistic loss: M = 1). With
     ``H = F''(w)``, the norms of its inverse ``lambda = ||r||`` and ``rho = max_i ||x_i||``, and
@@ -66,12 +66,12 @@ NEAREST = 1e-9  # first distance of this search, relative to the intercept
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """All points at most `radius` from `center` in the norm of `curvature`; the optimum is one.
+    """All points at most `radius` from `center` in the norm of `curvature`, with the optimum.
 
     Attributes
     ----------
     center : ndarray of shape (d + 1,)
-        Weights; the last one is that of the virtual feature, zero if `offset` stands for it.
+        Weights; the last is the virtual feature's, zero if `offset` stands for it.
     radius : float
         Infinite if nothing is proven.
     curvature : Curvature

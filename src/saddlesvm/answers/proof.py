@@ -72,7 +72,7 @@ class Proof:
     Attributes
     ----------
     parts : list of Neighbourhood
-        One for each row of ``coef_``.
+        A proof for each row of ``coef_``.
     zeros : ndarray of shape (len(parts), d)
         Weights that are zero at the optimum, by the dual problem's slack.
     joint : JointNeighbourhood or None
@@ -152,7 +152,7 @@ def proof_of(
 def _part(
     problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None, enough: float
 ) -> Neighbourhood:
-    """Return the neighbourhood of one problem's optimum, by its active set if that is narrower."""
+    """Return the neighbourhood of a problem's optimum, by its active set if that is narrower."""
     found = neighbourhood_of(problem, w, gap)
     if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= enough:
         return found

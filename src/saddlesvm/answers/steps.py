@@ -2,7 +2,7 @@
 
 The length of the gradient bounds the distance of the optimum, and no factor of the curvature is
 needed for that. Near the optimum each step squares the distance; conjugate gradients solve its
-equations in passes over the rows, or a factor where that is cheaper
+equations in passes over the rows, or a factor if that is cheaper
 (:mod:`saddlesvm.solvers.second_order.equations`).
 """
 

@@ -97,7 +97,7 @@ def stretch_to(problem: Problem, near: Neighbourhood, C: float) -> Stretch:
 
 
 def _penalised_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Return w with zeros where the penalty does not see it, shape (d + 1,)."""
+    """Return w, with zeros for weights without a penalty, shape (d + 1,)."""
     seen = np.zeros(w.size)
     part = problem.intercept.penalised(w)
     seen[: part.size] = part
@@ -146,7 +146,7 @@ def _by_corners(
 
 
 def _by_step(problem: Problem, near: Neighbourhood, found: Gradient, rho: float) -> Stretch | None:
-    """Return the ball around one Newton step; None if the curvature may change too much."""
+    """Return the ball around a Newton step; None if the curvature may change too much."""
     M = problem.loss.steepening()  # type: ignore[attr-defined]
     curvature = near.curvature
     seen = _penalised_weights(problem, near.center)

@@ -68,7 +68,7 @@ class Vicinity:
         A distance in the norm of H.
     error : float
         Relative error of squared lengths by H and its inverse at most: exact lengths are between
-        the computed ones divided by ``1 + error`` and times ``1 + error``.
+        the computed values divided by ``1 + error`` and times ``1 + error``.
     """
 
     problem: Problem
@@ -171,7 +171,7 @@ def corners_of(loss: Loss) -> tuple[float, ...] | None:
 
 
 def _stationary_point(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.ndarray, np.ndarray]:
-    """Return the point where Newton's method ends, its gradient first, and H of all rows there."""
+    """Return the gradient at the last point of Newton's method, the point, and H of all rows."""
     best = gradient_at(problem, w)
     factor = None
     before = math.inf

@@ -1,4 +1,4 @@
-"""The command line: one file for each command, declared with click.
+"""The command line: a file for each command, declared with click.
 
 Nothing heavy is imported before a command runs.
 """

@@ -57,7 +57,7 @@ output_option = functools.partial(option, section="output")
 
 
 def combine(*decorators: Decorator) -> Decorator:
-    """Make one decorator of several; the first one stands first in the help."""
+    """Make a decorator of several; the first stands first in the help."""
 
     def decorate(function: Any) -> Any:
         for decorator in reversed(decorators):
@@ -114,7 +114,7 @@ class Command(click.Command):
         return [param for param in self.params if isinstance(param, Option) and param.rare]
 
     def sections(self, ctx: click.Context, whole: bool) -> dict[str, list[click.Parameter]]:
-        """Return the options of each section; without `whole`, the rare ones are omitted."""
+        """Return the options of each section; without `whole`, rare options are omitted."""
         found: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
         for param in self.get_params(ctx):
             if isinstance(param, Option):

@@ -29,7 +29,7 @@ def prepare_output() -> None:
 
 
 def print_error(message: str) -> None:
-    """Print a message as one line on standard error, if there is one."""
+    """Print a message, if any, as a line on standard error."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
         print(one_line(message), file=sys.stderr, flush=True)
 
@@ -57,7 +57,7 @@ def discard_output() -> None:
 
 
 def format_warning(message: Warning | str, *place: Any, **more: Any) -> str:
-    """Format a warning as one line, without its place in the source."""
+    """Format a warning as a line, without its place in the source."""
     return f"saddlesvm: warning: {one_line(str(message))}\n"
 
 
@@ -72,7 +72,7 @@ def write_output(text: str) -> None:
     Raises
     ------
     DataError
-        The encoding of standard output lacks one of the characters.
+        The encoding of standard output lacks a character.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

@@ -124,7 +124,7 @@ OF_TABLES = (
 
 
 def reading_options(*further: Decorator) -> Decorator:
-    """Declare the options of reading; the command gets their values as one `reading`.
+    """Declare the options of reading; the command gets their values as `reading`.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ OF_MODELS = (
 
 
 def model_options(*further: Decorator) -> Decorator:
-    """Declare the options of a model; the command gets the values given as one dict, `asked`.
+    """Declare the options of a model; the command gets the given values as a dict, `asked`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The program ``saddlesvm``: its commands, how one of them is run, and how errors are printed."""
+"""The program ``saddlesvm``: its commands, how a command is run, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def program() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the program, print its errors as one line each, and return the exit code."""
+    """Run the program, print each error as a line, and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         prepare_output()

@@ -96,7 +96,7 @@ def read_rows(
     standardize : bool
         Scale the features.
     pairwise : bool
-        Whether the values are those of a kernel.
+        True for kernel values.
     seed : int
         Seed of the choice of rows to hold out.
     quiet : bool
@@ -153,7 +153,7 @@ def hold_out(
 ) -> tuple[Table, Table]:
     """Split a table: the rows that stay, and a share of the rows, drawn at random.
 
-    Every class gives the same share if it has enough rows. If the values are those of a kernel
+    Every class gives the same share if it has enough rows. If they are kernel values
     (`pairwise`), both parts keep the values for the rows that stay.
 
     Raises

@@ -109,7 +109,7 @@ def write_number(name: str, value: float) -> str:
 
 
 def show(facts: Facts, as_json: bool) -> None:
-    """Print facts as one JSON object, or as a table for each group."""
+    """Print facts as a JSON object, or as a table for each group."""
     if as_json:
         json.dump(make_plain(facts), sys.stdout, indent=2)
         print()

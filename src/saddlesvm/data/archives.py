@@ -111,7 +111,7 @@ def shorten_text(value: Any, most: int = 80) -> str:
 
 
 class _BoundedFile:
-    """A file that refuses to read more bytes at once than its bound, while it has one."""
+    """A file that refuses to read more bytes at once than its bound, if it has a bound."""
 
     def __init__(self, file: IO[bytes], bound: int | None) -> None:
         self.file = file

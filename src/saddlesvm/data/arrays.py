@@ -42,8 +42,8 @@ def read_npz(path: Path, how: ReadOptions) -> Block:
     """Read a `.npz` archive without unpickling anything.
 
     The rows are either `data`, `indices`, `indptr` and `shape` (CSR, as `scipy.sparse.save_npz`
-    writes it; CSC too), or the first existing one of `X`, `x`, `data`, `images`; rows of more than
-    one dimension are flattened. The labels are the first of `y`, `label`, `labels`, `target`, or
+    writes it; CSC too), or the first array found of `X`, `x`, `data`, `images`; rows of more than a
+    single dimension are flattened. The labels are the first of `y`, `label`, `labels`, `target`, or
     the array named by `label`. Other arrays are ignored.
 
     Raises

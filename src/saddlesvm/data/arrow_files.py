@@ -33,7 +33,7 @@ class ArrowFile(NamedTuple):
     format : {"parquet", "arrow"}
     n_rows : int
     names : list of str
-        Names of the columns, without the ones that pandas wrote for its row index; the second of
+        Names of the columns, without the columns of pandas' row index; the second of
         two equal names ends with ".1".
     types : list of pyarrow.DataType
         Types of these columns; decimals are read as float64.

@@ -40,8 +40,8 @@ def label_position(
     Parameters
     ----------
     label : str, int, False or None
-        A name (or the digits of a position, if no column has that name), a position (negative ones
-        count from the end), or False for no label. None means a column with a name in
+        A name (or the digits of a position, if no column has that name), a position (negative
+        positions count from the end), or False for no label. None means a column with a name in
         `LABEL_NAMES`, else the last column that is not dropped, or no label if the table has just
         `n_features` columns.
     names : list of str, or None

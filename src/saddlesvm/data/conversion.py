@@ -1,4 +1,4 @@
-"""Convert data files into one store, in a single pass."""
+"""Convert data files into a store, in a single pass."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def convert(
     drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], Any] | None = None,
 ) -> Store:
-    r"""Write one or more data files, one after the other, as a store.
+    r"""Write a data file, or several in turn, as a store.
 
     The files are read once, some rows at a time (twice for means, or if LIBSVM text counts from 0).
     An incomplete store is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
@@ -68,7 +68,7 @@ def convert(
         Replace a store of that name.
     missing : {"error", "drop", "mean"}, default="error"
         What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet
-        and dense ``.npz``: an error that names the first one; or their rows are left out; or the
+        and dense ``.npz``: an error that names the first; or their rows are left out; or the
         mean of their column over all files replaces them, and the store keeps these means.
     advance : callable, optional
         Called with the share that is done, from 0 to 1.

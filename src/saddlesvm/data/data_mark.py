@@ -1,8 +1,8 @@
 """A mark of the rows and labels of a fit: their number, and a fingerprint of some of them.
 
-A model keeps the mark, so that later computations can say whether their data are those of the fit.
-Values count as float32, and dense and sparse rows alike, so that a file and the arrays that were
-read from it have one mark.
+A model keeps the mark, so that later computations can say whether their data are the data of the
+fit. Values count as float32, and dense and sparse rows alike, so that a file and the arrays that
+were read from it have one mark.
 
 It reads a few rows only, so that every fit can afford it. `problem.fingerprint` reads all rows: a
 checkpoint must not be continued by another fit.

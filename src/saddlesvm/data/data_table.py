@@ -30,7 +30,7 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and labels read from one source.
+    """Rows and labels read from a source.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Table:
     feature_names : list of str, or None
         Column names, if the file has any.
     label_name : str or None
-        Name of the label column, if it has one.
+        Name of the label column, if it has a name.
     source : str
         The path or bundled name as it was given.
     format : str
@@ -281,8 +281,8 @@ def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.n
     Raises
     ------
     DataError
-        The labels are not one for each row, not finite, missing, or text, but a regression needs
-        numbers.
+        There is not a label for each row, or labels are not finite, missing, or text, but a
+        regression needs numbers.
     """
     # A matrix of one column is a column.
     y = np.asarray(y)

@@ -31,7 +31,7 @@ _LONGEST_NAME = 60  # characters; longer cells of a first line are not names of 
 
 @dataclass(frozen=True)
 class LineLayout:
-    """How the lines of one file are laid out.
+    """How the lines of a file are laid out.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class LineLayout:
 
     @property
     def features(self) -> list[int]:
-        """Positions of the features: all columns but the label and those that are left out."""
+        """Positions of the features: all columns but the label and the dropped columns."""
         return [k for k in range(self.n_columns) if k != self.label and k not in self.dropped]
 
     @property
@@ -100,11 +100,11 @@ class LineLayout:
 
 
 def delimited_source(path: Path, how: ReadOptions) -> Source:
-    """Return CSV or TSV, plain or compressed, as a source; it is read in one pass.
+    """Return CSV or TSV, plain or compressed, as a source; it is read in a single pass.
 
     Only if reading fails does a second pass search for the line at fault.
 
-    The delimiter is a tab in a file named .tsv; in any other it is the one of comma, semicolon and
+    The delimiter is a tab in a file named .tsv; in any other file, of comma, semicolon and
     tab that occurs most often in the first line. With ``header="auto"`` a first line without
     numbers is a header; a line that mixes numbers and text in the feature columns is refused,
     because no guess about it would be safe.
@@ -211,7 +211,7 @@ def find_layout(
     n_features: int | None,
     drop: Sequence[str | int] = (),
 ) -> LineLayout:
-    """Return the layout of a file's lines, from the first ones.
+    """Return the layout of a file's lines, from its first lines.
 
     Raises
     ------

@@ -196,7 +196,7 @@ def _convert(X: Any, estimator: Any, repeats: bool) -> Any:
 
 
 def _note_features(estimator: Any, X: Any, names: Any, width: int, reset: bool) -> None:
-    """Note the features of rows, or raise ValueError if they are not the noted ones."""
+    """Note the features of rows, or raise ValueError if they differ from the noted features."""
     is_array = isinstance(X, np.ndarray)
     noted = vars(estimator)
     # Without scikit-learn's own check, predictions of a few rows take half the time.
@@ -239,7 +239,7 @@ def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
     Raises
     ------
     ValueError
-        The estimator, or one of its options, needs rows in memory; or the rows have a virtual
+        The estimator, or an option of it, needs rows in memory; or the rows have a virtual
         feature already.
     """
     if estimator is None:
@@ -298,7 +298,7 @@ def _is_frame(X: Any) -> bool:
 
 
 def _allowed_types(X: Any) -> list[type]:
-    """Return the types that X may keep; the first one is for conversions."""
+    """Return the types that X may keep; the first type is for conversions."""
     try:
         if _is_frame(X):
             dtype = np.result_type(*X.dtypes)

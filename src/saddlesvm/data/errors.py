@@ -1,6 +1,6 @@
 """The exception of all readers and writers, refusals before anything is read, and atomic writing.
 
-A file is written all at once: a reader sees the old file or the whole new one, never a part.
+A file is written all at once: a reader sees the old file or the whole new file, never a part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPECIAL_FILES = {
 class DataError(ValueError):
     """A file or its contents cannot be used.
 
-    The message is one line that names the file and the line or column, and says what was found and
+    The message is a line that names the file and the line or column, and says what was found and
     what is allowed. Control characters in names, and marks of the writing direction, are escaped.
 
     Examples

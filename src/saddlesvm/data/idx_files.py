@@ -38,7 +38,7 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
     Raises
     ------
     DataError
-        The magic number is not that of an idx file, the length is not the one in the header, labels
+        The magic number is wrong, the length differs from the header's, labels
         are missing, or their number is not that of the images.
     """
     if how.label is not None and how.label is not False:

@@ -78,9 +78,9 @@ def open_rows(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
     ----------
     X : object
         With ``__arrow_c_stream__``, ``__arrow_c_array__`` or ``__arrow_array__``: columns of
-        numbers, or one column of lists, which is taken without a copy. With ``__dlpack__``: the
-        arrays of other libraries. With ``shape``, ``dtype`` and slices: it is read. A lazy frame of
-        polars becomes a data frame. Anything else is returned as it is.
+        numbers, or a single column of lists, which is taken without a copy. With ``__dlpack__``:
+        the arrays of other libraries. With ``shape``, ``dtype`` and slices: it is read. A lazy
+        frame of polars becomes a data frame. Anything else is returned as it is.
     memory : int, str or None
         The memory that a fit may take: sliced rows that are larger than half of it are copied into
         a file, and mapped.
@@ -263,7 +263,7 @@ def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[An
     """Return rows, labels and weights; without `y`, they are the labels and weights of a store.
 
     Weights that are given replace the weights of the store. Several stores in a list are joined,
-    one below the other, in the `memory` that a fit may take or in a file.
+    below each other, in the `memory` that a fit may take or in a file.
     """
     if are_stores(X):
         rows, labels, weights = join_stores(X, memory)

@@ -143,7 +143,7 @@ def choose_kinds(
 
 
 def choose_kind(name: str, values: pd.Series) -> ChosenKind:
-    """Return the kind of one column, from its first rows."""
+    """Return the kind of a column, from its first rows."""
     # The types that a file states decide first.
     dtype = values.dtype.kind
     if dtype == "M":
@@ -214,7 +214,7 @@ class DistinctTexts:
         self.counts = counts.to_numpy()
 
     def share(self, is_chosen: Any) -> float:
-        """Return the share of rows whose text is chosen; one truth value for each text."""
+        """Return the share of rows whose text is chosen, given a truth value for each text."""
         n_chosen = self.counts[np.asarray(is_chosen, dtype=bool)].sum()
         return float(n_chosen / self.counts.sum())
 
@@ -239,7 +239,7 @@ def _is_numeric(values: pd.Series) -> bool:
 
 
 def _unless_constant(n_distinct: int, chosen: ChosenKind) -> ChosenKind:
-    """Return the kind, but "drop" for a column of one value or none."""
+    """Return the kind, but "drop" for a column without two different values."""
     if n_distinct > 1:
         return chosen
     return ChosenKind(Kind("drop"), "one value only" if n_distinct else "no value")

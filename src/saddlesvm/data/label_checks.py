@@ -1,4 +1,4 @@
-"""Check labels, targets and weights of rows: bad ones raise their error here, before any work."""
+"""Check labels, targets and weights of rows: bad values raise their error here, before any work."""
 
 from __future__ import annotations
 

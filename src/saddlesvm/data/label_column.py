@@ -86,7 +86,7 @@ class LabelColumn:
             self._turn_into_numbers()
 
     def _append_numbers(self, y: np.ndarray) -> None:
-        """Add numbers; the file becomes one of float64 when the first of them occurs."""
+        """Add numbers; at the first numbers, the file becomes float64."""
         if not y.size:
             return
         if self.codes:

@@ -1,6 +1,6 @@
 """LIBLINEAR's model files: a text header, then the weights, a line for each feature.
 
-A line has a number for each class, or one number for two classes and for regression. The first
+A line has a number for each class, or a single number for two classes and for regression. The first
 label of a two-class model is the class with positive scores. A bias term of value B >= 0 is one
 more feature, the last line, so that the intercept is B times its weight; B < 0 means that there is
 none. Regression models have no label line. This is the format of LIBLINEAR 1.x and 2.x.
@@ -99,7 +99,7 @@ def write_liblinear(
     coef : array of shape (n_classes, n_features)
         For two classes and for regression of shape (1, n_features) or (n_features,). With two
         classes a positive score means `classes[1]`.
-    intercept : float or array, one value for each row of `coef`
+    intercept : float or array, a value for each row of `coef`
     classes : array of whole numbers, or None for regression
     loss : str
         One of "hinge", "squared_hinge", "logistic"; for regression "epsilon_insensitive",
@@ -167,7 +167,7 @@ def solver_and_labels(
 ) -> tuple[str, list[int] | None]:
     """Return LIBLINEAR's solver and labels for a model to be written, fitted or not yet.
 
-    The arguments are those of :func:`write_liblinear`.
+    The arguments are as for :func:`write_liblinear`.
 
     Raises
     ------

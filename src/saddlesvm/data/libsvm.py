@@ -99,7 +99,7 @@ def libsvm_source(path: Path, how: ReadOptions) -> Source:
 
 
 def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], Any] | None) -> Block:
-    """Read all rows, in one pass even if the first index turns out to be 0."""
+    """Read all rows, in a single pass even if the first index turns out to be 0."""
     blocks = []
     for block in libsvm_blocks(path, how):
         blocks.append(block)
@@ -153,7 +153,7 @@ def libsvm_blocks(path: Path, how: ReadOptions, n_bytes: int = _TEXT_BYTES) -> I
 
 
 class _BlockParser:
-    """Parses block after block of one file, and counts the lines."""
+    """Parses block after block of a file, and counts the lines."""
 
     def __init__(self, path: Path, how: ReadOptions) -> None:
         self.path = path
@@ -164,7 +164,7 @@ class _BlockParser:
         self.n_lines = 0
 
     def parse(self, text: bytes, share: float) -> TextBlock:
-        """Parse whole lines: compiled code parses usual ones, Python the others."""
+        """Parse whole lines: compiled code parses usual lines, Python the others."""
         marks = np.frombuffer(text, dtype=np.uint8)
         # Each line has a label at most, and each value a colon.
         n_lines = text.count(b"\n")

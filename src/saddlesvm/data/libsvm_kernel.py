@@ -63,7 +63,7 @@ def parse_lines(
     Parameters
     ----------
     text : ndarray of uint8
-        Whole lines; the last one ends with a newline.
+        Whole lines; the last line ends with a newline.
     progress : ndarray of shape (1,)
         A `PROGRESS` record, which is updated.
     first, last : int
@@ -150,7 +150,7 @@ def _ends_word(mark: Any) -> Any:
 
 @inlined
 def _skip_query(text: Any, p: Any) -> Any:
-    """Return the place after a ``qid:`` entry, if there is one here."""
+    """Return the place after a ``qid:`` entry, if there is such an entry here."""
     if (
         text[p] != SMALL_Q
         or text[p + 1] != SMALL_I

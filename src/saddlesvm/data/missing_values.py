@@ -25,7 +25,7 @@ class Filling:
     ----------
     how : {"error", "drop", "mean", "median"}
     values : list of float
-        The value that replaces the missing ones of each feature; empty if none are replaced.
+        The value that replaces missing values of each feature; empty if none are replaced.
     count : int
         Rows that were left out, or values that were filled in, so far.
     """

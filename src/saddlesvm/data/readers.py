@@ -1,4 +1,4 @@
-"""Read any kind of data with one function: `read`."""
+"""Read any kind of data with a single function: `read`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(
     Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet,
     Feather and Arrow IPC, NumPy ``.npz`` and ``.npy``, MNIST-style idx files, and stores, which are
     mapped and not read. The ending of the name decides (.libsvm, .svm, .svmlight, .csv, .tsv,
-    .parquet, .pq, .feather, .arrow, .npz, .npy), or the content if the ending is another one.
+    .parquet, .pq, .feather, .arrow, .npz, .npy), or the content if the ending is another.
     Columns of words, dates and texts, and JSON lines, are for :func:`saddlesvm.table.read`.
 
     Parameters
@@ -79,7 +79,7 @@ def read(
         do, unless index 0 occurs in the file.
     missing : {"error", "keep"}, default="error"
         What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet
-        and dense ``.npz``: an error that names the first one, or NaN in `X`, for an imputer to
+        and dense ``.npz``: an error that names the first, or NaN in `X`, for an imputer to
         fill.
     drop_columns : sequence of str or int, default=()
         Columns of CSV, TSV and Parquet to leave out, by name or position as `label`, such as names
@@ -94,7 +94,7 @@ def read(
     Raises
     ------
     DataError
-        In one line: the file, the line or column, what was found and what is allowed.
+        The message names the file, the line or column, what was found and what is allowed.
 
     Examples
     --------
@@ -179,12 +179,12 @@ def read_stores(
     memory: Any = None,
     n_features: int | None = None,
 ) -> Table:
-    """Read several stores, one below the other, as :func:`~saddlesvm.data.store.join_stores`.
+    """Read several stores, below each other, as :func:`~saddlesvm.data.store.join_stores`.
 
     Raises
     ------
     DataError
-        One of them is not a store, or they do not go together.
+        A folder is not a store, or the stores do not go together.
     """
     started = time.perf_counter()
     stores = stores_at(paths)
@@ -214,7 +214,7 @@ def stores_at(paths: Sequence[str]) -> list[Store]:
     Raises
     ------
     DataError
-        One of them is not a store.
+        A folder is not a store.
     """
     for path in paths:
         if not is_store(path):

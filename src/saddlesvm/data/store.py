@@ -161,7 +161,7 @@ class Store:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Dense rows are as wide as those of the store.
+            Dense rows are as wide as the rows of the store.
         y : array-like of shape (n,), optional
             Needed if, and only if, the store has labels.
         sample_weight : array-like of shape (n,), optional
@@ -288,9 +288,9 @@ class Store:
         return join_stores([self], None, width)[0]
 
     def blocks(self, n_bytes: int) -> list[tuple[int, int]]:
-        """Split the rows into runs that take at most `n_bytes` each (or are one row), in order.
+        """Split the rows into runs that take at most `n_bytes` each, or have a single row.
 
-        A run lies within one part.
+        A run lies within a part.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class Store:
 
 
 class StorePart(NamedTuple):
-    """One folder of a store.
+    """A folder of a store.
 
     Attributes
     ----------
@@ -480,7 +480,7 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 def join_stores(
     stores: Sequence[Any], memory: Any = None, n_features: int | None = None
 ) -> tuple[Any, Any, Any]:
-    """Return the rows of several stores, one below the other, with their labels and weights.
+    """Return the rows of several stores, below each other, with their labels and weights.
 
     The rows are read into memory or, if they take more than half of it, copied into a temporary
     file, which is removed when the rows are no longer used. Labels or weights that the stores lack
@@ -537,7 +537,7 @@ def _join_in_file(stores: Sequence[Store], width: int, dtype: np.dtype) -> tuple
 
 
 def check_compatible_parts(parts: Sequence[StorePart]) -> None:
-    """Raise a `DataError` for folders whose rows cannot be put into one matrix."""
+    """Raise a `DataError` for folders whose rows cannot be put into a matrix."""
     # Compare each part with the first one.
     first = parts[0]
     for part in parts[1:]:
@@ -565,7 +565,7 @@ def check_compatible_parts(parts: Sequence[StorePart]) -> None:
 
 
 def common_type(dtypes: Sequence[np.dtype], unchanged: bool = True) -> np.dtype:
-    """Return the type of a store of sources: their one type, or a float type that holds all.
+    """Return the type of a store of sources: their common type, or a float type that holds all.
 
     With `unchanged` False the values change, so that a small type may no longer hold them.
     """
@@ -575,7 +575,7 @@ def common_type(dtypes: Sequence[np.dtype], unchanged: bool = True) -> np.dtype:
 
 
 def _appended_folders(folder: Path) -> list[Path]:
-    """Return the folders of the rows that were appended, in order; an error if one is missing."""
+    """Return the folders of the rows that were appended, in order; an error if any is missing."""
     numbers = set()
     for child in folder.iterdir():
         number = child.name.removeprefix(PART)
@@ -648,7 +648,7 @@ def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> No
 def _stack_pieces(
     pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: Any = None
 ) -> tuple[Any, Any, Any]:
-    """Put rows, labels and weights one below the other; a single piece is returned as it is."""
+    """Put rows, labels and weights below each other; a single piece is returned as it is."""
     matrices = [X for X, _, _ in pieces]
     if dtype is None:
         dtype = common_type([X.dtype for X in matrices])

@@ -35,7 +35,7 @@ Expected: TypeAlias = tuple[tuple[np.dtype, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a store, whose file was compared with what the header says.
+    """An array of a store, whose file was compared with what the header says.
 
     Attributes
     ----------

@@ -60,7 +60,7 @@ class StoreWriter:
     Attributes
     ----------
     sources : list of dict
-        For the header: where the rows came from.
+        For the header: the source of the rows.
     further : dict
         For the header: more fields, which other programs may leave out.
     n_rows : int
@@ -187,7 +187,7 @@ class StoreWriter:
         self.n_rows += X.shape[0]
 
     def _begin(self, X: Any, has_labels: bool, has_weights: bool) -> None:
-        """Open the files that rows like those of the first block need."""
+        """Open the files that rows of the first block's kind need."""
         self.sparse = sp.issparse(X)
         if self.dtype is None:
             # Only dense rows keep a small type.

@@ -55,7 +55,7 @@ _INDEX_VALUE = re.compile(r"\s-?\d+:[^\s,;]+(?=\s|$)")
 
 
 class FileOverFile(io.RawIOBase):
-    """A file that is made from another one while it is read; closing it closes the other, too."""
+    """A file that is made from another file while it is read; closing it closes both."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -82,7 +82,7 @@ class FileOverFile(io.RawIOBase):
 
 
 class DecompressedFile(FileOverFile):
-    """The streams of a bzip2 or xz file, one after the other.
+    """The streams of a bzip2 or xz file in turn.
 
     `bz2.open` and `lzma.open` silently stop at the first byte that does not begin a stream; here it
     is an error. Only as much is decompressed as the caller reads.

@@ -52,7 +52,7 @@ def typed_frame(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
     -------
     DataFrame
         Numbers as float64, dates as datetime64 (UTC), lists as arrays of float64, categories and
-        texts as objects that are text ("" if one is missing).
+        texts as objects that are text ("" if missing).
 
     Raises
     ------
@@ -111,7 +111,7 @@ def rows_without_gaps(
 
 
 def typed_column(values: pd.Series, kind: Kind, name: str) -> Any:
-    """Return one column in the type that its kind needs."""
+    """Return a column in the type that its kind needs."""
     if kind.name == "number":
         return _as_numbers(values, kind, name)
     if kind.name == "date":
@@ -122,7 +122,7 @@ def typed_column(values: pd.Series, kind: Kind, name: str) -> Any:
 
 
 def _as_numbers(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
-    """Return numbers as float64, NaN if one is missing."""
+    """Return numbers as float64, missing numbers as NaN."""
     if values.dtype.kind == "m":
         return np.asarray(values.dt.total_seconds(), dtype=np.float64)
     if values.dtype.kind in "iufb":
@@ -136,7 +136,7 @@ def _as_numbers(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
 
 
 def _as_dates(values: pd.Series, kind: Kind, name: str) -> Any:
-    """Return dates as datetime64 in UTC, NaT if one is missing."""
+    """Return dates as datetime64 in UTC, missing dates as NaT."""
     if values.dtype.kind == "M":
         if values.dt.tz is not None:
             values = values.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -252,7 +252,7 @@ def _parse_moments(texts: pd.Series) -> np.ndarray:
 
 
 def _as_lists(values: pd.Series, name: str) -> Any:
-    """Return lists of numbers as arrays, all of one length."""
+    """Return lists of numbers as arrays, all of the same length."""
     lengths = values.map(_list_length).to_numpy()
     if lengths.size and (lengths != lengths[0]).any():
         row = int(np.argmax(lengths != lengths[0]))
@@ -295,7 +295,7 @@ def as_texts(values: pd.Series, missing: frozenset[str] = frozenset({""})) -> np
 
 
 def _text_of(value: Any) -> str:
-    """Return one value as text."""
+    """Return a value as text."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return " ".join(map(_text_of, value))
     if value is None or (isinstance(value, float) and np.isnan(value)):

@@ -9,7 +9,7 @@ trusted but its shapes, because a continued fit computes its certificates from t
     best_w,        the best model and the best dual point that were certified so far
     best_alpha
     beta           the coefficients of a kernel machine, instead of w and alpha
-    state_NAME     further fields of the solver's state: those that ``State.carried`` names
+    state_NAME     further fields of the solver's state: as ``State.carried`` names them
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class Saved:
 
 
 class Checkpoint:
-    """Where and how often a fit writes its checkpoint.
+    """The file of a fit's checkpoint, and how often it is written.
 
     Parameters
     ----------
     path : path-like
         The file. If it exists, a fit continues from it, so that the same call starts and continues.
     every : float, default=30.0
-        Seconds between two writes; one more is written when the fit ends.
+        Seconds between two writes; a last checkpoint is written when the fit ends.
     every_steps : int, optional
         Write also after this many steps of the solver; training block by block counts blocks.
     seeded : bool, default=True
@@ -127,13 +127,13 @@ class Checkpoint:
 
 
 class CheckpointFile:
-    """Writes and reads the checkpoint of one fit.
+    """Writes and reads the checkpoint of a fit.
 
     Parameters
     ----------
     given : path-like or Checkpoint
     suffix : str, default=""
-        Appended to the name of the file, for one problem of several.
+        Appended to the name of the file, if a model has several problems.
     seeded : bool, default=True
         False: the seed was drawn anew, so that any seed continues the fit.
     """
@@ -187,7 +187,7 @@ class CheckpointFile:
 
     @contextmanager
     def warn_on_failure(self) -> Iterator[None]:
-        """Warn, instead of raising, if a write fails; the next one is tried when it is due."""
+        """Warn, instead of raising, if a write fails; the next write is tried when it is due."""
         try:
             yield
         except DataError as error:
@@ -406,7 +406,7 @@ def make_checkpoint_file(
 ) -> CheckpointFile | None:
     """Return the checkpoint of problem `index`; None if none is `given`.
 
-    Several problems have a file each, beside the named one. Unless the run is `seeded`, its seed
+    Several problems have a file each, beside the named file. Unless the run is `seeded`, its seed
     was drawn anew, and any seed continues the fit.
     """
     if given is None:

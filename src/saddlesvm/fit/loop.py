@@ -1,8 +1,8 @@
-"""The one loop that drives any solver on any batch of problems until the fit of each has ended.
+"""The loop that drives any solver on any batch of problems until the fit of each has ended.
 
-A batch advances its problems: by steps of one solver, several problems in turn, classes that share
+A batch advances its problems: by steps of a solver, several problems in turn, classes that share
 one reading of the rows, or rounds of a cluster. :mod:`saddlesvm.fit.run` decides what happens
-between the steps of one problem: certificates, callbacks, checkpoints and the end.
+between the steps of a problem: certificates, callbacks, checkpoints and the end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProblemInWork(Protocol):
 
 
 class Batch(Protocol[Result_co]):
-    """Problems that one loop drives until the fit of each has ended.
+    """Problems that the loop drives until the fit of each has ended.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ LATE = FitResult(
 
 
 class InTurn:
-    """A batch whose problems are solved one after the other; a single problem is a batch of one.
+    """A batch whose problems are solved in turn; a single problem is a batch, too.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ class InTurn:
     finished : callable, optional
         Turns a fit that has ended into its result; by default the fit's own result.
     late : callable, optional
-        Returns True if no time is left to begin another problem; the remaining ones then have the
-        result `LATE`.
+        Returns True if no time is left to begin another problem; the remaining problems then have
+        the result `LATE`.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class InTurn:
         return [self.fit]
 
     def finished(self, index: int) -> FitResult:
-        """Return the result of the fit, and free its memory before the next one begins."""
+        """Return the result of the fit, and free its memory before the next fit begins."""
         if self.fit is None:
             return LATE
         ended = self.fit
@@ -179,7 +179,7 @@ def fit(
         the fit if it returns True. A callback with a method ``tick(epoch, estimate, seconds)`` is
         also told of every slice of work.
     checkpoint : Checkpoint, optional
-        The fit resumes from its file if there is one, and writes it at intervals and at the end.
+        The fit resumes from its file if it exists, and writes it at intervals and at the end.
     stop : threading.Event, optional
         Set from outside to interrupt the fit. Without it Ctrl-C does so.
     label : str

@@ -130,7 +130,7 @@ class Limits:
     keep : {"best", "last"}, default="best"
         The best model and the best dual point that the run had at a certificate, which a multiple
         of the weights may still improve; or the solver's own last point, as it is, with the gap
-        between its own two objectives. The gap of the same point is the one to prove.
+        between its own two objectives. The gap of the last point is then the gap to prove.
     """
 
     tol: float = 1e-4
@@ -151,7 +151,7 @@ class Limits:
         return relative or (self.gap > 0.0 and certificate.gap <= self.gap)
 
     def describe(self, certificate: Certificate) -> str:
-        """Return in words the gap that a certificate proves: the relative one if that is enough."""
+        """Return in words the gap that a certificate proves: the relative gap if that is enough."""
         if certificate.relative_gap <= self.tol:
             return f"relative gap {certificate.relative_gap:.2g}"
         return f"gap {certificate.gap:.2g}"
@@ -347,7 +347,7 @@ class Trace(list[dict[str, Any]]):
         self.append(dict(zip(COLUMNS, VALUES(record), strict=True)))
 
     def column(self, name: str) -> np.ndarray:
-        """One column as an array."""
+        """Return a column as an array."""
         return np.array([row[name] for row in self])
 
     def to_frame(self) -> Any:

@@ -1,4 +1,8 @@
-"""The points of a fit: the last one, the best model, the best bound, and what it would return."""
+"""The points of a fit: the last point, the best model, the best bound, and what it would return.
+
+The best model has the lowest primal objective, the best bound the highest dual objective. They may
+come from different points: their gap is a proof all the same.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from saddlesvm.runtime.clock import limit_step
 
 
 def proof(model: Evaluation, bound: Evaluation) -> Certificate:
-    """The certificate of the model at one point by the dual objective of another."""
+    """Return the certificate of a point's model by the dual objective of another point."""
     return model.certificate.bounded_by(bound.certificate)
 
 
@@ -62,7 +66,7 @@ class Points:
 
     @property
     def highest(self) -> Evaluation:
-        """The point with the best bound: the last one, even if quick, or the best exact one."""
+        """The point with the best bound: the last point, even if quick, or the best exact point."""
         if self.last is None:
             assert self.bound is not None
             return self.bound
@@ -91,7 +95,7 @@ class Points:
         return model, max(exact, key=lambda point: point.certificate.dual)
 
     def evaluate(self, point: Any, exact: bool = True) -> Evaluation:
-        """Certify a point; if the last one is kept, weights keep their own free intercept."""
+        """Certify a point; if the fit keeps its last point, weights keep their free intercept."""
         has_weights = isinstance(point, Point) and point.w is not None and not point.tracks
         if self.keeps_last and has_weights:
             return evaluate(self.problem, point, exact=exact, given_offset=True)
@@ -129,7 +133,7 @@ class Points:
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
 
     def improve(self, seconds: float, model: Evaluation | None = None) -> None:
-        """Look for a better model among the multiples of one, and the best intercept alone.
+        """Look for a better model among the multiples of a model, and the best intercept alone.
 
         By default the best model is multiplied. The search ends after `seconds`. Its result is kept
         apart from the best model, so that a fit that continues is not changed by the search. A fit

@@ -17,10 +17,10 @@ SMALLEST_GAP = 1e-300  # the smallest gap that a logarithm is taken of, near the
 
 
 class ProgressBar:
-    """One line: what happens now, the gap and its target, and the time left.
+    """A line: what happens now, the gap and its target, and the time left.
 
     The bar shows how far the relative gap has come on its way from 1 to `tol` on a logarithmic
-    scale, for one or more problems. In a notebook the gaps of the certificates are drawn as a
+    scale, for all problems. In a notebook the gaps of the certificates are drawn as a
     curve.
 
     Parameters
@@ -28,7 +28,7 @@ class ProgressBar:
     tol : float
         The requested relative gap.
     problems : int, default=1
-        Number of sub-problems under one bar.
+        Number of sub-problems under the bar.
     max_epochs, max_time : float, optional
         Limits; the bar shows whichever end is nearest.
 
@@ -123,7 +123,7 @@ class ProgressBar:
             self.bar.say(decision)
 
     def next_problem(self) -> None:
-        """Count one of the problems as done."""
+        """Count a problem as done."""
         with self.lock:
             self.done += 1
             self.gap = 1.0

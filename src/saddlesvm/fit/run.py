@@ -85,12 +85,12 @@ class Stopwatches:
 
     @property
     def total(self) -> float:
-        """Seconds that count towards a time limit: all but those of callbacks."""
+        """Seconds that count towards a time limit: all but the time of callbacks."""
         return self.solving + self.certifying + self.waiting
 
 
 class Fit:
-    """The fit of one problem: its points, its certificates, its callbacks, and the reasons to stop.
+    """The fit of a problem: its points, its certificates, its callbacks, and the reasons to stop.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class Fit:
     Attributes
     ----------
     sharers : int
-        Problems that share a reading of the rows, this one included. They divide the time of a step
-        among them; a certificate's pass serves one problem alone, and so counts `sharers` times.
+        Problems that share a reading of the rows, this problem included. They divide the time of a
+        step among them; a certificate's pass serves a problem alone, and so counts `sharers` times.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class Fit:
             self.checkpoint.write(self.mark, saved)
 
     def budget(self) -> Budget:
-        """Return how much the next step may do: until a certificate or limit, at most one slice."""
+        """Return how much the next step may do: until a certificate or limit, at most a slice."""
         # Rows until the next certificate, or until the limit on epochs.
         most_epochs = (self.limits.max_epochs or np.inf) - self.earlier["epochs"]
         stop = min(self.next_certificate(), most_epochs)
@@ -497,7 +497,7 @@ class Fit:
         return self.checkpoint.read(self.problem, self.mark)
 
     def _continue_from(self, saved: Saved, seed: int) -> Any:
-        """Return the state of a run that continues a saved one; its counts and time go on."""
+        """Return the state of a run that continues a saved run; its counts and time go on."""
         self.earlier = saved.numbers
         self.watches.solving = saved.numbers["solving"]
         self.watches.certifying = saved.numbers["certifying"]
@@ -519,17 +519,17 @@ class Fit:
 
     @property
     def epochs(self) -> float:
-        """Epochs so far, those before a checkpoint included."""
+        """Epochs so far, also before a checkpoint."""
         return float(self.earlier["epochs"] + self.state.epochs)
 
     @property
     def rows_touched(self) -> int:
-        """Row visits so far, those before a checkpoint included."""
+        """Row visits so far, also before a checkpoint."""
         return int(self.earlier["rows_touched"] + self.state.rows_touched)
 
     @property
     def kernel_evaluations(self) -> int:
-        """Kernel values computed so far, those before a checkpoint included."""
+        """Kernel values computed so far, also before a checkpoint."""
         return int(self.earlier["kernel_evaluations"] + self.state.kernel_evaluations)
 
     def result(self) -> FitResult:

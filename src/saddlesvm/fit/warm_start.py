@@ -42,7 +42,7 @@ def start_from_weights(problem: Problem, w: np.ndarray) -> Point:
     """Return given weights with dual variables: the scaled sub-gradients at their margins.
 
     If w is optimal and the loss smooth, these are the optimal dual variables; rows at the corner of
-    a loss get some value between its slopes. The scale is the best one for the dual objective.
+    a loss get some value between its slopes. The scale is the best for the dual objective.
 
     Parameters
     ----------

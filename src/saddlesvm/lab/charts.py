@@ -104,7 +104,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Shade:
-    """A heat map behind a chart, clear where its value is zero.
+    """A heat map behind a chart, clear at values of zero.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Chart:
     caption : str
         What a reader should see, in a sentence.
     equal : bool
-        Whether one unit is as long on both axes.
+        True if a unit is as long on both axes.
     shade : Shade, optional
         A heat map behind the series.
     uprights : tuple of float

@@ -1,6 +1,6 @@
-"""Compare solvers on your own data: all runs go into one tidy trace.
+"""Compare solvers on your own data: all runs go into a single tidy trace.
 
-A run is a solver or a peer on one problem (loss and C) with one seed. The result has the findings
+A run is a solver or a peer on a problem (loss and C) with a seed. The result has the findings
 in words, and the report with its tables and charts.
 """
 
@@ -96,8 +96,8 @@ def compare(
     certify_every : float, default=1.0
         Epochs between certificates.
     kernel : str or callable, optional
-        A kernel such as "rbf", as in :class:`~saddlesvm.SVC`; the solvers are then those of kernel
-        machines.
+        A kernel such as "rbf", as in :class:`~saddlesvm.SVC`; the solvers are then solvers of
+        kernel machines.
     gamma, degree, coef0
         Parameters of the kernel.
     trace : path, optional

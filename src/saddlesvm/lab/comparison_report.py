@@ -76,7 +76,7 @@ class Comparison:
         return state_verdict(self.trace)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report as one HTML file, and return its path."""
+        """Write the report as an HTML file, and return its path."""
         return comparison_report(self).write(path)
 
     def save_figures(
@@ -182,7 +182,7 @@ def endings_table(trace: pd.DataFrame) -> Table:
 
 
 def convergence_section(trace: pd.DataFrame, title: str) -> Section:
-    """Return the curves of one problem."""
+    """Return the curves of a problem."""
     closing: dict[tuple[str, ...], Chart] = {}
     for quantity, word in (("suboptimality", "Suboptimality"), ("gap", "Duality gap")):
         for against, (column, axis) in AXES.items():

@@ -125,7 +125,7 @@ def summarise_runs(
 ) -> Series:
     """Return the median (or mean) of several runs, and their quartiles.
 
-    A run counts with its latest value at each point, also after its end. The line begins where all
+    A run counts with its latest value at each point, also after its end. The line begins once all
     runs have a value; a line over fewer runs would rise when a late run joins.
 
     Parameters
@@ -206,7 +206,7 @@ def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
     trace : DataFrame
         A tidy trace.
     quantity : {"test_error", "train_error", "seconds"}
-        The seconds are those of solving.
+        The seconds are the time of solving.
     """
     one_of("quantity", quantity, ENDS)
     column, y_title, logarithmic = QUANTITIES[quantity]

@@ -141,7 +141,8 @@ class Dataset:
     def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
         """Return the scores of the rows of X, shape (m, d), by k models; shape (m, k), float64.
 
-        The coefficients have shape (k, d); with a kernel (k, n), one for each training row.
+        The coefficients have shape (k, d); with a kernel (k, n), a coefficient for each training
+        row.
         """
         if self.kernel is not None:
             support = np.flatnonzero(coefs.any(axis=0))
@@ -288,7 +289,7 @@ def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, 
 
 
 def check_intercept(intercept: str) -> InterceptName:
-    """Return the intercept; raise ValueError if it is not one of the three kinds."""
+    """Return the intercept; raise ValueError if it is none of the three kinds."""
     return intercept_kind(intercept).name
 
 

@@ -31,7 +31,7 @@ SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
 class Display:
-    """A picture that remembers where it was drawn, as scikit-learn's displays do.
+    """A picture that remembers its axes, as scikit-learn's displays do.
 
     Attributes
     ----------

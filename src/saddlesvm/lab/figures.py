@@ -283,7 +283,7 @@ def shrinking_charts(
 def class_series(
     X: np.ndarray, y: np.ndarray, size: np.ndarray | None, names: Sequence[str]
 ) -> list[Series]:
-    """Return the rows of the plane as two clouds of points, one for each class."""
+    """Return the rows of the plane as a cloud of points for each class."""
     clouds = []
     for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
         rows = y == sign

@@ -128,7 +128,7 @@ class LabProgress:
         self._show(words)
 
     def done(self) -> None:
-        """Count one piece of work as done."""
+        """Count a piece of work as done."""
         if self.bar is not None:
             self.bar.advance()
 
@@ -141,6 +141,6 @@ class LabProgress:
         self.gap = record.relative_gap
 
     def _show(self, words: str) -> None:
-        """Show words beside the bar, if there is one."""
+        """Show words beside the bar, if any."""
         if self.bar is not None:
             self.bar.show(words)

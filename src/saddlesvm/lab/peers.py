@@ -1,4 +1,4 @@
-"""Solvers of other packages (peers), behind one adapter.
+"""Solvers of other packages (peers), behind an adapter.
 
 A peer returns a final model only, so its curve is a ladder of fits from scratch with more and more
 epochs. All peers get the same data: a regularised intercept is a constant column that is appended
@@ -34,7 +34,7 @@ class Setting:
     Attributes
     ----------
     X : ndarray or CSR matrix
-        With the constant column of a regularised intercept as the last one.
+        With the constant column of a regularised intercept as the last column.
     y : ndarray
     loss : Loss
     C : float

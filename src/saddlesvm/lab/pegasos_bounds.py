@@ -1,7 +1,7 @@
 """Pegasos: bounds on the distance from the optimum after T iterations.
 
 The bounds are functions of (R, lambda, T, delta): the theorems 1 and 2 of the paper with their
-corollaries, the sharper ones by Freedman's inequality, and those in expectation.
+corollaries, the sharper bounds by Freedman's inequality, and the bounds in expectation.
 
 With ``f(w) = (lambda / 2) ||w||^2 + (1/n) sum_i max(0, 1 - y_i x_i . w)`` its minimum at ``w*``,
 iterates ``w_1 ... w_T`` of Pegasos with step sizes ``1 / (lambda t)``, and ``R`` the largest norm
@@ -21,7 +21,7 @@ least ``1 - 4 ln(T) p``
     D <= Reg + max(a sqrt(D), 3 b ln(1/p)),    so that
     D <= Reg + a sqrt(Reg) + max(a^2, 3 b ln(1/p)),
 
-where ``Reg = c (1 + ln T) / (2 lambda)`` is theorem 1's bound. The functions take the whole
+with theorem 1's bound ``Reg = c (1 + ln T) / (2 lambda)``. The functions take the whole
 probability of failure, ``delta = 4 ln(T) p``.
 """
 
@@ -145,7 +145,7 @@ def average_regret_bound(
 
         (1/T) sum_t f(w_t) - f(w*) <= 21 c ln(T / delta) / (lambda T).
 
-    Conditions: those of theorem 1; the rows of each A_t are drawn uniformly at random from the data
+    Conditions: as for theorem 1; the rows of each A_t are drawn uniformly at random from the data
     (with or without repetition); ``R >= 1`` and ``lambda <= 1/4``.
 
     Parameters

@@ -44,7 +44,7 @@ class Plane:
     classes : tuple of str
         The names of the classes.
     problem : Problem
-        A problem of one weight vector, of a kernel, or of all classes.
+        A problem of a single weight vector, of a kernel, or of all classes.
     words : str
         A sentence that says how the data were changed.
     axes : tuple of two str
@@ -128,7 +128,7 @@ def _project(X: np.ndarray) -> tuple[np.ndarray, tuple[str, str], str]:
 def linear_plane(
     data: Dataset, loss: Loss, strength: dict[str, Any], intercept: bool, rows: int, seed: int
 ) -> Plane:
-    """Return the plane of a problem with one weight vector.
+    """Return the plane of a problem with a single weight vector.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Recorders of the step view: a solver on a plane's problem, recorded one visit at a time.
+"""Recorders of the step view: a solver on a plane's problem, recorded visit by visit.
 
 A record (a frame) says what each visit did to the model. Kernel Pegasos is recorded by its counts,
-dual ascent by its variables, and Crammer and Singer's machine by one row's block of variables.
+dual ascent by its variables, and Crammer and Singer's machine by a row's block of variables.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Foresight:
 
 
 class Recorder:
-    """A linear solver on the plane's problem, recorded one visit at a time.
+    """A linear solver on the plane's problem, recorded visit by visit.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Recorder:
 
     @staticmethod
     def prepare(solver: Any) -> Any:
-        """Return the solver with iterates that the page can show: the last one, no average."""
+        """Return the solver with iterates that the page can show: the last iterate, no average."""
         if isinstance(solver, (Pegasos, SDCA)):
             return dataclasses.replace(solver, output="last")
         if isinstance(solver, Newton):
@@ -223,7 +223,7 @@ class Recorder:
 
 
 class KernelRecorder(Recorder):
-    """A kernel solver, recorded one visit at a time.
+    """A kernel solver, recorded visit by visit.
 
     A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)``
     with the counts b.
@@ -263,7 +263,7 @@ class KernelRecorder(Recorder):
 
 
 class ClassesRecorder(Recorder):
-    """Dual ascent over one row's block of variables, recorded one visit at a time.
+    """Dual ascent over a row's block of variables, recorded visit by visit.
 
     The bars of a frame are ``-a_ik`` of each row i against each rival k, at the place ``i K + k``.
     """
@@ -272,7 +272,7 @@ class ClassesRecorder(Recorder):
 
     @staticmethod
     def prepare(solver: Any) -> Any:
-        """Return the solver without shrinking: each visit then computes all scores of one row."""
+        """Return the solver without shrinking: each visit then computes all scores of a row."""
         return dataclasses.replace(solver, shrinking=False)
 
     def _rows_at(self, position: int) -> list[int]:

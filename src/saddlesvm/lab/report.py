@@ -1,4 +1,4 @@
-"""A report: findings in words, tables and figures, in one HTML file that needs no network."""
+"""A report: findings in words, tables and figures, in an HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Switch:
-    """Charts with buttons that choose the one to show.
+    """Charts with buttons that choose which to show.
 
     Attributes
     ----------

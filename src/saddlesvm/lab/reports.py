@@ -1,4 +1,4 @@
-"""The reports of one fitted model, and of a path."""
+"""The reports of a fitted model, and of a path."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The runs of a comparison: solvers with their options, and the plan of what runs on what.
 
-A cell of the plan is a solver or a peer on one problem with one seed. It gives rows of the trace.
+A cell of the plan is a solver or a peer on a problem with a seed. It gives rows of the trace.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def label_of(name: str, options: str) -> str:
 
 
 def as_list(given: Any) -> list[Any]:
-    """Return a sequence as a list, and a single value as a list of one."""
+    """Return a sequence as a list, and a single value as a list with it."""
     if isinstance(given, Sequence) and not isinstance(given, str):
         return list(given)
     return [given]
@@ -316,7 +316,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One run: a solver on a problem with a seed."""
+    """A run: a solver on a problem with a seed."""
 
     dataset: Dataset
     problem: Any

@@ -1,4 +1,4 @@
-"""The step view: a page that plays two solvers side by side, one visit of a row at a time."""
+"""The step view: a page that plays two solvers side by side, visit by visit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCRIPTS = ("watch_parts.js", "watch_panels.js", "watch.js")
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """Two recorded runs (or one) on one clock, as :func:`watch` records them.
+    """Two recorded runs (or a single run) on the same clock, as :func:`watch` records them.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Watch:
     command: str = ""
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page as one HTML file, which needs no network; return its path.
+        """Write the page as an HTML file, which needs no network; return its path.
 
         Raises
         ------
@@ -118,7 +118,7 @@ def watch(
         ``pegasos``, ``sdca``, ``dcd`` or ``newton``, with options as in
         ``pegasos:projection=true,batch_size=4``; ``kernel-pegasos``, with a Gaussian kernel; or
         ``crammer_singer``, for all classes at once. Both must solve the same problem.
-        ``against=None`` shows one solver alone. Iterates are shown, not averages.
+        ``against=None`` shows the solver alone. Iterates are shown, not averages.
     loss : str or Loss, default="hinge"
         A loss for classification.
     C, lam : float, optional

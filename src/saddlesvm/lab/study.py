@@ -57,7 +57,8 @@ class Case:
     draws : bool
         Whether the function takes random draws, as the last positional argument.
     form : str
-        The published form of the algorithm, if there are several; a function has to agree with one.
+        The published form of the algorithm, if there are several; a function has to agree with any
+        of them.
     """
 
     words: str
@@ -224,7 +225,7 @@ def second_order_cases() -> Iterator[Case]:
 
 
 def crammer_singer_cases() -> Iterator[Case]:
-    """Yield three classes, with one and several passes, without shrinking."""
+    """Yield three classes, with a single and several passes, without shrinking."""
     random = np.random.default_rng(1)
     y = random.integers(0, CLASSES, ROWS)
     X = random.standard_normal((ROWS, FEATURES)) + 1.5 * np.eye(CLASSES, FEATURES)[y]
@@ -350,7 +351,7 @@ def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
         crammer_singer      X, y, K, C, passes, draws                                  alpha, W
         ==================  =========================================================  =============
 
-        Kernel Pegasos has two forms, and the function has to agree with one: a row's margin is
+        Kernel Pegasos has two forms, and the function has to agree with either: a row's margin is
         judged with ``1 / (lambda t)``, as in figure 3 of the paper, or by w_t itself, with
         ``1 / (lambda (t - 1))``.
     function : callable

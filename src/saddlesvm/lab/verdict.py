@@ -16,7 +16,7 @@ def reach_times(trace: pd.DataFrame, level: float) -> pd.DataFrame:
     """Return the seconds of solving until each run was within `level` of the optimum.
 
     They are infinite if it never was. The run of a peer is a ladder of fits, and a later fit may be
-    faster than an earlier one: the fastest fit within `level` counts.
+    faster than an earlier fit: the fastest fit within `level` counts.
 
     Returns
     -------

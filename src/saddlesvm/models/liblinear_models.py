@@ -1,4 +1,4 @@
-"""Text models of LIBLINEAR: written from a fitted estimator, and read as one."""
+"""Text models of LIBLINEAR: written from a fitted estimator, and read as an estimator."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def check_kernel(given: Any) -> None:
 def check_arrays(
     arrays: Arrays, width: int, kernel: Any, matrices: tuple[str, ...], has_indicator: bool
 ) -> None:
-    """Raise ValueError unless the arrays have the shapes of one model over `width` features.
+    """Raise ValueError unless the arrays have the shapes of a model over `width` features.
 
     If the model `has_indicator`, its weights are a row for each label, and there may be any number
     of labels.
@@ -222,7 +222,7 @@ def count_weight_rows(
 ) -> int:
     """Return the number of sub-problems that a linear model has weights for; 0 without weights.
 
-    Several targets have a row each; one target has a vector, or a row of a CSR matrix.
+    Several targets have a row each; a single target has a vector, or a row of a CSR matrix.
     """
     coef = arrays.get("coef_", arrays.get("coef_data"))
     if coef is None:

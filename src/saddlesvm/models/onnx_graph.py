@@ -40,13 +40,13 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
     ----------
     model : estimator or Pipeline
         LinearSVC, LinearSVCCV, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline of
-        scikit-learn's transformers that ends with one. Kernels: linear, rbf, poly and sigmoid.
+        scikit-learn's transformers that ends with it. Kernels: linear, rbf, poly and sigmoid.
     X : array-like of shape (n, d)
-        One row or more, for the number of features; the graph takes float32 rows. For a pipeline
+        At least a row, for the number of features; the graph takes float32 rows. For a pipeline
         with a ``ColumnTransformer``, a data frame: each column becomes an input, of float32 if it
         is of float64; or None, with ``initial_types`` of skl2onnx among the options. For a pipeline
-        with a :func:`saddlesvm.table.encoder`, None: the inputs are numbers (float32, NaN if one is
-        missing), and categories and texts ("" if one is missing), each of shape (n, 1).
+        with a :func:`saddlesvm.table.encoder`, None: the inputs are numbers (float32, NaN if
+        missing), and categories and texts ("" if missing), each of shape (n, 1).
     raw_scores : bool, default=False
         Export scores instead of the probabilities of a logistic model.
     **options
@@ -67,7 +67,7 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
     ValueError
         scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more
         than two classes, several labels by scores, pairs of classes that are text, probabilities of
-        pairs of classes, or probabilities of a loss other than the logistic one.
+        pairs of classes, or probabilities of a loss other than the logistic loss.
 
     Examples
     --------

@@ -215,12 +215,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM.
 
     Its ``notes_`` are the notes that were stored with it. If a ``StandardScaler`` or the
-    transformers of a table stand before the model, they are returned as one pipeline.
+    transformers of a table stand before the model, they are returned as a pipeline.
 
     Raises
     ------
     DataError
-        No such file, a damaged or foreign file, or one of a newer version.
+        No such file, a damaged or foreign file, or a file of a newer version.
 
     Examples
     --------

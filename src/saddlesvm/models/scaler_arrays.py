@@ -14,9 +14,9 @@ NAMES = (MEAN, SCALE, VARIANCE, SEEN)
 
 
 def scaler_to_arrays(scaler: StandardScaler | None) -> dict[str, np.ndarray]:
-    """Return the arrays of a fitted scaler; those of what it does not do are empty.
+    """Return the arrays of a fitted scaler; arrays of what it does not do are empty.
 
-    A scaler that does not centre has no means; one that does not divide has no divisors and no
+    A scaler that does not centre has no means; without division it has no divisors and no
     variances.
     """
     if scaler is None:

@@ -1,8 +1,8 @@
 """Rows on a device: tensors of torch, arrays of CuPy, and all that follow the array API standard.
 
-The three products of a pass run where the rows are: scores, pull and gram. Vectors with a place for each row come back
-to NumPy, where the losses are. Blocks are float32 at first and float64 for what a certificate rests on, whatever the
-type of the rows.
+The three products of a pass run on the device: scores, pull and gram. Vectors with a place for each
+row come back to NumPy, which computes the losses. Blocks are float32 at first and float64 for what
+a certificate rests on, whatever the type of the rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def namespace_of(X: Any) -> Any:
 
 
 def sent(values: np.ndarray, like: Any, dtype: Any = None) -> Any:
-    """NumPy values as an array beside another one; they keep their type unless one is given."""
+    """Return NumPy values as an array on the device of another; they keep their type by default."""
     place = {} if type(like).__module__.startswith("cupy") else {"device": like.device}
     return namespace_of(like).asarray(np.ascontiguousarray(values), dtype=dtype, **place)
 
@@ -71,7 +71,7 @@ class Device(Passes):
     Attributes
     ----------
     X : Dense
-        Shape, precision and virtual feature of the rows; its values are those of none.
+        Shape, precision and virtual feature of the rows; it has no values.
     members : ndarray of shape (n,)
         The rows of the pass, ascending.
     array : object
@@ -102,7 +102,7 @@ class Device(Passes):
         return DeviceBlocks(self)
 
     def norms(self) -> np.ndarray:
-        """``||x_i||^2`` of the rows, in float64; not finite where a row holds NaN, infinity or an overflow."""
+        """``||x_i||^2`` of the rows, in float64; not finite if a value is not, or overflows."""
         found = np.empty(self.members.size)
         place = self.blocks_of()
         place.widen()

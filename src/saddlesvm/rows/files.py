@@ -1,9 +1,9 @@
 """Blocks of rows, read from files; the next block is read while the present one is worked on.
 
-The rows are cut into chunks of some megabytes of neighbours, and a block is any choice of chunks: each sweep draws anew
-which chunks form a block. Chunks are copied from the file with plain reads into one of two buffers that are reused:
-only these count as memory of the process. The system caches pages of the files too, and drops them when something else
-needs the space.
+The rows are cut into chunks of some megabytes of neighbours, and a block is any choice of chunks:
+each sweep draws anew which chunks form a block. Chunks are copied from the file with plain reads
+into one of two buffers that are reused: only these count as memory of the process. The system
+caches pages of the files too, and drops them when something else needs the space.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def mapping_of(array: Any) -> np.memmap | None:
 
 
 def place_of(array: np.ndarray) -> Place | None:
-    """Where a memory-mapped array, or a contiguous view of one, stands in its file.
+    """Return the place of a memory-mapped array, or of a contiguous view of it, in its file.
 
-    None for arrays that are in memory, and for private mappings (mode "c"), which may differ from their file.
+    None for arrays that are in memory, and for private mappings (mode "c"), which may differ from
+    their file.
     """
     owner = mapping_of(array)
     if owner is None or owner.filename is None or owner.mode == "c" or not array.flags.c_contiguous:
@@ -68,7 +69,7 @@ def is_mapped(X: Any) -> bool:
 
 
 def release_pages(X: Any) -> None:
-    """Let go of the pages that this process has read of a mapped matrix, dense or CSR, where the system can do that.
+    """Release the pages that this process has read of a mapped matrix, if the system can do that.
 
     They stay in the system's cache, and count as memory of the process no longer.
     """
@@ -124,7 +125,7 @@ class Column:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Some chunks of rows in memory, one after another.
+    """Some chunks of rows in memory, in sequence.
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ class RowBlock:
         return self.margins.shape[1]
 
     def margins_of(self, w: np.ndarray) -> np.ndarray | None:
-        """``x_i . w`` of the rows, shape (m,), for one of the judged weights (that array object); None for others."""
+        """Return ``x_i . w`` of the rows, shape (m,), if w are judged weights; else None."""
         return next((found for one, found in zip(self.judged, self.margins, strict=True) if one is w), None)
 
     def gather(self, array: np.ndarray) -> np.ndarray:
@@ -167,7 +168,7 @@ class RowBlock:
 
 
 class Buffer:
-    """Memory for one block of dense or CSR rows."""
+    """Memory for a block of dense or CSR rows."""
 
     def __init__(self, columns: Sequence[Column], most_rows: int, most_values: int, judges: int) -> None:
         shapes = [(most_values,), (most_values,), (most_rows + 1,)]
@@ -178,7 +179,7 @@ class Buffer:
 
 
 class BlockReader:
-    """Reads blocks of rows, the next one in the background.
+    """Reads blocks of rows, the next block in the background.
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ class BlockReader:
         return block
 
     def _spans(self, chunk: int) -> list[tuple[int, int]]:
-        """Where the items of a chunk stand in each of the columns."""
+        """Return the places of a chunk's items in each of the columns."""
         of_rows = (int(self.edges[chunk]), int(self.edges[chunk + 1]))
         if not self.X.sparse:
             return [of_rows]
@@ -320,7 +321,7 @@ class BlockReader:
 
 
 def stacked_rows(pieces: list[Any]) -> Rows:
-    """The rows of several matrices of one kind, one after another, in one matrix; each is given up as it is copied.
+    """Stack matrices of the same kind into a single matrix; each is freed as it is copied.
 
     Parameters
     ----------
@@ -341,7 +342,7 @@ def stacked_rows(pieces: list[Any]) -> Rows:
 
 
 def _poured(parts: list[np.ndarray]) -> np.ndarray:
-    """The arrays one after another along the first axis; each is given up as it is copied."""
+    """Stack arrays along the first axis; each is freed as it is copied."""
     whole = np.empty((sum(len(part) for part in parts), *parts[0].shape[1:]), parts[0].dtype)
     done = 0
     parts.reverse()

@@ -4,8 +4,9 @@ A kernel calls ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X, i)``
 layout and precision: types choose among the bodies below. Only this file unrolls loops; only
 :mod:`saddlesvm.rows.prefetch` prefetches.
 
-An intercept that is a feature of constant value `bias` is appended virtually: ``w`` has one place
-more than X has columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place is not used.
+An intercept that is a feature of constant value `bias` is appended virtually: ``w`` has a further
+place more than X has columns, and row i reads ``(x_i, bias)``. With ``bias = 0`` that place is not
+used.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def in_arrays(X: Any) -> bool:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a read-only view: one kernel then serves memory and mapped files."""
+    """Return a read-only view: a single kernel then serves memory and mapped files."""
     view = np.asarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view
@@ -73,7 +73,7 @@ class Dense(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """Number of columns, without the virtual one."""
+        """Number of columns, without the virtual feature."""
         return self.values.shape[1]
 
     @property
@@ -295,7 +295,7 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-        Of float32 or float64; dense ones also of half precision, whole numbers and bool.
+        Of float32 or float64; dense rows also of half precision, whole numbers and bool.
     bias : float, default=0.0
         Value of the virtual constant feature; 0 for none.
 

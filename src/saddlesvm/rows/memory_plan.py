@@ -20,7 +20,7 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # Shares of the memory; guesses that leave room for each other.
 FITS = 0.5  # mapped data up to this size are trained on in place
 BLOCKS_SHARE = 0.55  # for the two blocks held at once; the rest is for the variables of the rows
-KEPT_SHARE = 0.12  # for rows that are kept from one block to the end of the sweep
+KEPT_SHARE = 0.12  # for rows that are kept from their block to the end of the sweep
 VARIABLES_SHARE = 0.25  # larger variables of the rows go to a mapped file
 
 RESERVE = 96 * 2**20  # bytes for compiled code and small arrays, if they are at most RESERVE_SHARE
@@ -53,7 +53,7 @@ class MemoryPlan:
     folder : str or None
         The folder of that file; None for the system's folder for temporary files.
     kept_share : float
-        Share of the memory for rows that are kept from one block to the end of the sweep.
+        Share of the memory for rows that are kept from their block to the end of the sweep.
     """
 
     memory: int
@@ -65,7 +65,7 @@ class MemoryPlan:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes for rows that are kept from one block to the end of the sweep."""
+        """Bytes for rows that are kept from their block to the end of the sweep."""
         return int(self.kept_share * self.memory)
 
     def row_array(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -135,7 +135,7 @@ def demand_room_for_weights(width: int, vectors: int = 1) -> None:
     Raises
     ------
     ValueError
-        The weight vectors of the model, and those of the solver and the certificate, are too many
+        The weight vectors of the model, the solver and the certificate are too many
         bytes.
     """
     needed = 8 * width * (vectors + WEIGHTS_AT_WORK)
@@ -175,7 +175,7 @@ class Burden(NamedTuple):
     held : int, default=0
         Bytes besides, for any number of rows: weights and matrices, if they are large.
     kept : float, default=KEPT_SHARE
-        Share of the memory for rows that are kept from one block to the end of the sweep.
+        Share of the memory for rows that are kept from their block to the end of the sweep.
     weights : int, default=1
         Arrays of row weights.
     """

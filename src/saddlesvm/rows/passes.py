@@ -1,6 +1,6 @@
 """Passes: apply a function to each part of the rows, wherever they are, and combine the results.
 
-:class:`InMemory` divides the rows among threads, :class:`FromFiles` reads one block after the
+:class:`InMemory` divides the rows among threads, :class:`FromFiles` reads a block after the
 other, and a cluster holds its rows in partitions (:class:`saddlesvm.cluster.part.Part`). Code over
 passes, such as margins or the sums of a certificate, works in all these places.
 """
@@ -76,7 +76,7 @@ class Passes(ABC):
         The rows of the pass, ascending.
     holds_rows : bool
         True if `X` holds the values of the rows; else only its shape, precision and virtual feature
-        count, and solvers that visit rows of `X` one by one refuse.
+        count, and solvers that visit single rows of `X` refuse.
     in_arrays : bool
         True if margins and pulls are all that there is, because no part of the rows can be read.
     reads_files : bool
@@ -169,8 +169,8 @@ class Passes(ABC):
 class InMemory(Passes):
     """Passes over rows in memory, divided among threads if that saves time.
 
-    With one thread there is a single part. With several, the size of the rows alone says how many
-    parts there are, so that sums are the same for two threads and for twenty.
+    With a single thread there is a single part. With several, the size of the rows alone says how
+    many parts there are, so that sums are the same for two threads and for twenty.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class InMemory(Passes):
     threads: int = 1
 
     def each(self, work: Callable[[Part], Answer]) -> list[Answer]:
-        """Return the results of `work` for each part; with one thread there is a single part."""
+        """Return the results of `work` for each part; a single thread has a single part."""
         size = self.members.size
         if self.threads == 1:
             return [work(Part(self.X, self.members, slice(0, size)))]
@@ -204,7 +204,7 @@ class InMemory(Passes):
         return run_pieces(work_on_part, count, worthwhile(seconds, self.threads))
 
     def margins(self, w: np.ndarray) -> np.ndarray:
-        """Return ``x_i . w`` of the rows; with one thread by a plain call."""
+        """Return ``x_i . w`` of the rows; a single thread makes a plain call."""
         if self.threads > 1:
             return super().margins(w)
         z = np.empty(self.members.size)
@@ -229,7 +229,7 @@ class InMemory(Passes):
 
 @dataclass(frozen=True, eq=False)
 class FromFiles(Passes):
-    """Passes over rows in files, block by block; the next block is read during work on one.
+    """Passes over rows in files, block by block; the next block is read during the work on a block.
 
     Attributes
     ----------
@@ -287,7 +287,7 @@ class FromFiles(Passes):
         ----------
         number : int
         again : bool, default=False
-            True if another pass will follow: the first block is read after the last one.
+            True if another pass will follow: the first block is read after the last.
         """
         reader = self.reader
         now = self._chunks(number)
@@ -302,7 +302,7 @@ class FromFiles(Passes):
         )
 
     def _chunks(self, number: int) -> range:
-        """Return the chunks of a block; none after the last one."""
+        """Return the chunks of a block; none after the last."""
         count = self.reader.n_chunks
         size = self.reader.per_block
         return range(min(number * size, count), min((number + 1) * size, count))
@@ -310,7 +310,7 @@ class FromFiles(Passes):
     def total(
         self, work: Callable[[Part, np.ndarray], None], shape: int | tuple[int, ...]
     ) -> np.ndarray:
-        """Return the sum, in one array, because the blocks come one after the other."""
+        """Return the sum, in a single array, because the blocks come in turn."""
         out = np.zeros(shape)
         for _ in self.each(lambda part: work(part, out)):
             pass

@@ -1,4 +1,4 @@
-"""Places: where rows lie, as blocks for array code.
+"""Places of rows: their blocks, and the products that array code needs.
 
 A place has four operations, whose arrays go with the place's own numbering of its rows, 0 to n - 1:
 
@@ -7,13 +7,14 @@ A place has four operations, whose arrays go with the place's own numbering of i
     gram(rows, bends)  sum_i bend_i x_i x_i' over some rows
     take(rows)         a copy of some rows, a place in memory
 
-W has shape (d + 1,) or (d + 1, K); its last place is the intercept's, whose feature is constant. A block has some
-2^18 values, so that it is still in the cache at its second use, and numbers of one or two bytes become float32 block by
-block: no row is copied whole. Everything that leaves a place is float64. Blocks of float32 rows are float32 at first,
-and their sums have its rounding; :meth:`Memory.widen` makes them float64.
+W has shape (d + 1,) or (d + 1, K); its last place is the intercept's, whose feature is constant. A
+block has some 2^18 values, so that it is still in the cache at its second use, and numbers of 1 or
+2 bytes become float32 block by block: no row is copied whole. Everything that leaves a place is
+float64. Blocks of float32 rows are float32 at first, and their sums have its rounding;
+:meth:`Memory.widen` makes them float64.
 
-Products of sparse rows with the weights of several classes are compiled: SciPy's take 2.2 times as long (Reuters-21578,
-9,465 x 14,577 with 51 classes), and level with 10 classes.
+Products of sparse rows with the weights of several classes are compiled: SciPy's take 2.2 times as
+long (Reuters-21578, 9,465 x 14,577 with 51 classes), and level with 10 classes.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Memory:
         return sparse.csr_array((data, self.matrix.indices[begin:end], indptr), shape=shape)
 
     def widen(self) -> bool:
-        """Read float64 blocks from now on; return whether that is new."""
+        """Read float64 blocks from now on; return True if that changes anything."""
         is_new = self.kind != FLOAT64
         self.kind = FLOAT64
         return is_new
@@ -144,7 +145,7 @@ class Memory:
         return found
 
     def turn(self, block: Any) -> Any:
-        """The transpose of a block; SciPy checks a new one for longer than a short product takes."""
+        """The transpose of a block; SciPy's checks of a new array take long beside a product."""
         if block is not self.matrix:
             return block.T
         if self.turned is None:
@@ -197,7 +198,7 @@ class Memory:
         return block, roots
 
     def bring(self, values: Any) -> np.ndarray:
-        """Products as NumPy has them."""
+        """Return products as a NumPy array; a device copies them."""
         found: np.ndarray = values
         return found
 

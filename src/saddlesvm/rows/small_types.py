@@ -1,7 +1,7 @@
-"""Numbers of one and two bytes, which rows keep: how kernels read them, and how they are widen.
+"""Numbers of 1 and 2 bytes, which rows keep: how kernels read and widen them.
 
 Half precision reaches kernels as records of sixteen bits, because neither Numba nor NumPy knows a
-bfloat16, and Numba's processors no float16. A number becomes float32 when it is read, by one
+bfloat16, and Numba's processors no float16. A number becomes float32 when it is read, by a single
 instruction, and never a whole row before that. Every number of these types is exact in float32.
 """
 

@@ -1,4 +1,4 @@
-"""The kinds of values that options allow: each kind is defined once, and one function checks it.
+"""The kinds of values that options allow: each is defined once, and a single function checks it.
 
 Also options and names that are given as text.
 """

@@ -49,7 +49,7 @@ class Bar:
         self.drawn.update(0, description=words, completed=completed)
 
     def advance(self) -> None:
-        """Count one more piece as complete."""
+        """Count a further piece as complete."""
         self.drawn.advance(0)
 
     def say(self, line: str) -> None:
@@ -67,7 +67,7 @@ class Bar:
 
 
 def make_terminal_bar(parts: str, words: str, total: float, now: Callable[[], str]) -> Any:
-    """Return a bar of rich's on standard error, with one task, number 0."""
+    """Return a bar of rich's on standard error, with a single task, number 0."""
     from rich import progress
     from rich.console import Console
     from rich.text import Text

@@ -1,11 +1,11 @@
 """The clock of fits, which stops while kernels are compiled, and the time limits of fits and steps.
 
 Numba says when it begins to compile a function and when it is done; kernels that it finds in its
-cache are not compiled. Only one thread compiles at a time, and hardly anything else runs meanwhile.
-Fits are timed and limited by :func:`clock`, and the user is told of a long compilation.
+cache are not compiled. Only a single thread compiles at a time, and hardly anything else runs
+meanwhile. Fits are timed and limited by :func:`clock`, and the user is told of a long compilation.
 
 A time limit counts from the beginning of a fit, the preparation of the data included. Fits within a
-fit, such as those of its folds, end with it. A step may be long: solvers call :func:`time_is_up`
+fit, such as the fits of its folds, end with it. A step may be long: solvers call :func:`time_is_up`
 between its parts, wherever they can stop. Without a time limit, and without anybody who can stop
 it, it always returns False.
 """
@@ -88,7 +88,7 @@ def is_compiling() -> bool:
 
 
 def clock() -> float:
-    """Return seconds since some moment, without those in which kernels were compiled."""
+    """Return seconds since some moment, without the time in which kernels were compiled."""
     now, spent = WATCH.read()
     return now - spent
 
@@ -120,7 +120,7 @@ _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 def begin_fit(seconds: float | None = None) -> Iterator[None]:
     """Begin a fit that may take so many seconds (None for no limit).
 
-    A fit within another one ends with that one at the latest.
+    A fit within another fit ends with that fit at the latest.
     """
     now = clock()
     end = _end_of_fit.get()

@@ -65,7 +65,7 @@ class CompiledFunction:
     """A function that Numba compiles.
 
     Numba, which takes longer to import than a small fit, is imported when the function is first
-    called, or first met in the text of another one that is compiled.
+    called, or first met in the text of another kernel that is compiled.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Funct
 def arithmetic(function: Function) -> Function:
     """Let compiled code inline a function that Python calls with numbers or arrays.
 
-    Its one text uses what both know: operators, ``np.minimum``, :func:`select`, and other functions
+    Its text uses what both know: operators, ``np.minimum``, :func:`select`, and other functions
     of this kind.
     """
     return operation(lambda *types: function)(function)
@@ -273,10 +273,10 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 
 
 def record_of(*names: str, kind: Any = np.float64) -> np.dtype:
-    """Return the type of a record of numbers with these names, all of one kind.
+    """Return the type of a record of numbers with these names, all of the same kind.
 
     Compiled code reads ``m[0].name``, Python ``m["name"][0]``. A file of such an array needs no
-    pickle, and its bytes are those of a plain array with one place for each name.
+    pickle, and its bytes are a plain array with a place for each name.
     """
     fields = [(name, kind) for name in names]
     # Python, which then runs the kernels, can read the fields of NumPy's records only.

@@ -1,11 +1,11 @@
 """The exponential and the logarithm without branches, tables or calls, for compiled code.
 
-The functions of the C library take one number at a time. The compiler turns loops over the
+The functions of the C library take a single number at a time. The compiler turns loops over the
 functions here into vector instructions, some fifteen times as fast: the logistic loss of all rows
 then costs less than their margins. Both functions reduce their argument to a short interval around
-the point where the function is simple, by powers of two, which are the exponent bits of a double,
-and compute a polynomial there (Muller and others 2018, "Handbook of floating-point arithmetic",
-chapter 10). Python calls NumPy's functions.
+the point near which the function is simple, by powers of two, which are the exponent bits of a
+double, and compute a polynomial there (Muller and others 2018, "Handbook of floating-point
+arithmetic", chapter 10). Python calls NumPy's functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Packages that come with an extra, and what to do if one is missing."""
+"""Packages that come with an extra, and what to do if a package is missing."""
 
 from __future__ import annotations
 

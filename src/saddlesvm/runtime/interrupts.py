@@ -2,7 +2,7 @@
 
 Whoever called a fit decides it. A fit that a person called ends with the best model so far: the
 handler of the signal only sets an event, and the loop reads it between two steps, so that the state
-stays consistent. A fit that a program called as one of many (a grid search, a pipeline, an
+stays consistent. A fit that a program called among many (a grid search, a pipeline, an
 ensemble, a process of a pool) must not return a model that is half trained, because the program
 would use it like any other: there Ctrl-C raises KeyboardInterrupt, as everywhere in Python. The
 names of the packages among the callers tell which of the two a fit is.
@@ -34,7 +34,7 @@ _searching: ContextVar[bool] = ContextVar("searching", default=False)
 class InterruptHandler:
     """The handler of Ctrl-C: the first signal sets the event, the second raises KeyboardInterrupt.
 
-    So does a signal soon after one that ended another fit: that fit was a step of the caller's
+    So does a signal soon after a signal that ended another fit: that fit was a step of the caller's
     loop.
     """
 
@@ -53,7 +53,7 @@ class InterruptHandler:
 
 
 def is_called_by_program(frame: FrameType | None) -> bool:
-    """Return True if one of :data:`PROGRAMS` is among a frame and its callers."""
+    """Return True if a frame or a caller of it is among :data:`PROGRAMS`."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in PROGRAMS and not module.startswith(DECORATORS):
@@ -74,13 +74,13 @@ def raise_interrupts() -> Iterator[None]:
 
 @contextmanager
 def catch_interrupts(stop: threading.Event | None = None) -> Iterator[threading.Event]:
-    """Provide an event that the first Ctrl-C sets; the second one raises KeyboardInterrupt.
+    """Provide an event that the first Ctrl-C sets; the second raises KeyboardInterrupt.
 
     This is for fits that a person called. Only the main thread can catch signals, and only if the
     default handler is installed. Within an outer call, in any thread, all inner calls share the
     outer event, so that Ctrl-C ends all fits of a path or a search. If a program called the fit, or
     if `stop` is given, no signal handler is installed. An event that was made here is set if the
-    fits end by an exception, for those that still run in other threads.
+    fits end by an exception, for fits that still run in other threads.
     """
     handler = signal.getsignal(signal.SIGINT) if stop is None else None
     known = handler.event if isinstance(handler, InterruptHandler) else stop

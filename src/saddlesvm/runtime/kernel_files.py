@@ -70,7 +70,7 @@ SHIPPING = Shipping()
 
 
 class CheckedCacheFile(IndexDataCacheFile):
-    """Numba's files of one kernel, each of which begins with a checksum of its contents.
+    """Numba's files of a kernel, each of which begins with a checksum of its contents.
 
     A file that is damaged, was written by something else, or belongs to a user who owns neither
     this package nor this process, counts as missing: it is deleted if possible, and the kernel is
@@ -130,7 +130,7 @@ class CheckedCacheFile(IndexDataCacheFile):
 
 
 def _is_safe_owner(owner: int) -> bool:
-    """Return True for a user who may leave code here: this one, the system, or the package's."""
+    """Return True for a user who may leave code: this user, the system, or the package's."""
     return not hasattr(os, "getuid") or owner in (os.getuid(), 0, PACKAGE.stat().st_uid)
 
 
@@ -160,7 +160,7 @@ class KernelCache(FunctionCache):
         return self._load_from_wheel(signature, target) if overload is None else overload
 
     def _save_overload(self, signature: Any, data: Any) -> None:
-        """Save a compiled kernel, also for the wheel if one is being made."""
+        """Save a compiled kernel, also for the wheel if it is being made."""
         if not self._choose_index(signature):
             return
         super()._save_overload(signature, data)

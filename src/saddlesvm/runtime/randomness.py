@@ -1,4 +1,4 @@
-"""A small seeded generator whose state is an array: it belongs to one fit, never to a thread.
+"""A small seeded generator whose state is an array: it belongs to a fit, never to a thread.
 
 The generator is splitmix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
 generators"): one counter of 64 bits, so that it can be stored in a checkpoint.

@@ -39,12 +39,12 @@ def _escape(mark: str) -> str:
 
 
 def escape_line_breaks(text: str) -> str:
-    """Return a text whose line breaks are escaped, so that it stays one line of a file."""
+    """Return a text whose line breaks are escaped, so that it stays a line of a file."""
     return LINE_BREAKS.sub(lambda match: _escape(match[0]), text)
 
 
 def one_line(message: str) -> str:
-    """Return a message as one line that can be shown, cut in its middle if it is very long."""
+    """Return a message as a line that can be shown, cut in its middle if it is very long."""
     lines = (line.strip() for line in message.splitlines())
     text = escape_hidden(" ".join(filter(None, lines)))
     if len(text) <= LONGEST:

@@ -36,14 +36,14 @@ def usable_cores() -> int:
 
 
 def blas_for(seconds: float) -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses one thread if the work is too short to gain from more."""
+    """Return a context in which BLAS uses a single thread if the work is too short for more."""
     return nullcontext() if seconds > BLAS_WORTH else OneThread()
 
 
 class OneThread:
-    """A context in which BLAS uses one thread.
+    """A context in which BLAS uses a single thread.
 
-    threadpoolctl's own takes ten times as long as this one, which only asks if nothing changes.
+    threadpoolctl's own takes ten times as long as this class, which only asks if nothing changes.
     """
 
     def __enter__(self) -> None:
@@ -96,7 +96,7 @@ def worth_threads(seconds: float) -> bool:
 def count_pieces(seconds: float) -> int:
     """Return into how many pieces to cut work of so many seconds; 1 if threads do not pay.
 
-    There are more pieces than threads, so that a thread without a core of its own delays one small
+    There are more pieces than threads, so that a thread without a core of its own delays a small
     piece. The number of threads does not matter: the sums of the pieces always have the same bits.
     """
     if not worth_threads(seconds):
@@ -138,7 +138,7 @@ class _Pile(Generic[Answer]):
         self.done = threading.Event()
 
     def take_all(self) -> None:
-        """Do one piece after the other until none is left."""
+        """Do the pieces in turn until none is left."""
         while True:
             with self.lock:
                 k = next(self.left, None)
@@ -164,8 +164,8 @@ class _Pile(Generic[Answer]):
 class Schedule:
     """Fits that begin in the order in which they are added, some at a time.
 
-    Each may wait for those before it. With one thread, a fit is made when it is added. Fits that
-    are added within a fit under way end with that one.
+    Each may wait for earlier fits. With a single thread, a fit is made when it is added. Fits that
+    are added within a fit under way end with that fit.
 
     Parameters
     ----------
@@ -184,14 +184,14 @@ class Schedule:
         return self
 
     def __exit__(self, kind: Any, *error: object) -> None:
-        """Wait for the fits; if an exception ends the block, only for those that have begun."""
+        """Wait for the fits; if an exception ends the block, only for fits that have begun."""
         if kind is not None:
             self.stop.set()
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=kind is not None)
 
     def add(self, fit: Callable[..., Answer], *given: Any) -> Future[Answer]:
-        """Return a future of the fit, which is done already if there is one thread."""
+        """Return a future of the fit, which is done already if there is a single thread."""
         if self.pool is not None:
             # The limits of the fit under way are variables of the context.
             context = contextvars.copy_context()
