@@ -150,7 +150,7 @@ def explain_hard_fit(model: Any, table: Table, entry: Entry, standardized: bool)
 
 
 def write_report(model: Any, facts: Facts, path: str, rows: Rows) -> None:
-    """Write what the command prints, with charts, as one HTML file."""
+    """Write what the command prints, with charts, as an HTML file."""
     from saddlesvm.lab.reports import model_report
 
     shown = dict(facts)
