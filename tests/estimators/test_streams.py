@@ -1,8 +1,6 @@
-"""Streams: passes that touch few weights change what whole passes change; a horizon lets a model follow drift."""
+"""Streams: certificates count features that a batch lacks; a horizon lets a model follow drift."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from scipy import sparse
 
 from saddlesvm import LinearSVC, Pegasos
 from saddlesvm.problem.losses import Hinge
-from saddlesvm.solvers import pegasos_on_few
 from support import matrix, small_problem
 from support.solving import run
 
@@ -27,30 +24,6 @@ def batches(count: int = 8, rows: int = 30) -> list[tuple[sparse.csr_matrix, np.
         X.sum_duplicates()
         made.append((X, random.integers(0, 3, rows)))
     return made
-
-
-@pytest.mark.parametrize("output", ["tail_average", "average", "last"])
-@pytest.mark.parametrize("options", [{"intercept": "free"}, {"loss": "squared_hinge"}, {"horizon": 50}], ids=str)
-def test_passes_over_few_features_are_passes_over_all(
-    output: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = dict(options)
-    solver = Pegasos(output=output, horizon=own.pop("horizon", 0.0), projection=output == "last")
-    models = []
-    for least in (0, 2 * WIDE):
-        monkeypatch.setattr(pegasos_on_few, "LEAST", least)
-        model = LinearSVC(**{"solver": solver, "loss": "hinge", "lam": 0.02, "random_state": 0} | own)
-        found = []
-        for X, y in batches():
-            model.partial_fit(X, y, classes=[0, 1, 2])
-            found.append((model.coef_.copy(), model.intercept_, model.certificates_))
-        models.append(found)
-    for few, whole in zip(*models, strict=True):
-        np.testing.assert_allclose(few[0], whole[0], atol=1e-10 * abs(whole[0]).max())
-        np.testing.assert_allclose(few[1], whole[1], atol=1e-9)
-        for one, other in zip(few[2], whole[2], strict=True):
-            assert one.primal == pytest.approx(other.primal, rel=1e-9)
-            assert one.dual == pytest.approx(other.dual, rel=1e-6, abs=1e-9)
 
 
 def test_the_certificate_counts_the_weights_of_features_that_the_rows_lack() -> None:

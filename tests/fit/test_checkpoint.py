@@ -246,7 +246,6 @@ def test_no_number_of_a_header_breaks_a_fit(tmp_path: Path) -> None:
         ({"w": np.full(6, np.nan)}, "its w is not finite"),
         ({"alpha": np.array(["a"] * 60)}, "its alpha has shape"),
         ({"best_alpha": np.zeros((60, 2))}, "its best_alpha has shape"),
-        ({"listed_alpha": np.zeros((3, 3))}, "its dual variables have a wrong shape"),
         ({"more": np.zeros(3)}, "it holds an array 'more'"),
         ({"state_w": np.zeros(6)}, "its state belongs to another solver"),
     ],

@@ -14,7 +14,7 @@ from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.crammer_singer import JointAscent
+from saddlesvm.solvers.joint_ascent import JointAscent
 
 NEVER = {"certify_every": 1e9}
 SCHEDULES = {

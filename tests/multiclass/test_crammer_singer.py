@@ -21,7 +21,7 @@ from saddlesvm.rows import class_rows
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.crammer_singer import CrammerSinger
-from saddlesvm.solvers.joint_steps import threshold
+from saddlesvm.solvers.joint_ascent import threshold
 from support import Every, csr, distance_bound
 from support.classes import blobs
 

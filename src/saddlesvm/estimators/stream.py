@@ -18,7 +18,13 @@ from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget, check_penalty
 from saddlesvm.solvers.pegasos import Pegasos, PegasosState
-from saddlesvm.solvers.pegasos_on_few import FewFeatures, continued
+
+SEED_STEP = 7919  # between the seeds of two calls: a prime, so that seeds of few classes and calls differ
+# The fields of a state that do not belong to the rows of one call.
+CONTINUED = (
+    "w", "u", "numbers", "earlier", "chosen", "choice", "kept_next", "iteration", "rows_touched", "window_start",
+    "earlier_start",
+)  # fmt: skip
 
 
 def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight: Any) -> np.ndarray:
@@ -96,36 +102,29 @@ class PegasosStream:
     ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
         """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
         design: Any = X.with_feature(self.scaling if intercept_kind(self.intercept).present else 0.0)
-        few = FewFeatures.of(design, self.solver, self.penalty is None or self.penalty.identity())
         coefs, intercepts, certificates = [], [], []
         for k, sub in enumerate(problems):
             problem = sub.problem(
-                few.X if few else design, self.loss,
+                design, self.loss,
                 lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty,
             )  # fmt: skip
             check_penalty(problem, self.solver)
             solver = dataclasses.replace(self.solver, batch_size=min(self.solver.batch_size, problem.members.size))
-            coef, evaluation = self._learnt(k, solver, problem, few)
-            coefs.append(coef)
+            evaluation = self._learn_one(k, solver, problem)
+            coefs.append(evaluation.coef)
             intercepts.append(evaluation.intercept)
             certificates.append(evaluation.certificate)
         self.passes += 1
         return coefs[0][None] if len(coefs) == 1 else np.stack(coefs), np.array(intercepts), certificates
 
-    def _learnt(
-        self, k: int, solver: Pegasos, problem: Problem, few: FewFeatures | None
-    ) -> tuple[np.ndarray, Evaluation]:
-        """The weights of a sub-problem after a pass over its rows, and what they are worth on these rows."""
-        fresh, known = solver.init(problem, self.seed + k + 7919 * self.passes), self.states[k : k + 1]
-        whole = known[0] if known else few.whole(fresh) if few else fresh
-        state = few.part(whole, fresh) if few else continued(whole, fresh)
+    def _learn_one(self, k: int, solver: Pegasos, problem: Problem) -> Evaluation:
+        """Make a pass over the rows of sub-problem k; return its weights with their certificate."""
+        state = solver.init(problem, self.seed + k + SEED_STEP * self.passes)
+        if k < len(self.states):
+            earlier = self.states[k]
+            state = dataclasses.replace(state, **{name: getattr(earlier, name) for name in CONTINUED})
         goal = state.rows_touched + problem.members.size
         while state.rows_touched < goal:
             state = solver.step(problem, state, Budget(goal - state.rows_touched))
-        if few is None:
-            self.states[k : k + 1] = [state]
-            evaluation = evaluate(problem, solver.solution(problem, state))
-            return evaluation.coef, evaluation
-        model = few.taken_back(solver, whole, state)
-        self.states[k : k + 1] = [model.state]
-        return model.coef, evaluate(problem, few.point(solver, problem, state, model))
+        self.states[k : k + 1] = [state]
+        return evaluate(problem, solver.solution(problem, state))

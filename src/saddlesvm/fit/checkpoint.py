@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, shorten_text
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
@@ -331,17 +330,12 @@ def check_contents(problem: Any, header: dict[str, Any], arrays: dict[str, np.nd
 
 
 def point_arrays(point: Point, prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays of a point by name; sparse dual variables as (row, class, variable)."""
+    """Return the arrays of a point by name."""
     arrays = {}
     if point.w is not None:
         arrays[f"{prefix}w"] = np.asarray(point.w)
     if point.alpha is not None:
-        alpha: Any = point.alpha
-        if sparse.issparse(alpha):
-            held = sparse.coo_array(alpha)
-            alpha = np.column_stack([*held.coords, held.data]).astype(np.float64)
-            prefix = f"{prefix}listed_"
-        arrays[f"{prefix}alpha"] = np.asarray(alpha)
+        arrays[f"{prefix}alpha"] = np.asarray(point.alpha)
     return arrays
 
 
@@ -349,7 +343,6 @@ def take_point(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Poin
     """Take a point out of the arrays; ValueError unless it has the shape of the problem's."""
     w = arrays.pop(f"{prefix}w", None)
     alpha: Any = arrays.pop(f"{prefix}alpha", None)
-    listed = arrays.pop(f"{prefix}listed_alpha", None)
     classes = getattr(problem, "n_classes", None)
     rows = (problem.n_features + 1,)
     wanted = rows if classes is None else (classes, *rows)
@@ -357,17 +350,7 @@ def take_point(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Poin
     if w is not None:
         fine = w.dtype in floats and w.shape == wanted
         demand(fine, f"its {prefix}w has shape {w.shape}; {wanted} is needed")
-    if listed is not None:
-        # Sparse variables of a joint machine: (row, class, variable) in each line.
-        fine = classes is not None and listed.ndim == 2 and listed.shape[1] == 3
-        demand(fine, "its dual variables have a wrong shape")
-        shape = problem.y.size, classes
-        places = listed[:, :2]
-        inside = (places >= 0) & (places < shape) & (places == np.floor(places))
-        demand(inside.all(), "its dual variables belong to rows or classes that do not exist")
-        row_numbers, class_numbers = places.T.astype(np.int64)
-        alpha = sparse.csr_array((listed[:, 2], (row_numbers, class_numbers)), shape=shape)
-    elif alpha is not None:
+    if alpha is not None:
         shapes = ((problem.y.size,),) if classes is None else ((problem.y.size, classes), (0, 0))
         fine = alpha.dtype in floats and alpha.shape in shapes
         demand(

@@ -19,7 +19,7 @@ from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Evaluation, evaluate
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.crammer_singer import JointAscent
+from saddlesvm.solvers.joint_ascent import JointAscent
 
 CERTIFIED = 1e-9  # relative gap at which a run ends
 NEWTON_STEPS = 40  # steps of Newton's method at most, each of several passes

@@ -339,8 +339,6 @@ class LinearFits(Fits):
         C = fit.problem.C
         if not result.alpha.size or not self.keeps_duals:
             return dataclasses.replace(result, alpha=np.empty(0))
-        if sparse.issparse(result.alpha):
-            return dataclasses.replace(result, alpha=C * sparse.csr_array(result.alpha.T))
         duals = np.atleast_2d(result.alpha.T)
         if len(self.problems) > 1 or len(duals) > 1:
             # Of many classes most variables are zero.

@@ -53,9 +53,6 @@ from saddlesvm.runtime.threads import blas_for
 
 SIZED_VALUES = 2**18  # variables of a slice of rows
 SMALLER = 4  # times are blocks of scores smaller than those of products: a certificate takes little memory
-# rows times classes, and classes, from which on CSR arrays hold the variables
-MANY_VARIABLES = 2**21
-MANY_CLASSES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +103,6 @@ class JointProblem(Problem):
     def in_layout(self, W: np.ndarray) -> np.ndarray:
         """Return weights (K, d + 1) as a contiguous array in the layout of the rows."""
         return np.ascontiguousarray(self.X.by_class(W))
-
-    @property
-    def many_variables(self) -> bool:
-        """Whether dual variables are stored in CSR arrays: of many classes, few are not zero."""
-        return self.n_classes >= MANY_CLASSES and self.y.size * self.n_classes >= MANY_VARIABLES
 
     @cached_property
     def codes(self) -> np.ndarray:
@@ -176,10 +168,6 @@ class JointProblem(Problem):
             made[chosen] = self._feasible(some[chosen - part.start] / former_C, chosen)
         return made
 
-    def kept_duals(self, alpha: Any) -> Any:
-        """Dual variables that the solver does not change: a copy of an array."""
-        return alpha if sparse.issparse(alpha) else super().kept_duals(alpha)
-
     def describe(self) -> str:
         """A line that says which problem this is."""
         return f"{self.joint.title()} {super().describe()}, {self.n_classes} classes"
@@ -216,11 +204,6 @@ def make_joint_problem(
     return made
 
 
-def dense_rows(alpha: Any, chosen: Any = slice(None)) -> np.ndarray:
-    """The dual variables of some rows, or all, as an array of shape (m, K), from an array or a CSR array."""
-    return np.asarray(alpha[chosen].toarray() if sparse.issparse(alpha) else alpha[chosen])
-
-
 def score_sums(
     problem: JointProblem,
     W: np.ndarray,
@@ -244,7 +227,7 @@ def score_sums(
                 moved[np.arange(codes.size), codes] += ahead
                 found[k] += float(weights @ problem.joint.values(moved, codes))
             if alpha is not None:
-                pairs = dense_rows(part.of(alpha), block.rows) * scores
+                pairs = part.of(alpha)[block.rows] * scores
                 found[-2:] += pairs.sum(), np.abs(pairs).sum()
 
     with problem.blas():
@@ -258,21 +241,17 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarr
     """
     shape = (problem.y.size, problem.n_classes)
     own = problem.in_layout(W)
-    parts = []
     if problem.on_files:
         return np.broadcast_to(0.0, shape), np.zeros(W.shape)
+    alpha = np.zeros(shape)
     for block, codes, weights in problem.blocks(np.float64, SMALLER):
-        pulls = problem.joint.pulls(block.scores(own), codes) * weights[:, None]
-        i, k = np.nonzero(pulls)
-        parts.append((block.rows.start + i, k, pulls[i, k]))
-    i, k, values = (np.concatenate(one) for one in zip(*parts, strict=True))
-    alpha = sparse.csr_array((values, (i, k)), shape=shape)
+        alpha[block.rows] = problem.joint.pulls(block.scores(own), codes) * weights[:, None]
     pull = dual_weights(problem, alpha)
     charged = problem.regularizer.conjugate(pull)
-    gained = problem.C * float(values[k == problem.codes[i]].sum())
+    gained = problem.C * float(alpha[np.arange(problem.y.size), problem.codes].sum())
     t = min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
     alpha *= t
-    return alpha if problem.many_variables else alpha.toarray(), t * pull
+    return alpha, t * pull
 
 
 class Scores:
@@ -384,7 +363,7 @@ def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
 
 def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSizes:
     """The sizes of some rows."""
-    rival = dense_rows(alpha, chosen)
+    rival = alpha[chosen]
     own = problem.codes[chosen]
     r = radii(problem.norms[chosen])
     weights = problem.weights[chosen] if problem.weights.size else np.ones(chosen.size)

@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.rows.layouts import CSR, Rows, U, axpy
 from saddlesvm.rows.matrix import body_for
@@ -150,29 +149,6 @@ def add_combinations(X: Rows, members: np.ndarray, coefficients: np.ndarray, W: 
         for k in range(coefficients.shape[1]):
             if coefficients[i, k] != 0.0:
                 add_row(X, i, coefficients[i, k], W, k)
-
-
-@kernel
-def add_sparse_combinations(
-    X: Rows,
-    members: np.ndarray,
-    indptr: np.ndarray,
-    classes: np.ndarray,
-    coefficients: np.ndarray,
-    W: np.ndarray,
-) -> None:
-    """Add combinations whose coefficients are the arrays of a CSR array, without the zeros."""
-    for i in members:
-        for p in range(indptr[i], indptr[i + 1]):
-            add_row(X, i, coefficients[p], W, classes[p])
-
-
-def add_multiples(X: Rows, members: np.ndarray, alpha: Any, W: np.ndarray) -> None:
-    """Add the sum over members i of ``alpha[i, k] x_i`` to ``w_k`` for an array or a CSR array."""
-    if sparse.issparse(alpha):
-        add_sparse_combinations(X, members, alpha.indptr, alpha.indices, alpha.data, W)
-    else:
-        add_combinations(X, members, alpha, W)
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from saddlesvm.rows.class_rows import add_multiples
+from saddlesvm.rows.class_rows import add_combinations
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, in_arrays, norms_of
 from saddlesvm.runtime.threads import count_pieces, run_pieces, worthwhile
@@ -150,8 +150,8 @@ class Passes(ABC):
     def pull(self, alpha: Any) -> np.ndarray:
         """Return ``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64.
 
-        `alpha` has an entry for each row of X. If it is an array or a CSR array of shape (n_all,
-        K), the result is of shape (K, d + 1).
+        `alpha` has an entry for each row of X. If it has shape (n_all, K), the result has shape
+        (K, d + 1).
         """
         if alpha.ndim == 1:
             return self.total(
@@ -160,7 +160,7 @@ class Passes(ABC):
             )
         shape = self.X.weights_shape(alpha.shape[1])
         found = self.total(
-            lambda part, W: add_multiples(part.X, part.rows, part.of(alpha), W), shape
+            lambda part, W: add_combinations(part.X, part.rows, part.of(alpha), W), shape
         )
         return np.ascontiguousarray(self.X.by_class(found))
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.crammer_singer import JointProblem, dense_rows
+from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.solvers.base import AT_BOUND, Budget
@@ -144,7 +144,7 @@ class JointNewton(BlockNewton):
         """Begin at a dual feasible point."""
         assert start is not None
         assert start.alpha is not None
-        alpha = dense_rows(start.alpha)
+        alpha = np.asarray(start.alpha)
         W = np.ascontiguousarray(dual_weights(problem, alpha).T)
         state = RivalState(w=W, active=problem.members.size, centre=alpha[problem.members])
         state.q = max(self.q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
@@ -211,7 +211,7 @@ def step_cost(problem: JointProblem, alpha: Any) -> float:
     for some in problem.slices(problem.y.size):
         own = problem.codes[some]
         weights = problem.all_weights[some]
-        rivals = dense_rows(alpha, some)
+        rivals = alpha[some]
         taken = rivals[np.arange(own.size), own]
         # A row bends if two of its classes share its weight.
         bent += int(np.count_nonzero((taken > 0.0) & ((taken < weights) | ((rivals < 0.0).sum(axis=1) > 1))))

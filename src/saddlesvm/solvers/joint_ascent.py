@@ -1,243 +1,311 @@
-"""The ascent of a joint machine: the loop over rows, and the two ways in which their variables are stored.
+"""Dual ascent for Crammer and Singer's machine: one row's block of variables at a time.
 
-A pass visits the active rows in random order. Each row's block of variables is replaced by its best one, by the steps
-of :mod:`saddlesvm.solvers.joint_steps`. A row works on some of its classes: the others sit at their bounds with slopes
-that keep them there. A row that has no rival left is set aside.
+With one variable for each row i and class k, ``w_k = C sum_i a_ik x_i``, ``e_ik = 0`` for the row's
+own class and 1 for its rivals, ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, a row's block is
+replaced by the minimiser of
 
-With few classes, a table holds the variables of every row and class: ten bytes for each of them. With many, that is
-more than the rows themselves take. At the optimum a row has variables against few rivals: of 500 classes some ten. So
-each row then has a list of classes with their variables, in a pool that all rows share. A row's first visit computes
-the scores of all classes, and lists those with variables other than zero and those nearest to becoming so. Later visits
-compute the scores of the listed classes only, until all classes come back. A list that outgrows its place moves to the
-end of the pool; a full pool is packed anew. (Lists for few classes take 0.7 to 1.9 times as long as the table.)
+    (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k = y_i],
 
-Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale multi-class
-linear SVMs".
+which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold
+beta that makes the sum zero. Sorting the B of the rivals finds beta exactly.
+
+A pass visits the rows in random order. A row works on some of its classes: a rival whose variable is
+zero, with a slope below that of every class that may still rise, is set aside, and so is a row that has
+no rival left. All classes of all rows come back before the end.
+
+Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale
+multi-class linear SVMs"; Crammer and Singer (2001), "On the algorithmic implementation of multiclass
+kernel-based vector machines", section 6, for the threshold; Fan and others (2008), LIBLINEAR,
+appendix E.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.class_rows import dots
+from saddlesvm.rows.class_rows import add_row, dots
 from saddlesvm.rows.prefetch import prefetch_next
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import make_random, shuffle
-from saddlesvm.solvers.base import SAME_SLOPES, Place, State, nothing
-from saddlesvm.solvers.joint_steps import Room, Row, renew_block, row_slopes, set_aside
+from saddlesvm.solvers.base import (
+    SAME_SLOPES,
+    Budget,
+    Place,
+    SolverBase,
+    State,
+    is_fine,
+    nothing,
+)
 
-# The sums of a pass, the largest difference of two slopes of a row, and the primal objective (divided by C) that the
-# estimate of the gap is relative to: the objective at the last certificate or at the last pass over all rows.
+# The sums of a pass, the largest difference of two slopes of a row, and the primal objective (divided
+# by C) that the estimate of the gap is relative to: the objective at the last certificate or at the
+# last pass over all rows.
 METERS = record_of("residual", "paid", "coupled", "spread", "scale")
-LEAST_SCALE = 1e-300  # of the objective
-NEAR = 0.25  # of the margin, by which a class that is listed at zero may be behind those with variables
-NEAR_CLASSES = 8  # so many of them, and as many again as have variables, are listed at most
-SPARE = 0.25  # share of its length by which the place of a list is longer, and a packed pool than its lists
-FIRST_LENGTH = 24  # classes of a list, for which a new pool has room
-POOL_CLASSES = 16  # times all classes, which a pool has room for besides
-
-
-class Rows(NamedTuple):
-    """The rows of a run.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_all,)
-        The class of each row.
-    order : ndarray of shape (n,)
-        Active rows first.
-    random : ndarray of shape (1,), uint64
-    counts : ndarray of shape (n_all,)
-        How many classes each row still works on.
-    room : Room
-    shrink : bool
-        Whether classes and rows are set aside.
-    """
-
-    codes: np.ndarray
-    order: np.ndarray
-    random: np.ndarray
-    counts: np.ndarray
-    room: Room
-    shrink: bool
+LEAST_SCALE = 1e-300  # of the objective, by which an estimate is divided; derived
+# Share of the last gap over all rows: once the active rows' gap is below it, all rows come back; a guess.
+RECHECK = 0.1
+SCORED_VALUES = 4_000_000  # stored values scored between two looks at the time: some 10 ms; measured
+SHORT_CLASSES = 2**15  # classes up to which two bytes hold the number of one; derived
 
 
 class Table(NamedTuple):
-    """The variables of all rows and classes, and the class numbers in each row's own order: those it still works on
-    first. Both of shape (n_all, K)."""
-
-    alpha: np.ndarray
-    classes: np.ndarray
-
-
-class Pool(NamedTuple):
-    """The lists of all rows.
+    """The variables of all rows and classes, and the classes and rows that are active.
 
     Attributes
     ----------
-    starts : ndarray of shape (n_all,), int64
-        Where a row's list begins.
-    rooms : ndarray of shape (n_all,), int32
-        The length of its place.
-    every : ndarray of shape (n_all,), bool
-        Whether the next visit is to all classes.
-    classes, values : ndarray of shape (size,)
-    used : ndarray of shape (1,), int64
-        Places given away.
+    alpha : ndarray of shape (n_all, K)
+        Dual variables.
+    classes : ndarray of shape (n_all, K)
+        The class numbers in each row's own order: active ones first.
+    counts : ndarray of shape (n_all,)
+        How many classes of each row are active.
+    own : ndarray of shape (n_all,)
+        The class of each row.
+    order : ndarray of shape (n,)
+        Row numbers, active rows first.
+    random : ndarray of shape (1,), uint64
+        The generator of the orders.
     """
 
-    starts: np.ndarray
-    rooms: np.ndarray
-    every: np.ndarray
+    alpha: np.ndarray
     classes: np.ndarray
-    values: np.ndarray
-    used: np.ndarray
+    counts: np.ndarray
+    own: np.ndarray
+    order: np.ndarray
+    random: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Room for the numbers of one row, one for each class."""
+
+    z: np.ndarray  # scores, in the precision of the weights
+    G: np.ndarray  # slopes
+    B: np.ndarray  # of the threshold
+    rivals: np.ndarray  # the B of the rivals, sorted
+
+
+class Block(NamedTuple):
+    """One row: its number, its class, its weight, its variables, and its classes in its own order."""
+
+    i: int
+    own: int
+    s: float
+    a: np.ndarray
+    classes: np.ndarray
 
 
 @inlined
-def listed_classes(classes: np.ndarray, count: int, a: np.ndarray, G: np.ndarray, own: int, beta: float) -> int:
-    """Bring the classes to list before the others: those with variables, the row's own, and the nearest."""
-    kept = 0
+def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: np.ndarray) -> float:
+    """Return the beta with ``sum_q min(s [q = own], (beta - B_q) / A) = 0`` over `count` places."""
+    # The B of the rivals, sorted from the largest on.
+    others = 0
+    for q in range(count):
+        if q == own:
+            continue
+        p = others
+        while p > 0 and rivals[p - 1] < B[q]:
+            rivals[p] = rivals[p - 1]
+            p -= 1
+        rivals[p] = B[q]
+        others += 1
+    # If the own variable is below s, beta is the mean of its B and the r largest of the rivals', with
+    # the first r at which the next B no longer exceeds the mean.
+    beta = B[own]
+    r = 0
+    while r < others and beta < (r + 1) * rivals[r]:
+        beta += rivals[r]
+        r += 1
+    beta /= r + 1
+    if beta - B[own] <= A * s:
+        return beta
+    # Else the rivals' variables sum to -s, and beta is the mean of the r largest less A s / r. (A s is
+    # added only where the variables are of its size: if C is large, rounding would hide them.)
+    beta = rivals[0] - A * s
+    r = 1
+    while r < others and beta < r * rivals[r]:
+        beta += rivals[r]
+        r += 1
+    return beta / r
+
+
+@inlined
+def row_slopes(block: Block, count: int, scratch: Scratch) -> Any:
+    """Compute the slopes G of the first `count` classes of a row, and what they say about the row.
+
+    Returns the least slope of a class that may rise, the largest slope, ``a . z``, the row's share of
+    the gap, and its loss.
+    """
+    _, own, s, a, classes = block
+    z = scratch.z
+    G = scratch.G
+    low = np.inf
+    high = -np.inf
+    coupled = 0.0
+    residual = 0.0
     for q in range(count):
         k = classes[q]
-        if a[k] != 0.0 or k == own:
-            classes[q], classes[kept] = classes[kept], k
-            kept += 1
-    most = min(count, 2 * kept + NEAR_CLASSES)
-    for q in range(kept, count):
+        # G_k = e_ik + z_k, and the upper bound of a_k.
+        if k == own:
+            G[k] = z[k]
+            bound = s
+        else:
+            G[k] = z[k] + 1.0
+            bound = 0.0
+        high = max(high, G[k])
+        coupled += a[k] * z[k]
+        residual += a[k] * G[k]
+        if a[k] < bound:
+            low = min(low, G[k])
+    # The loss: the best class, its margin included, ahead of the own one.
+    paid = s * (high - G[own])
+    return low, high, coupled, residual + paid, paid
+
+
+@inlined
+def set_aside(block: Block, count: int, G: np.ndarray, low: float) -> int:
+    """Move rivals at zero with a slope below `low` behind the active classes; return how many stay."""
+    classes = block.classes
+    q = 0
+    while q < count:
         k = classes[q]
-        if kept < most and G[k] > beta - NEAR:
-            classes[q], classes[kept] = classes[kept], k
-            kept += 1
-    return kept
+        if k != block.own and block.a[k] >= 0.0 and G[k] < low:
+            count -= 1
+            classes[q], classes[count] = classes[count], k
+        else:
+            q += 1
+    return count
 
 
 @inlined
-def load_list(pool: Pool, i: int, count: int, a: np.ndarray, classes: np.ndarray) -> int:
-    """Write a row's variables to `a`, and its classes, or all, to `classes`; return how many these are."""
-    start = pool.starts[i]
+def take_rival(block: Block, count: int) -> None:
+    """Give a row of zeros its best variables: its whole weight against the first rival."""
+    _, own, s, a, classes = block
+    a[own] = 0.0
     for q in range(count):
-        k = pool.classes[start + q]
-        a[k] = pool.values[start + q]
-        classes[q] = k
-    if not pool.every[i]:
-        return count
-    for k in range(a.size):
-        classes[k] = k
-    return a.size
+        k = classes[q]
+        if k != own:
+            taken = s - a[own]
+            a[k] = -taken
+            a[own] += taken
 
 
 @inlined
-def store_list(pool: Pool, row: Row, count: int) -> None:
-    """Write the first `count` classes of a row and their variables to its list, and zeros in their place."""
-    i, a = row.i, row.a
-    if count > pool.rooms[i]:
-        room = count + int(SPARE * count) + 1
-        pool.starts[i], pool.rooms[i] = pool.used[0], room
-        pool.used[0] += room
-    start = pool.starts[i]
+def update_block(terms: Terms, block: Block, count: int, W: np.ndarray, scratch: Scratch) -> None:
+    """Give the first `count` classes of a row their best variables, and move the weights with them."""
+    i, own, s, a, classes = block
+    B = scratch.B
+    A = terms.C * terms.norms[i]
+    if A == 0.0:
+        take_rival(block, count)
+        return
+    # B_k = G_k - A a_k, and the threshold beta.
+    place = -1
     for q in range(count):
-        k = row.classes[q]
-        pool.classes[start + q], pool.values[start + q] = k, a[k]
-        a[k] = 0.0
-    pool.every[i] = False
+        k = classes[q]
+        B[q] = scratch.G[k] - A * a[k]
+        if k == own:
+            place = q
+    beta = threshold(B, count, place, A, s, scratch.rivals)
+    # a_k = min(s [k = y], (beta - B_k) / A). The sum of the rivals keeps the own variable above zero.
+    for q in range(count):
+        k = classes[q]
+        bound = s if k == own else 0.0
+        new = min(bound, (beta - B[q]) / A)
+        if new != a[k]:
+            add_row(terms.X, i, terms.C * (new - a[k]), W, k)
+            a[k] = new
 
 
 @inlined
-def visit(terms: Terms, rows: Rows, pool: Pool | None, row: Row, count: int, W: np.ndarray, meters: np.ndarray) -> int:
-    """Give the first `count` classes of a row their best variables; return how many the row works on from now on."""
-    _, own, _, a, classes = row
-    room, m = rows.room, meters[0]
-    G = room.G
-    dots(terms.X, row.i, W, classes, count, room.z)
-    low, high, coupled, residual, paid = row_slopes(terms, row, count, room)
+def visit_row(
+    terms: Terms,
+    block: Block,
+    count: int,
+    W: np.ndarray,
+    scratch: Scratch,
+    shrinking: bool,
+    meters: np.ndarray,
+) -> int:
+    """Improve the block of a row with `count` active classes; return how many are active then."""
+    m = meters[0]
+    # Scores of the active classes; what they say is added to the sums of the pass.
+    dots(terms.X, block.i, W, block.classes, count, scratch.z)
+    low, high, coupled, residual, paid = row_slopes(block, count, scratch)
     m.residual += residual
     m.paid += paid
     m.coupled += coupled
-    if rows.shrink:
-        bar = low
-        if pool is not None and not pool.every[row.i]:
-            bar -= NEAR
-        count = set_aside(classes, count, a, G, own, bar)
-    beta = low
+    if shrinking:
+        count = set_aside(block, count, scratch.G, low)
+    # The block is optimal if the slopes of all classes that may move are the same.
     if count > 1 and high - low > SAME_SLOPES:
         m.spread = max(m.spread, high - low)
-        beta = renew_block(terms, row, count, W, room)
-    if pool is not None:
-        if pool.every[row.i]:
-            count = listed_classes(classes, a.size, a, G, own, beta)
-        store_list(pool, row, count)
-    rows.counts[row.i] = count
+        update_block(terms, block, count, W, scratch)
     return count
 
 
 @kernel
 def ascend(
-    terms: Terms, rows: Rows, table: Table | None, pool: Pool | None, W: np.ndarray, place: Place, most: int,
+    terms: Terms,
+    table: Table,
+    W: np.ndarray,
+    scratch: Scratch,
+    place: Place,
+    most: int,
+    shrinking: bool,
     meters: np.ndarray,
-) -> Any:  # fmt: skip
-    """Visit rows until the pass ends, `most` scores are computed, or the pool is full.
+) -> Any:
+    """Visit rows until the pass ends or `most` scores are computed.
 
-    The variables are in a table or in a pool; the other one is None, and compiled code knows which. Returns the
-    position in the pass, the active rows, the scores computed, the passes that ended (0 or 1), and whether the pool is
-    full.
+    Returns the position in the pass, the active rows, the scores computed, and the passes that ended
+    (0 or 1).
     """
-    (codes, order, random, counts, room, _), (position, active) = rows, place
-    m, done, left, full = meters[0], 0, 0, False
+    alpha, classes, counts, codes, order, random = table
+    position, active = place
+    m = meters[0]
+    done = 0
+    # A pass begins with a new order, and with sums of zero.
     if position == 0:
         shuffle(random, order, active)
-        m.residual = m.paid = m.coupled = m.spread = 0.0
+        m.residual = 0.0
+        m.paid = 0.0
+        m.coupled = 0.0
+        m.spread = 0.0
     while position < active and done < most:
         prefetch_next(terms.X, order, position, active, counts, codes, terms.norms)
         i = order[position]
-        own, s, count = codes[i], weight_of(terms.weights, i), counts[i]
-        if table is not None:
-            row = Row(i, own, s, table.alpha[i], table.classes[i])
-            left = visit(terms, rows, pool, row, count, W, meters)
-        if pool is not None:
-            full = pool.every[i] and pool.used[0] + 2 * room.a.size > pool.values.size
-            if full:
-                break
-            count = load_list(pool, i, count, room.a, room.classes)
-            left = visit(terms, rows, pool, Row(i, own, s, room.a, room.classes), count, W, meters)
-        done += count
-        if left > 1:
+        block = Block(i, codes[i], weight_of(terms.weights, i), alpha[i], classes[i])
+        done += counts[i]
+        counts[i] = visit_row(terms, block, counts[i], W, scratch, shrinking, meters)
+        if counts[i] > 1:
             position += 1
         else:
+            # No rival is left: the row changes places with the last active one.
             active -= 1
-            order[position], order[active] = order[active], i
+            order[position] = order[active]
+            order[active] = i
     passes = 0
     if position >= active:
-        position, passes = 0, 1
-    return position, active, done, passes, full
-
-
-@kernel
-def copy_lists(pool: Pool, counts: np.ndarray, starts: np.ndarray, classes: np.ndarray, values: np.ndarray) -> None:
-    """Copy all lists, one behind the other, and note where each begins."""
-    p = 0
-    for i in range(starts.size):
-        start, count = pool.starts[i], counts[i]
-        starts[i] = p
-        for q in range(count):
-            classes[p + q], values[p + q] = pool.classes[start + q], pool.values[start + q]
-        p += count
+        position = 0
+        passes = 1
+    return position, active, done, passes
 
 
 @dataclass
-class AscentState(State):
+class JointAscentState(State):
     """The state of an ascent; ``w`` holds the weights of all classes in the layout of the rows.
 
     Attributes
     ----------
-    order, random, counts
-        As of :class:`Rows`.
+    alpha, classes, counts, order, random
+        As of :class:`Table`.
     scored : int
         Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
     known, known_at : float
@@ -246,9 +314,11 @@ class AscentState(State):
         Whether the current pass goes over all classes of all rows.
     """
 
+    alpha: np.ndarray = field(default_factory=nothing)
+    classes: np.ndarray = field(default_factory=nothing)
+    counts: np.ndarray = field(default_factory=nothing)
     order: np.ndarray = field(default_factory=nothing)
     random: np.ndarray = field(default_factory=nothing)
-    counts: np.ndarray = field(default_factory=nothing)
     meters: np.ndarray = field(default_factory=nothing)
     position: int = 0
     scored: int = 0
@@ -256,171 +326,130 @@ class AscentState(State):
     known_at: float = 0.0
     whole: bool = True
 
-    @classmethod
-    def of_rows(cls, problem: JointProblem, W: np.ndarray, seed: int, counts: np.ndarray, **own: Any) -> Any:
-        """A run over all rows at these weights, which change in place; `own` are fields besides."""
-        members = problem.members
-        return cls(
-            w=W,
-            order=members.copy(),
-            random=make_random(seed),
-            counts=counts,
-            meters=np.zeros(1, METERS),
-            active=members.size,
-            **own,
+    def visit(self, problem: JointProblem, most: int, shrinking: bool) -> tuple[int, int]:
+        """Visit rows until the pass ends or `most` scores are computed.
+
+        Returns the scores computed, and the passes that ended.
+        """
+        K = problem.n_classes
+        G, B, rivals = np.empty((3, K))
+        position, active, done, passes = ascend(
+            problem.terms,
+            Table(self.alpha, self.classes, self.counts, problem.codes, self.order, self.random),
+            self.w,
+            Scratch(np.empty(K, self.w.dtype), G, B, rivals),
+            Place(self.position, self.active),
+            most,
+            shrinking,
+            self.meters,
         )
-
-    @property
-    def stored(self) -> tuple[Table | None, Pool | None]:
-        """The variables as compiled functions take them."""
-        raise NotImplementedError
-
-    def duals(self) -> Any:
-        """The dual variables, shape (n_all, K), in an array or a CSR array."""
-        raise NotImplementedError
-
-    def visit(self, problem: JointProblem, most: int, shrinking: bool = True) -> tuple[int, int]:
-        """Visit rows until the pass ends or `most` scores are computed: the scores, and the passes that ended."""
-        K, before = problem.n_classes, self.scored
-        rows = Rows(problem.codes, self.order, self.random, self.counts, Room.of(K, self.w.dtype), shrinking)
-        passes, full = 0, True
-        while full:
-            place, left = Place(self.position, self.active), most - (self.scored - before)
-            position, active, done, passes, full = ascend(
-                problem.terms, rows, *self.stored, self.w, place, left, self.meters
-            )
-            self.position, self.active = int(position), int(active)  # NumPy's where nothing is compiled
-            self.scored += int(done)
-            if full:
-                self.pack(0)
-        self.epochs, self.rows_touched = self.scored / (self.order.size * K), self.scored // K
-        return self.scored - before, passes
+        # NumPy's numbers where nothing is compiled.
+        self.position = int(position)
+        self.active = int(active)
+        self.scored += int(done)
+        self.epochs = self.scored / (self.order.size * K)
+        self.rows_touched = self.scored // K
+        return int(done), passes
 
     def end_pass(self) -> bool:
-        """Estimate the relative gap from the sums of the pass that has ended; whether it was over all rows."""
-        m, whole, self.whole = self.meters[0], self.whole, False
+        """Estimate the relative gap from the sums of a pass; return True if it was over all rows."""
+        m = self.meters[0]
+        whole = self.whole
+        self.whole = False
         if whole:
             m["scale"] = m["paid"] + 0.5 * m["coupled"]
         self.estimate = float(m["residual"] / max(m["scale"], LEAST_SCALE))
         if whole:
-            self.known, self.known_at = self.estimate, self.epochs
+            self.known = self.estimate
+            self.known_at = self.epochs
         return whole
-
-    def pack(self, least: int) -> None:
-        """Make room where the variables need more, and for so many classes."""
 
     def call_back(self) -> None:
         """Make all classes of all rows active again."""
-        self.active, self.position, self.whole = self.order.size, 0, True
-
-
-@dataclass
-class TableState(AscentState):
-    """The state of an ascent whose variables are in a :class:`Table`."""
-
-    alpha: np.ndarray = field(default_factory=nothing)
-    classes: np.ndarray = field(default_factory=nothing)
-
-    @classmethod
-    def begun(cls, problem: JointProblem, alpha: np.ndarray, W: np.ndarray, seed: int) -> TableState:
-        """A run at these variables and weights, which change in place; all rows and classes are active."""
-        n, K = alpha.shape
-        classes = np.empty((n, K), dtype=np.int16 if K < 2**15 else np.int32)
-        classes[:] = np.arange(K)
-        state: TableState = cls.of_rows(problem, W, seed, np.full(n, K, dtype=np.int32), alpha=alpha, classes=classes)
-        return state
-
-    @property
-    def stored(self) -> tuple[Table | None, Pool | None]:
-        return Table(self.alpha, self.classes), None
-
-    def duals(self) -> np.ndarray:
-        """The variables, shape (n_all, K): no copy."""
-        return self.alpha
-
-    def call_back(self) -> None:
-        super().call_back()
         self.counts[:] = self.classes.shape[1]
+        self.active = self.order.size
+        self.position = 0
+        self.whole = True
 
 
-@dataclass
-class ListedState(AscentState):
-    """The state of an ascent whose variables are in a :class:`Pool`.
+@dataclass(frozen=True)
+class JointAscent(SolverBase):
+    """Dual ascent over one row's block of variables, for a :class:`JointProblem`."""
 
-    Attributes
-    ----------
-    starts, rooms, every, used
-        As of :class:`Pool`.
-    classes, values : ndarray of shape (size,)
-        As of :class:`Pool`.
-    n_classes : int
-    """
+    name: ClassVar[str] = "crammer_singer"
+    shrinking: bool = True
 
-    starts: np.ndarray = field(default_factory=nothing)
-    rooms: np.ndarray = field(default_factory=nothing)
-    every: np.ndarray = field(default_factory=nothing)
-    used: np.ndarray = field(default_factory=nothing)
-    classes: np.ndarray = field(default_factory=lambda: np.empty(0))
-    values: np.ndarray = field(default_factory=lambda: np.empty(0))
-    n_classes: int = 0
-
-    @classmethod
-    def begun(cls, problem: JointProblem, alpha: sparse.csr_array, W: np.ndarray, seed: int) -> ListedState:
-        """A run at these variables, of shape (n_all, K), and weights; all rows and classes are active."""
-        n, K = alpha.shape
-        counts = np.diff(alpha.indptr).astype(np.int32)
-        state: ListedState = cls.of_rows(
-            problem,
-            W,
-            seed,
-            counts,
-            starts=alpha.indptr[:-1].astype(np.int64),
-            rooms=counts.copy(),
-            every=np.ones(n, dtype=bool),
-            used=np.array([alpha.nnz]),
-            classes=alpha.indices.astype(np.int16 if K < 2**15 else np.int32),
-            values=alpha.data.astype(np.float64),
-            n_classes=K,
+    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointAscentState:
+        """Begin at zero or at the given dual point, with all rows and classes active."""
+        n = problem.y.size
+        K = problem.n_classes
+        alpha = np.zeros((n, K))
+        if start is not None and start.alpha is not None:
+            if start.alpha.shape != (n, K):
+                raise ValueError(f"the starting dual point has shape {start.alpha.shape}; the problem needs {n, K}")
+            alpha[:] = start.alpha
+        # Without shrinking, as published, no certificate rebuilds W, so rounding must not add up.
+        W = problem.new_weights(problem.dtype if self.shrinking else np.float64)
+        if alpha.any():
+            problem.by_class(W)[:] = dual_weights(problem, alpha)
+        classes = np.empty((n, K), dtype=np.int16 if K < SHORT_CLASSES else np.int32)
+        classes[:] = np.arange(K)
+        return JointAscentState(
+            w=W,
+            alpha=alpha,
+            classes=classes,
+            counts=np.full(n, K, dtype=np.int32),
+            order=problem.members.copy(),
+            random=make_random(seed),
+            meters=np.zeros(1, METERS),
+            active=problem.members.size,
         )
-        state.pack(FIRST_LENGTH * n)
+
+    def step(self, problem: JointProblem, state: Any, budget: Budget) -> Any:
+        """Pass over the active rows; compute at most as many scores as ``budget.rows`` rows have.
+
+        The step ends with a pass over all classes of all rows, whose gap is then known.
+        """
+        K = problem.n_classes
+        left = budget.rows * K
+        at_once = max(K, int(SCORED_VALUES / problem.values_per_row))
+        done = 0
+        while left > 0 and not (done and time_is_up()):
+            done, passes = state.visit(problem, min(left, at_once), self.shrinking)
+            left -= done
+            if not passes:
+                continue
+            if state.end_pass():
+                break
+            # The active rows are done: look at all rows again.
+            if state.meters["spread"][0] <= SAME_SLOPES or state.estimate <= RECHECK * state.known:
+                state.call_back()
+            if state.estimate <= budget.relative_gap:
+                break
         return state
 
-    @property
-    def pool(self) -> Pool:
-        """The lists as compiled functions take them."""
-        return Pool(self.starts, self.rooms, self.every, self.classes, self.values, self.used)
+    def solution(self, problem: JointProblem, state: Any) -> Point:
+        """Return the last iterate."""
+        return Point(problem.by_class(state.w), state.alpha, tracks=True)
 
-    @property
-    def stored(self) -> tuple[Table | None, Pool | None]:
-        return None, self.pool
+    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
+        """Take the rebuilt weights over; call all classes back if the gap is far above the estimate.
 
-    @property
-    def alpha(self) -> np.ndarray:
-        """The variables of all lists."""
-        return self.values
-
-    def _one_behind_the_other(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the rows' lists begin and end in what follows, their classes, and their variables."""
-        ends = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
-        starts, classes, values = np.empty_like(self.starts), np.empty(ends[-1], np.int32), np.empty(ends[-1])
-        copy_lists(self.pool, self.counts, starts, classes, values)
-        return ends, classes, values
-
-    def duals(self) -> sparse.csr_array:
-        """The variables, shape (n_all, K): a copy."""
-        ends, classes, values = self._one_behind_the_other()
-        found = sparse.csr_array((values, classes, ends), shape=(self.counts.size, self.n_classes))
-        found.eliminate_zeros()
-        return found
-
-    def pack(self, least: int) -> None:
-        """Move the lists to a new pool, one behind the other, with room for them to grow, and for so many classes."""
-        size = max(int((1.0 + SPARE) * int(self.counts.sum())), least) + POOL_CLASSES * self.n_classes
-        classes, values = np.empty(size, self.classes.dtype), np.zeros(size)
-        copy_lists(self.pool, self.counts, self.starts, classes, values)
-        self.rooms, self.used = self.counts.copy(), np.array([int(self.counts.sum())])
-        self.classes, self.values = classes, values
-
-    def call_back(self) -> None:
-        super().call_back()
-        self.every[:] = True
+        Without shrinking, as published, a certificate observes, and never changes a run.
+        """
+        if not self.shrinking:
+            return state
+        certificate = evaluation.certificate
+        state.known = certificate.relative_gap
+        state.known_at = state.epochs
+        state.meters["scale"] = certificate.primal / (problem.unit * problem.C)
+        if state.known > 2.0 * state.estimate:
+            state.call_back()
+        # Close to the optimum float32 weights are too coarse.
+        if state.w.dtype != np.float64 and is_fine(problem, certificate):
+            state.w = state.w.astype(np.float64)
+        W = problem.by_class(state.w)
+        W[:, :-1] = evaluation.coef
+        if problem.scale:
+            W[:, -1] = evaluation.intercept / problem.scale
+        return state

@@ -409,14 +409,6 @@ class Pegasos(SolverBase):
             total += state.first - _iterate_of(state)
         return total / (state.iteration - state.earlier_start)
 
-    def shares(self, state: PegasosState) -> tuple[float, float, float]:
-        """What `output` takes of ``w``, ``u`` and ``earlier`` for its pull, in a run that began at zero."""
-        scale, gathered = float(state.numbers["scale"][0]), float(state.numbers["gathered"][0])
-        if self.output == "last" or state.iteration == state.earlier_start:
-            return scale, 0.0, 0.0
-        count = state.iteration - state.earlier_start
-        return (gathered - (scale if self.output == "average" else 0.0)) / count, -1.0 / count, 1.0 / count
-
     @staticmethod
     def mean_dual(state: PegasosState) -> np.ndarray:
         """Minus the mean sub-gradient of each row, recent ones weigh more; zero for rows not visited yet."""
