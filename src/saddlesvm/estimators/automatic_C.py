@@ -63,7 +63,7 @@ class AutomaticC:
     ----------
     rule : {"best", "one_standard_error"}, default="best"
         "best": the C with the smallest leave-one-out error (in a tie, with the smallest log loss,
-        then the smallest C). "one_standard_error": the smallest C whose error is within one
+        then the smallest C). "one_standard_error": the smallest C whose error is within a
         standard error of the best.
     low, high : float, default=1e-3, 1e3
         The ends between which C is chosen.
@@ -71,7 +71,7 @@ class AutomaticC:
         The relative gap within which the fits are that the estimates are for.
     size : int, default=13
         Values of C, evenly spaced in log C, among which the choice is. Up to five of them are
-        estimated first, upwards until the error has clearly risen; then those beside the best,
+        estimated first, upwards until the error has clearly risen; then values beside the best,
         until neighbours differ by noise only.
 
     Examples
@@ -112,13 +112,13 @@ class Choice:
     Attributes
     ----------
     C : float
-        The chosen one.
+        The chosen C.
     Cs : ndarray of shape (k,)
         The values that were estimated.
     estimates : list of LeaveOneOut
-        One for each of `Cs`; none with groups.
+        A model for each of `Cs`; none with groups.
     errors : ndarray of shape (k,)
-        Estimated leave-one-out error at each C, infinite where it is unreliable; or the error of
+        Estimated leave-one-out error at each C, infinite if it is unreliable; or the error of
         folds.
     standard_errors : ndarray of shape (k,)
     error : float
@@ -129,8 +129,8 @@ class Choice:
         Whether folds made the choice: no estimate was reliable, or there are groups.
     error_bounds : tuple of float
         Proven bounds on the leave-one-out error at the chosen C, computed when they are first asked
-        for, in about the time of a fit; :func:`leave_one_out` has narrower ones. Infinite if folds
-        made the choice, or the training data are not at hand (after loading).
+        for, in about the time of a fit; :func:`leave_one_out` has narrower bounds. Infinite if
+        folds made the choice, or the training data are not at hand (after loading).
 
     Examples
     --------
@@ -202,7 +202,7 @@ def choose_C(
     X, y, sample_weight
         As in the estimator's ``fit``.
     groups : array-like of shape (n,), optional
-        Rows of one group are left out together: each group alone, or where there are more than ten,
+        Rows of a group are left out together: each group alone, or if there are more than ten,
         in ten folds.
 
     Raises
@@ -228,7 +228,7 @@ def choose_C(
     seen: dict[int, LeaveOneOut] = {}
 
     def next_C(fits: dict[float, Fitted]) -> float | None:
-        """Estimate the newest fit, and say where the next one is to be made."""
+        """Estimate the newest fit, and return the next C to fit."""
         for k in np.flatnonzero(np.isin(grid, list(fits))).tolist():
             if k not in seen:
                 seen[k] = estimated(fits[grid[k]], design, y, sample_weight)

@@ -38,7 +38,7 @@ def draw_seed(random_state: Any) -> int:
     """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
 
     An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a
-    RandomState, or None for NumPy's global one, is asked for its next number.
+    RandomState, or None for NumPy's global state, is asked for its next number.
 
     Raises
     ------
@@ -60,7 +60,7 @@ OPEN = "#c77700"
 
 
 def proof_of(model: Any) -> str:
-    """Return a line of HTML with what a fitted model proves; empty for one that is not fitted."""
+    """Return a line of HTML with what a fitted model proves; empty if it is not fitted."""
     certificate = getattr(model, "certificate_", None)
     outcome = getattr(model, "outcome_", None)
     if certificate is None or outcome is None:
@@ -154,7 +154,7 @@ class Labels(NamedTuple):
     classes : ndarray of shape (n_classes,)
         Ascending; of an indicator matrix the numbers of its columns.
     indicator : {"", "dense", "sparse"}
-        The kind of the indicator matrix; empty for labels of one column.
+        The kind of the indicator matrix; empty for labels of a single column.
     """
 
     classes: np.ndarray
@@ -273,7 +273,7 @@ class Estimator(BaseEstimator):
         return make_solver(self.solver)
 
     def _check_options(self) -> Any:
-        """Check every option that does not depend on the data, and return the loss if there is one.
+        """Check every option that does not depend on the data, and return the loss, if any.
 
         Raises
         ------
@@ -314,7 +314,7 @@ class Estimator(BaseEstimator):
         return {name: given}
 
     def _shown(self, fits: Fits, reads_blocks: bool = False) -> list[FitResult]:
-        """Return the results of fits, under one progress bar if requested."""
+        """Return the results of fits, under a single progress bar if requested."""
         if not self.verbose:
             return fits.solve()
         with ProgressBar(

@@ -1,12 +1,12 @@
 """Probabilities from scores: sigmoids fitted to scores of rows without training on them.
 
 A sub-problem has a sigmoid from its score to the probability of its later class, or of its class
-against the rest. The probabilities of pairs are coupled: those p of the classes are taken that
-minimise
+against the rest. The probabilities of pairs are coupled: the probabilities p of the classes are
+those that minimise
 
     sum_i sum_{j != i} (r_ji p_i - r_ij p_j)^2,   sum_i p_i = 1,
 
-where r_ij is the probability of class i in its pair with class j.
+with the probability r_ij of class i in its pair with class j.
 
 Source: Platt (1999), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007)
 for the targets; Wu, Lin and Weng (2004), "Probability estimates for multi-class classification by
@@ -87,14 +87,14 @@ def class_probabilities(calibration: np.ndarray, scores: np.ndarray, pairs: bool
         Of :func:`fit_sigmoids`.
     scores : ndarray of shape (n, 1), (n, n_classes) or (n, n_pairs)
     pairs : bool
-        Whether they are those of pairs, positive for the later class.
+        True for the scores of pairs, positive for the later class.
     """
     positive = probabilities(calibration, scores)
     return coupled(positive) if pairs and scores.shape[1] > 1 else of_classes(positive)
 
 
 def of_classes(positive: np.ndarray) -> np.ndarray:
-    """Return probabilities of all classes, with sums of 1, from those of the later or each."""
+    """Return probabilities of all classes, with sums of 1, from the later class's, or each."""
     if positive.shape[1] == 1:
         return np.hstack([1.0 - positive, positive])
     sums = positive.sum(axis=1, keepdims=True)
@@ -102,10 +102,10 @@ def of_classes(positive: np.ndarray) -> np.ndarray:
 
 
 def coupled(later: np.ndarray) -> np.ndarray:
-    """The probabilities of the classes, shape (n, K), from those of pairs.
+    """Return the probabilities of the classes, shape (n, K), from the probabilities of pairs.
 
-    With ``Q_ii = sum_s r_si^2`` and ``Q_ij = -r_ji r_ij`` the minimum of ``p' Q p`` is where ``Q
-    p`` is constant: p is ``(Q + 1 1')^-1 1``, scaled. That matrix is positive definite, also where
+    With ``Q_ii = sum_s r_si^2`` and ``Q_ij = -r_ji r_ij`` ``p' Q p`` is least if ``Q
+    p`` is constant: p is ``(Q + 1 1')^-1 1``, scaled. That matrix is positive definite, also if
     two classes make Q singular.
 
     Parameters
@@ -163,9 +163,9 @@ def held_out_scores(
     folds : ndarray of shape (n,)
         Of :func:`folds_of`.
     own : callable
-        The scores of rows by the model of all rows, which those in no fold have.
+        The scores of rows by the model of all rows, for rows in no fold.
     of_others : callable
-        The scores of the rows in its second argument by a model trained on those in its first.
+        The scores of the rows in its second argument by a model trained on the rows in its first.
     """
     scores: np.ndarray | None = None
     for fold in range(-1, FOLDS):

@@ -1,6 +1,6 @@
 """A certified path: a model and a proof for every C between two ends, from a handful of fits.
 
-A checkpoint holds the fits so far in one file of plain arrays. A path that goes on from it begins
+A checkpoint holds the fits so far in a file of plain arrays. A path that goes on from it begins
 each fit that the file holds at the stored weights and dual variables, and certifies it anew:
 nothing in the file is believed. So the wanted gap, the ends and the limits may differ from those of
 the path that wrote it.
@@ -125,7 +125,7 @@ class CertifiedPath:
 
     @property
     def unproven(self) -> list[tuple[float, float]]:
-        """The stretches of C where the requested gap is not proven; empty for a complete path."""
+        """The stretches of C without the requested gap; empty for a complete path."""
         return [(one.low.C, one.high.C) for one in self.intervals if one.gap > self.gap]
 
     def certificates(self, C: float) -> list[Certificate]:
@@ -187,7 +187,7 @@ class CertifiedPath:
         return sparse.csr_array(mixed) if sparse.issparse(mixed) else mixed
 
     def score(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> np.ndarray:
-        """The score of the model for each C: one pass over X for each fit, whatever the number of Cs.
+        """The score of the model for each C: a pass over X for each fit, whatever the number of Cs.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class CertifiedPath:
         Cs : array-like of float, optional
             By default ``path.grid()``.
         scoring : str or callable, optional
-            As in scikit-learn; costs one pass over X for each C. By default accuracy, or R^2 for
+            As in scikit-learn; costs a pass over X for each C. By default accuracy, or R^2 for
             regression.
 
         Returns
@@ -231,7 +231,7 @@ class CertifiedPath:
         lower, upper : ndarray of the shape of ``decision_function(X)``
             For every C, the score of the exact solution lies between them; for a regression, they
             have the shape of ``predict(X)``. With
-            ``multi_class="ovo"`` there is one column for each pair.
+            ``multi_class="ovo"`` there is a column for each pair.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class CertifiedPath:
         return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
 
     def decision_bands(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Bounds on scores, each of shape (m, k), for the stretches of C of :meth:`band_edges`, one after the other.
+        """Bounds on scores, shape (m, k) each, for the stretches of C of :meth:`band_edges`.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class CertifiedPath:
 
     @cached_property
     def _stretches(self) -> list[list[Stretch]]:
-        """For each stretch of C, where the optima of all sub-problems lie."""
+        """Return, for each stretch of C, regions with the optima of all sub-problems."""
         Cs = self.Cs
         found = []
         first = fitted_value(self.models[0])
@@ -426,7 +426,7 @@ class PathCheckpoint:
         self.fits: dict[float, FormerFit] = self._read() if self.file.path.exists() else {}
 
     def at(self, C: float) -> FormerFit | None:
-        """The stored fit at C; None without one."""
+        """Return the stored fit at C, or None."""
         return self.fits.get(C)
 
     def keep(self, C: float, fit: FormerFit) -> None:

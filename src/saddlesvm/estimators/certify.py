@@ -1,4 +1,4 @@
-"""Certify any linear model or kernel machine, also one that was trained elsewhere."""
+"""Certify any linear model or kernel machine, also if it was trained elsewhere."""
 
 from __future__ import annotations
 
@@ -59,12 +59,13 @@ def certify(
     y : array-like of shape (n,) or (n, k)
         Labels for a classification loss, or targets.
     coef : array-like or sparse matrix of shape (d,) or (k, d)
-        The weights. One vector for two classes (the larger label is the positive one) or one target; else one for each
-        class, pair of classes, label or target, in the order of ``LinearSVC.coef_``, which is scikit-learn's.
+        The weights. A vector for two classes (the larger label is the positive class) or for a
+        target; else a vector for each class, pair of classes, label or target, in the order of
+        ``LinearSVC.coef_``, which is scikit-learn's.
     intercept : float or array-like of shape (k,), default=0.0
     loss : str or Loss, default="squared_hinge"
     C, lam : float
-        One of the two, :math:`C = 1 / (\lambda n)` for n rows.
+        Give either; :math:`C = 1 / (\lambda n)` for n rows.
     penalty : {"l2", "l1", "elasticnet"} or penalty object, default="l2"
     l1_ratio : float, default=0.5
         With ``penalty="elasticnet"``: the share of the l1 norm, as in scikit-learn.
@@ -72,20 +73,23 @@ def certify(
         How three classes or more were trained, as in :class:`~saddlesvm.LinearSVC`. scikit-learn's
         ``LogisticRegression`` is "multinomial", its ``LinearSVC`` "ovr".
     dual : array-like or sparse matrix of shape (n,) or (k, n), optional
-        A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef`` is :math:`\sum_i \beta_i
-        x_i`. By default a dual point is derived from the margins: the bound holds, but may be loose.
+        A dual point in the C form, such as ``LinearSVC.dual_coef_``; at the optimum ``coef`` is
+        :math:`\sum_i \beta_i x_i`. By default a dual point is derived from the margins: the bound
+        holds, but may be loose.
     sample_weight : array-like of shape (n,), optional
     class_weight : dict or "balanced", optional
         As in :class:`~saddlesvm.LinearSVC`.
     penalized_intercept : bool, optional
-        Whether the intercept is the penalised weight of a constant feature of value `intercept_scaling` (as in
-        LIBLINEAR and ``sklearn.svm.LinearSVC``), or unpenalised. By default, a zero `intercept` means no intercept, and
-        any other value an unpenalised one.
+        Whether the intercept is the penalised weight of a constant feature of value
+        `intercept_scaling` (as in LIBLINEAR and ``sklearn.svm.LinearSVC``), or unpenalised. By
+        default, a zero `intercept` means no intercept, and any other value an unpenalised
+        intercept.
     intercept_scaling : float, default=1.0
     epsilon : float
         Half-width of the tube of the epsilon-insensitive losses.
     refine : int, default=0
-        Epochs of dual coordinate ascent from the dual point, to tighten the bound. The model is unchanged.
+        Epochs of dual coordinate ascent from the dual point, to tighten the bound. The model is
+        unchanged.
 
     Returns
     -------
@@ -158,7 +162,7 @@ def certify_model(
     sample_weight: ArrayLike | None = None,
     refine: int = 0,
 ) -> list[Certificate]:
-    """Certify a fitted estimator: one certificate for each of its sub-problems.
+    """Certify a fitted estimator: a certificate for each of its sub-problems.
 
     Parameters
     ----------
@@ -166,7 +170,8 @@ def certify_model(
     X, y, sample_weight, refine
         As in :func:`certify`; every class of the model must occur in `y`, and no other.
     C, lam : float, optional
-        Replace the model's own. Without them the model's dual point is used, if it has one for this number of rows.
+        Replace the model's own. By default the model's dual point, if it belongs to this number of
+        rows.
 
     Raises
     ------
@@ -185,7 +190,7 @@ def certify_model(
 
 
 def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
-    """Say how rows and labels differ from those that a model was fitted to.
+    """Say how rows and labels differ from the rows and labels of the fit.
 
     Empty if no difference is found, and if the model does not know (models of other packages, and
     fits to streams or clusters).
@@ -229,7 +234,7 @@ def _certificates(
     duals: Any,
     refine: int,
 ) -> list[Certificate]:
-    """Return the certificates of coefficients and intercepts, one for each of the problems."""
+    """Return the certificates of coefficients and intercepts, one for each problem."""
     W = np.atleast_2d(weights[0])
     offsets = np.atleast_1d(weights[1])
     needed = sum(sub.n_vectors for sub in posed.problems)
@@ -243,7 +248,7 @@ def _certificates(
 
 
 def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: Any) -> Point:
-    """The model's weights and, if it has one, its dual point, as the sub-problem has them."""
+    """Return the model's weights and its dual point, if any, as the sub-problem has them."""
     if duals is None:
         return Point(w)
     own = dense_weights(duals if isinstance(problem, JointProblem) else duals[[sub.index]])

@@ -235,7 +235,7 @@ def convert_table(
     dtype: Any = None,
     advance: Advance | None = None,
 ) -> Store:
-    """Encode a file of any size into a store: one pass learns the encoding, one writes the rows.
+    """Encode a file of any size into a store: a pass learns the encoding, a second writes the rows.
 
     The header of the store keeps what encoded the rows, for models that are trained on them.
 

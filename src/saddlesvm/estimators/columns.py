@@ -1,7 +1,7 @@
 """Encode tables of numbers, categories, texts, dates and lists by scikit-learn's transformers.
 
 A ``ColumnTransformer`` has a transformer for each kind of column, named after it: ``number``,
-``category``, ``date:dmy``, ``text:1-2 0``. So the kinds can be read from a fitted one.
+``category``, ``date:dmy``, ``text:1-2 0``. So the kinds can be read from a fitted transformer.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def encoder(
 def transformers_for(kinds: Mapping[str, str], missing: str = "mean") -> ColumnTransformer:
     """Return the ``ColumnTransformer`` for columns of given kinds.
 
-    Numbers, categories and dates have one transformer for all their columns; texts and lists have
-    one for each column.
+    Numbers, categories and dates have a transformer for all their columns; texts and lists have
+    a transformer for each column.
     """
     groups: dict[str, list[str]] = {}
     for name, text in kinds.items():
@@ -190,7 +190,7 @@ def feature_names(columns: ColumnTransformer) -> list[str]:
 
 
 class Dates(TransformerMixin, BaseEstimator):
-    """Dates as numbers: the scaled date, month, day of the week, and the hour if there is one.
+    """Dates as numbers: the scaled date, month, day of the week, and the hour if it is known.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ class Dates(TransformerMixin, BaseEstimator):
 
 
 class Lists(TransformerMixin, BaseEstimator):
-    """A column of lists of numbers, of one length, as a matrix.
+    """A column of lists of numbers, of the same length, as a matrix.
 
     Attributes
     ----------
@@ -343,7 +343,7 @@ def columns_to_bytes(transformer: Any) -> bytes:
     Raises
     ------
     DataError
-        skops is not installed, or a type is not among those that :func:`columns_from_bytes` trusts.
+        skops is not installed, or :func:`columns_from_bytes` does not trust a type.
     """
     skops = _import_skops()
     data: bytes = skops.dumps(transformer)

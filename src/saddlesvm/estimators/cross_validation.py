@@ -6,8 +6,8 @@ place. With several threads, folds are fitted side by side. Every fit's start is
 so the results do not depend on the threads.
 
 Of rows that are read block by block, all rows and all folds share the readings: with each C, the
-fit of all rows and those of the folds ride on the same sweeps, each begun at its own weights with
-the C before. One more reading then scores the rows that the folds held out.
+fit of all rows and the fits of the folds share the same sweeps, each begun at its own weights with
+the C before. A further reading then scores the rows that the folds held out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Scorer = Callable[[Any, Any, Any], float]
 
 @dataclass
 class Table:
-    """The results of the folds, each of shape (values of C, folds); NaN where nothing was fitted.
+    """The results of the folds, each of shape (values of C, folds); NaN if not fitted.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Table:
 
 
 class Fold:
-    """One fold: its fits, the rows that judge them, and the fit with the C before."""
+    """A fold: its fits, the rows that judge them, and the fit with the C before."""
 
     def __init__(self, fits: PartFits, test: np.ndarray) -> None:
         self.fits = fits
@@ -160,7 +160,7 @@ class FoldSearch:
         results_of(judged)
 
     def _fold_by_fold(self) -> None:
-        """All values of C in one fold after the other, without those that cannot win any more."""
+        """All values of C in each fold in turn, without values that cannot win any more."""
         for number in range(len(self.folds)):
             for k in np.flatnonzero(~self.table.given_up).tolist():
                 self._judge(k, number)
@@ -169,7 +169,7 @@ class FoldSearch:
     def _give_up(self, folds: int) -> None:
         """Drop values of C that are significantly worse than the best.
 
-        The sign test of McNemar: of the rows that just one of the two gets right, each has it right
+        The sign test of McNemar: of the rows that only one of the two gets right, each has it right
         equally often if they are equally good. The level is divided by the number of values
         (Bonferroni).
         """
@@ -188,7 +188,7 @@ class FoldSearch:
             self.table.given_up[k] = binom.sf(lost - 1, lost + won, 0.5) <= self.drop / self.Cs.size
 
     def _judge(self, k: int, number: int, before: Future[None] | None = None) -> None:
-        """Fit a fold at the k-th C, from where it ended with the C before, and score it."""
+        """Fit a fold at the k-th C, from its point at the C before, and score it."""
         if before is not None:
             wait([before])
         if self.stop.is_set():
@@ -271,7 +271,7 @@ class FoldSearchOnFiles:
         return self.table
 
     def _scores(self, fits: list[Fitted]) -> list[float]:
-        """The share of right labels of each fold's model among the rows held out, all by one reading."""
+        """The share of right labels of each fold's model among its held-out rows, by a single reading."""
         right = np.zeros(len(fits))
         y = self.whole.y
         for first, last in self._ranges():
@@ -287,7 +287,7 @@ class FoldSearchOnFiles:
         ]
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """The first row and the one after the last of each stretch of some megabytes."""
+        """The first row of each stretch of some megabytes, and the row after its last."""
         n = self.whole.y.size
         size = max(1, int(n * CHUNK_BYTES / max(as_rows(self.whole.X).nbytes, 1)))
         for first in range(0, n, size):
@@ -315,7 +315,7 @@ def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray
 
 
 def standard_errors(scores: np.ndarray) -> np.ndarray:
-    """Standard errors of the mean of each row's scores, shape (k,); NaN with one column."""
+    """Standard errors of the mean of each row's scores, shape (k,); NaN for a single column."""
     k, n_folds = scores.shape
     return scores.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(k, np.nan)
 
@@ -348,7 +348,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         As in scikit-learn; accuracy by default.
     rule : {"best", "one_standard_error"}, default="best"
         "best": the C with the best mean score. "one_standard_error": the smallest C whose mean
-        score is within one standard error of the best (Hastie, Tibshirani and Friedman 2009,
+        score is within a standard error of the best (Hastie, Tibshirani and Friedman 2009,
         section 7.10).
     n_jobs : int, optional
         Number of threads, spread over the folds. The result does not depend on it. With `drop`, one
@@ -356,7 +356,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     drop : float, optional
         Significance level between 0 and 1. After each fold, values of C that are significantly
         worse than the best are dropped, and their scores are NaN from then on. The test is the sign
-        test on held-out rows that exactly one of the two models gets right, at this level over the
+        test on held-out rows that only one of the two models gets right, at this level over the
         number of values. 1e-3 saves much time, 0.05 more. The level is approximate, because the
         folds' models are not independent. For accuracy only.
     verbose : int, default=0
@@ -369,9 +369,9 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Cs_ : ndarray of shape (k,)
         The values of C that were compared.
     scores_ : ndarray of shape (k, n_folds)
-        NaN where a value of C was dropped (`drop`).
+        NaN for dropped values of C (`drop`).
     mean_scores_, standard_errors_ : ndarray of shape (k,)
-        Standard errors are NaN with one fold.
+        Standard errors are NaN with a single fold.
     relative_gaps_ : ndarray of shape (k, n_folds)
         The relative gap that each fit proved.
     best_estimator_ : LinearSVC

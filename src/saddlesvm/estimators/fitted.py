@@ -1,6 +1,6 @@
 """A fitted linear model as a value, and functions of it: scores, labels, problems, starts.
 
-A fit returns a :class:`Fitted`. An estimator holds one, and copies its public attributes from it.
+A fit returns a :class:`Fitted`. An estimator holds it, and copies its public attributes from it.
 Whatever follows from a fit (bounds, proofs, leave-one-out, paths, calibration, folds, files,
 predictions on a cluster) takes the value and returns values.
 """
@@ -63,7 +63,7 @@ class Fitted:
     C : float or None
         Of the problems; None if nobody knows it, as of a model that another program trained.
     certificates : list of Certificate
-        One for each sub-problem.
+        A certificate for each sub-problem.
     outcome : Outcome or None
     trace : Trace
     phases : list of dict
@@ -74,13 +74,13 @@ class Fitted:
     labels : Labels or None
         Of a classifier.
     single_target : bool
-        Whether it is a regression of one target, whose public weights are a vector.
+        True for a regression of a single target, whose public weights are a vector.
     reads_blocks : bool
         Whether its rows were read block by block.
     data : Data or None
         The training data; None if they are in files or elsewhere, and after loading.
     mark : str
-        Of the training data, see :func:`~saddlesvm.data.data_mark.mark_data`; empty without one.
+        Of the training data, see :func:`~saddlesvm.data.data_mark.mark_data`; empty if unknown.
     proof : Proof or None
         What is proven of the exact optimum, once somebody asked.
     calibration : ndarray of shape (k, 2) or None
@@ -92,7 +92,7 @@ class Fitted:
     columns : tuple
         On a cluster, the columns of files that hold labels and weights.
     rounds : list of dict or None
-        On a cluster, one entry a round.
+        On a cluster, an entry for each round.
     stream : PegasosStream or None
         The running state of ``partial_fit``.
     notes : dict or None
@@ -156,7 +156,7 @@ class Fitted:
         Raises
         ------
         ValueError
-            The labels are not those of the model.
+            The labels are not the model's.
         """
         posed: Training = self.template._pose(y, sample_weight, n, self.labels)
         return posed
@@ -244,7 +244,7 @@ def copy_options(model: Any, **params: Any) -> Any:
 
 
 def give_features(template: Any, known: Any) -> Any:
-    """Return a template that knows the features of another estimator, or those in a dict."""
+    """Return a template that knows the features of another estimator, or the features in a dict."""
     features = known if isinstance(known, dict) else vars(known)
     vars(template).update({name: features[name] for name in FEATURES if name in features})
     return template
@@ -257,7 +257,7 @@ def make_model(fitted: Fitted, **params: Any) -> Any:
 
 
 def check_rows(fitted: Fitted, X: Any) -> Any:
-    """Return the rows to predict as an array or CSR matrix; ValueError for bad ones."""
+    """Return the rows to predict as an array or CSR matrix; ValueError for bad rows."""
     return check_design(X, fitted.template, finite=True).X
 
 
@@ -301,7 +301,7 @@ def dual_row(duals: Any, k: int) -> np.ndarray:
 
 
 def duals_for(fitted: Fitted, n: int) -> Any:
-    """Return the dual variables of a model of n rows; None if it has none, or those of others."""
+    """Return the dual variables of a model of n rows; None if it has none for them."""
     return None if fitted.duals is None or fitted.duals.shape[1] != n else fitted.duals
 
 
@@ -315,7 +315,7 @@ def problem_C(template: Any, n: int) -> float:
 
 
 def former_fit(fitted: Fitted | None) -> FormerFit | None:
-    """Return where a fit ended, for another fit to go on from; None if nobody knows its C."""
+    """Return the end of a fit, for another fit to start from; None if its C is unknown."""
     if fitted is None or fitted.C is None:
         return None
     return FormerFit(

@@ -94,7 +94,7 @@ class OwnRows:
         return len(self.posed.problems)
 
     def problem(self, k: int) -> tuple[Problem, np.ndarray]:
-        """Return sub-problem k with all rows, also those of weight zero, and its weights."""
+        """Return sub-problem k with all rows, also rows of weight zero, and its weights."""
         fitted = self.fitted
         options = {"C": fitted.C, "weights": self.posed.weights, "intercept": self.kind}
         problem = self.rows.problem(self.posed.problems[k], self.posed.loss, options)
@@ -124,7 +124,7 @@ class LeaveOneOut:
     margins : ndarray of shape (n,) or (n, n_classes)
         Estimated ``decision_function``, or predictions of a regression, of each row without it.
     low, high : ndarray of the shape of `margins`
-        Proven bounds of these margins; infinite where nothing is proven.
+        Proven bounds of these margins; infinite if nothing is proven.
     error : float
         Estimated share of wrong labels (of all labels, if a row has several), or the mean squared
         error for regression.
@@ -142,7 +142,7 @@ class LeaveOneOut:
         labels.
     proven : int or None
         Number of rows whose label is proven right or wrong (of all labels, if a row has several).
-        None for regression, and where no bound is finite.
+        None for regression, and if no bound is finite.
     trusted : bool
     reasons : list of str
         Why the estimates are not reliable; empty if they are.
@@ -182,8 +182,8 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """For every row, the score of a model trained without this row: an estimate, and proven bounds.
 
-    The estimate is one Newton step from the fitted model for each row. The bounds limit the
-    distance of this step from the model trained without the row; where they leave a label open,
+    The estimate is a Newton step from the fitted model for each row. The bounds limit the
+    distance of this step from the model trained without the row; if they leave a label open,
     further steps are taken. The cost is a few passes and the factor of a d x d matrix. With more
     than 2,500 features, the estimate solves linear systems for a sample of the rows instead. The
     bounds are then wide, as for losses without curvature (the hinge).
@@ -195,7 +195,7 @@ def leave_one_out(
     X, y, sample_weight
         The data that the model was fitted to.
     groups : array-like of shape (n,), optional
-        Leave out all rows of one group together: the score of a row is that of the model without
+        Leave out all rows of a group together: the score of a row comes from the model without
         its group. Needs a smooth loss, and at most 2,500 features.
 
     Returns
@@ -204,13 +204,13 @@ def leave_one_out(
 
     Notes
     -----
-    C and the weights of the rows, including ``class_weight="balanced"``, stay those of the fit to
+    C and the weights of the rows, including ``class_weight="balanced"``, stay as in the fit to
     all rows.
 
     Raises
     ------
     ValueError
-        The rows are not those of the fit, or the model has no such estimate.
+        The rows are not the rows of the fit, or the model has no such estimate.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def bounds_of_error(
 
 
 def rows_of_groups(groups: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of each group; ValueError if there is one only."""
+    """Return the rows of each group; ValueError if there is a single group."""
     names, codes = np.unique(groups, return_inverse=True)
     if names.size < 2:
         raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
@@ -250,7 +250,7 @@ def rows_of_groups(groups: np.ndarray) -> list[np.ndarray]:
 
 
 class Estimation:
-    """The estimates of one model over its rows."""
+    """The estimates of a model over its rows."""
 
     def __init__(self, own: OwnRows) -> None:
         self.own = own

@@ -107,9 +107,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         :meth:`fit`.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
         How to train three classes or more: each against the rest; each pair (with the same C, or
-        lambda, for all pairs); or all classes in one problem. The loss of that problem is the hinge
-        of the best rival ("crammer_singer") or the logistic loss of the softmax ("multinomial",
-        with probabilities). `loss` must then be that loss ("hinge", "logistic") or its default.
+        lambda, for all pairs); or all classes in a single problem. The loss of that problem is the
+        hinge of the best rival ("crammer_singer") or the logistic loss of the softmax
+        ("multinomial", with probabilities). `loss` must then be that loss ("hinge", "logistic") or
+        its default.
     class_weight : dict or "balanced", optional
         Positive factors for the weights of the classes' rows, as in scikit-learn and LIBLINEAR.
         With "ovr" and three classes or more, the factor of a class applies to its own rows in its
@@ -205,17 +206,17 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Signed dual variables in the C form, of the dual point that proves the bound. ``dual_coef_ @
         X`` approaches ``coef_`` as the gap closes: with "ovr" and "ovo", each row is at most
         :math:`\sqrt{2\,\text{gap}}` away, for the gap of its sub-problem in the C form. Absent with
-        "multinomial", where the weights determine it: ``C s_i (e_{y_i} - predict_proba(x_i))``, and
-        with the logistic loss where those of all classes would take more than 256 MiB (22 million
-        rows times classes).
+        "multinomial", because the weights determine it: ``C s_i (e_{y_i} - predict_proba(x_i))``,
+        and with the logistic loss if all classes would take more than 256 MiB (22 million rows
+        times classes).
     certificate_ : Certificate
         Primal, dual and gap, summed over the sub-problems.
     certificates_ : list of Certificate
-        One for each sub-problem.
+        A certificate for each sub-problem.
     outcome_ : Outcome
         Why the fit stopped; with several sub-problems, the worst of their outcomes.
     trace_ : Trace
-        One row for each certificate of the fit.
+        A row for each certificate of the fit.
     n_iter_ : int
         Number of epochs.
     calibration_ : ndarray of shape (k, 2)
@@ -230,7 +231,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         The time spent compiling kernels, which are kept for the next fit. It is not part of the
         other two times, nor of `max_time`.
     rounds_ : list of dict
-        For a fit on a cluster, one entry a round: objectives and gap, seconds of work (of the
+        For a fit on a cluster, an entry for each round: objectives and gap, seconds of work (of the
         slowest partition) and of communication, how much slower than the mean that partition was,
         bytes up and down, sigma, and the number of restarts from saved dual variables.
     n_features_in_ : int
@@ -257,7 +258,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     exports and saved models are of the fit. Weights that are assigned by hand (``coef_``,
     ``intercept_``) count.
 
-    Rows on a Dask cluster stay where they are: X may be a Dask array (dense, or of scipy CSR
+    Rows on a Dask cluster stay on the workers: X may be a Dask array (dense, or of scipy CSR
     blocks) or DataFrame, or a list of files or stores that the workers read. The fit needs a client
     (``distributed.Client``). ``n_iter_`` and `max_iter` count rounds, callbacks get a dict for each
     round (see ``rounds_``), and there is no ``dual_coef_``. Predictions for such rows are Dask
@@ -269,15 +270,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
       and a vector, which takes more rounds. For the hinge and its relatives, a worker collects the
       free rows, whose multipliers are strictly between their bounds or about to be, and solves for
       them.
-    - "gather": one worker collects all rows and does an ordinary fit.
+    - "gather": a worker collects all rows and does an ordinary fit.
     - "rounds": every partition descends on its own part of the dual, and sends a number per feature
       and class. `passes` is the number of passes over its rows in a round, 3 by default; choose
       more if communication is slow.
     - "auto": Newton's method for smooth losses while the matrices of a partition are no more than
-      64 MB, and those of eight rounds are fewer bytes than the rows. Else "gather" if the rows fit
-      into `memory`. Else "newton" for smooth losses (those with corners need at least about as many
-      rows as features), and for the hinge and its relatives if there is room for enough rows. Else
-      "rounds".
+      64 MB, and the messages of eight rounds are fewer bytes than the rows. Else "gather" if the
+      rows fit into `memory`. Else "newton" for smooth losses (losses with corners need at least
+      about as many rows as features), and for the hinge and its relatives if there is room for
+      enough rows. Else "rounds".
 
     Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic
     net works with "gather" and "rounds", a free intercept with "gather" and "newton".
@@ -300,7 +301,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn a batch of rows by one pass of Pegasos.
+        """Learn a batch of rows by a pass of Pegasos.
 
         Parameters
         ----------
@@ -436,9 +437,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
         They need the logistic loss, or `probability`. With ``multi_class="multinomial"`` they are
         the softmax of the scores. With more than two classes the one-against-rest probabilities are
-        scaled to sum to 1, as in scikit-learn, and those of pairs are coupled (Wu, Lin and Weng,
-        2004). Probabilities of the labels of an indicator matrix are not scaled, because a row may
-        have several labels.
+        scaled to sum to 1, as in scikit-learn, and probabilities of pairs are coupled (Wu, Lin and
+        Weng, 2004). Probabilities of the labels of an indicator matrix are not scaled, because a
+        row may have several labels.
         """
         scores = self._scores(X).astype(np.float64)
         options = self._at_fit()
@@ -464,7 +465,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return np.log(self.predict_proba(X))
 
     def _at_fit(self) -> LinearSVC:
-        """Return the parameters that count for predictions: those of the fit, if there is one."""
+        """Return the parameters that count for predictions: the fit's, if the model is fitted."""
         return self if self._fitted is None else self._fitted.template
 
     def _labels(self) -> Labels:
@@ -499,7 +500,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Raises
         ------
         ValueError
-            The labels are not those of the model.
+            The labels are not the model's.
         """
         if labels is None and has_columns(y):
             count = y.shape[1] if hasattr(y, "shape") else len(y[0])
@@ -537,7 +538,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Raises
         ------
         ValueError
-            No indicator matrix, options that need labels of one column, or a label without an
+            No indicator matrix, options that need labels of a single column, or a label without an
             optimum.
         """
         if self.multi_class != "ovr":
@@ -648,7 +649,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
     def _pose(
         self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
     ) -> Training:
-        """Return the problems on targets, one a column."""
+        """Return the problems on targets, a problem for each column."""
         weights = check_weights(sample_weight, n)
         if has_columns(y):
             return Training(each_target(check_target_columns(y, n)), self._made_loss(), weights)
@@ -657,7 +658,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
 
     @over_blocks
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, shape (n,), or (n, k) where as many columns were fitted."""
+        """Predicted targets, shape (n,), or (n, k) if k columns were fitted."""
         return decide(self._scores(X), None, self.multi_class)
 
     def __sklearn_tags__(self) -> Any:

@@ -147,17 +147,17 @@ class LinearModel(Estimator):
         ----------
         X : array-like, sparse matrix, list of dicts, Store, Dask array or DataFrame, or files
             Shape (n, d). The workers of a cluster read a list of files or stores. Without a
-            cluster, the rows of a list of stores follow one another.
+            cluster, the rows of a list of stores count as a single data set.
         y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix (n, k)
-            Labels, at least two different ones; of a regression the targets. By default those of
-            the store. Each column of an indicator matrix of 0 and 1 is one label, and each column
-            of targets one target: k problems over the same rows, with a certificate each. For a
-            list of files, the name of the column, or None.
+            Labels, with at least two different values; of a regression the targets. By default the
+            labels of the store. Each column of an indicator matrix of 0 and 1 is a label, and each
+            column of targets a target: k problems over the same rows, with a certificate each. For
+            a list of files, the name of the column, or None.
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever
             predicted; a free intercept and joint machines need a positive weight in each class. A
             weight of 2 equals the row twice. Without `y`, the default is the weights of the store.
-            For a list of files, the name of a column, or a list of one array per file.
+            For a list of files, the name of a column, or a list with an array per file.
         groups : array-like of shape (n,), optional
             For ``C="auto"`` with rows that belong together (several images of one patient): the
             choice of C leaves out whole groups, each alone or in ten folds.
@@ -244,7 +244,7 @@ class LinearModel(Estimator):
 
     @available_if(lambda estimator: installed())
     def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set scikit-learn's callbacks, in place of those set before; needs scikit-learn 1.9.
+        """Set scikit-learn's callbacks, in place of earlier callbacks; needs scikit-learn 1.9.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class LinearModel(Estimator):
         Raises
         ------
         TypeError
-            One of the objects is no callback.
+            An object is no callback.
         """
         set_callbacks(self, callbacks)
         return self
@@ -284,7 +284,7 @@ class LinearModel(Estimator):
         Raises
         ------
         ValueError
-            `n` is no positive number, or the names are not those of the features.
+            `n` is no positive number, or the names do not fit the features.
         """
         check_is_fitted(self)
         return find_strongest(self, n, names, bounds)
@@ -327,7 +327,7 @@ class LinearModel(Estimator):
         lower, upper : ndarray of the shape of ``decision_function(X)``
             The score of the exact solution of the training problem lies between them; for a
             regression, they have the shape of ``predict(X)``. They are infinite if nothing is
-            proven. With ``multi_class="ovo"`` there is one column for each pair.
+            proven. With ``multi_class="ovo"`` there is a column for each pair.
 
         Raises
         ------
@@ -338,7 +338,7 @@ class LinearModel(Estimator):
         -----
         The first call takes steps towards the exact optimum. If the gradient does not bound its
         distance well enough, the call also factors a matrix of at most 2,000 features. Later calls
-        compute the scores of the rows, and with a factor one triangular solve for each row. The
+        compute the scores of the rows, and with a factor a triangular solve for each row. The
         bounds are for the problem of the fit: parameters that are changed afterwards count from the
         next fit on.
 
@@ -361,7 +361,7 @@ class LinearModel(Estimator):
         -------
         lower, upper : ndarray of the shape of ``coef_``
             A weight is certainly positive where ``lower > 0``, negative where ``upper < 0``, and
-            zero where both are.
+            zero if both are.
 
         Raises
         ------
@@ -404,7 +404,7 @@ class LinearModel(Estimator):
         sample_weight : array-like of shape (n,), optional
         read : dict, optional
             How the checker reads the data file, instead of guessing: `label` (number of the column,
-            from 0), `drop` (numbers of other columns), `header` (whether there is one),
+            from 0), `drop` (numbers of other columns), `header` (True if there is a header),
             `zero_based` (whether indices count from 0).
 
         Returns
@@ -482,18 +482,18 @@ class LinearModel(Estimator):
             neighbour.
         C : tuple of two floats, optional
             The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with
-            an l1 norm in the penalty, the C where the first weight appears, and a thousand times
+            an l1 norm in the penalty, the C at which the first weight appears, and a thousand times
             this C.
         lam : tuple of two floats, optional
             The same in lambda; certificates are then in the lambda form.
         gap : float, optional
-            The relative gap to prove for every C of a certified path; 1e-2 where only the ends are
+            The relative gap to prove for every C of a certified path; 1e-2 if only the ends are
             given.
         sample_weight : array-like of shape (n,), optional
         **options
             Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel,
             and so do the fits of a grid for two classes or a regression. The models of a grid are
-            the same for any number of threads beyond one. The `checkpoint` of a certified path
+            the same for any number of threads from two. The `checkpoint` of a certified path
             contains its fits so far, and the same call continues from it. A grid takes no
             checkpoint.
 
@@ -517,7 +517,7 @@ class LinearModel(Estimator):
         return made
 
     def _made_loss(self) -> Any:
-        """Return the loss of the options; an estimator of one loss overrides `_check_options`."""
+        """Return the loss of the options; an estimator may override `_check_options`."""
         raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
 
     def _pose(
@@ -582,7 +582,7 @@ class LinearModel(Estimator):
         return made
 
     def _hold(self, fitted: Fitted, device: Any = None) -> Self:
-        """Hold a fit, and show it in the public attributes, in place of an earlier one.
+        """Hold a fit, and show it in the public attributes, in place of an earlier fit.
 
         If an array of a `device` is given, the weights are sent there.
         """

@@ -1,4 +1,4 @@
-"""Fits to parts of the same rows, at one C after another; the rows are read where they are."""
+"""Fits to parts of the same rows, at several C in turn; the rows are not copied."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PartFits:
     Raises
     ------
     ValueError
-        The chosen rows are of one class only, or bad options.
+        The chosen rows have a single class, or bad options.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class PartFits:
         return copy_options(self.options, C=C)
 
     def fit(self, C: float, former: Fitted | None = None) -> Fitted:
-        """Fit with this C, from where an earlier fit to these rows ended."""
+        """Fit with this C, from the end of an earlier fit to these rows."""
         return fit_part(self.options_at(C), self.X, self.posed, self.ready, former_fit(former))
 
     def calibrate(self, fitted: Fitted) -> Fitted:

@@ -3,11 +3,11 @@
 The fits of a grid of C run in several threads: each starts from its neighbour's point, and the
 neighbour continues. A fit that begins at a neighbour's point gains little from the last digits of
 that point. So a fit hands its point to the next C as soon as the solver's own estimate of the
-relative gap has done half of the powers of ten to the one asked for, and goes on while the next one
-begins. Multipliers of a piecewise linear loss, of which the point must tell those at their bounds,
-are handed over after four fifths. The data fix the moment of the handing over, so the models do not
-depend on how many threads there are, beyond one; they differ from those of a single thread within
-their gaps.
+relative gap has done half of the powers of ten to the requested gap, and goes on while the next fit
+begins. Multipliers of a piecewise linear loss, of which the point must tell which are at their
+bounds, are handed over after four fifths. The data fix the moment of the handing over, so the
+models do not depend on the number of threads from two; they differ from the models of a single
+thread within their gaps.
 
 A path of sparse models begins at the C at which the first feature gets a weight.
 """
@@ -51,7 +51,7 @@ from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_thre
 
 
 def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-    """The largest C at which all weights of a model are zero: where a path of sparse models begins.
+    """The largest C at which all weights are zero: the beginning of a path of sparse models.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | No
     -------
     float
         For several classes, labels or targets, the smallest of their values. Exact up to rounding;
-        infinite where no C gives a weight to any feature. A penalised intercept is not the weight
+        infinite if no C gives a weight to any feature. A penalised intercept is not the weight
         of a feature, and may be nonzero at a smaller C.
 
     Raises
@@ -75,7 +75,7 @@ def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | No
 
     Notes
     -----
-    The cost is one or two passes over the rows with ``intercept="none"`` or ``"free"``, and some
+    It takes one or two passes over the rows with ``intercept="none"`` or ``"free"``, and some
     dozens with a penalised intercept. For losses with kinks (such as the hinge with a free
     intercept), a linear program over the rows at a kink gives the value.
 
@@ -117,7 +117,7 @@ def check_sparse(model: Estimator) -> None:
 
 
 def takes_features(model: Estimator) -> bool:
-    """Whether the penalty of an estimator holds an l1 norm, so that features are taken one by one as C grows."""
+    """True if the penalty of an estimator holds an l1 norm: features come in as C grows."""
     return not model._penalty().penalty.identity()
 
 
@@ -138,7 +138,8 @@ def l1_min_c(
     ----------
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,)
-        Labels, at least two different ones; each of more than two classes is set against the rest.
+        Labels, with at least two different values; each of more than two classes is set against the
+        rest.
     loss : {"squared_hinge", "log", "logistic"}, default="squared_hinge"
         "log" is scikit-learn's name of the logistic loss.
     fit_intercept : bool, default=True
@@ -243,7 +244,7 @@ class GridInThreads:
     jobs : int
         Threads.
     stop : threading.Event
-        Set where the fits are to end.
+        Set when the fits are to end.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class GridInThreads:
         return list(takewhile(lambda one: one is not None, made))  # type: ignore[arg-type]
 
     def _fit(self, place: int) -> Timed | None:
-        """Fit at the C of this place when the one before has handed its point over; it was begun earlier."""
+        """Fit at the C of this place once the fit before has handed its point over."""
         fitted: Fitted | None = None
         try:
             before = self.points[place - 1] if place else None
@@ -300,10 +301,11 @@ class GridInThreads:
 
 
 def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
-    """Threads that the fits of a grid are worth, side by side; 1 where each fit can use them better, or none can.
+    """Threads that the fits of a grid are worth, side by side; 1 if they help no more than within a fit.
 
-    Fits of several sub-problems have threads for those, and rows that are read block by block have
-    one reader. A fit that somebody watches, by callbacks or a bar, follows the one before.
+    Fits of several sub-problems have threads of their own, and rows that are read block by block
+    have a single reader. A fit that somebody watches, by callbacks or a bar, follows the one
+    before.
     """
     jobs = effective_n_jobs(model.n_jobs)
     if jobs < 2 or Cs.size < 2 or model.callbacks or model.verbose or not 0.0 < model.tol < 1.0:
@@ -332,7 +334,7 @@ class RegularizationPath:
     ----------
     Cs : ndarray of shape (k,)
     models : list of Estimator
-        One fitted model for each C; those of rows that are read block by block have no
+        A fitted model for each C; models of rows that are read block by block have no
         ``dual_coef_``.
     seconds : ndarray of shape (k,)
         Seconds of each fit, started from its neighbour.
@@ -425,12 +427,12 @@ class RegularizationPath:
 
     @property
     def certificates(self) -> list[Certificate]:
-        """One a C."""
+        """A value for each C."""
         return [model.certificate_ for model in self.models]
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """One a C."""
+        """A value for each C."""
         return [model.outcome_ for model in self.models]
 
     @property
@@ -447,7 +449,7 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
     Raises
     ------
     ValueError
-        No value, or one that is no C.
+        No value, or a value that is no C.
     """
     if isinstance(Cs, (int, np.integer)):
         check("Cs, a number of values or the values,", Cs, COUNT_FROM_ONE)
@@ -465,7 +467,7 @@ def grid_for(
 ) -> np.ndarray:
     """A grid of C, see :func:`check_Cs`.
 
-    Where the penalty sets weights to zero, a number of values begins at ``C_max``, where the first
+    If the penalty sets weights to zero, a number of values begins at ``C_max``, at which the first
     weight appears, and ends at a thousand times it.
     """
     grid = check_Cs(Cs)
@@ -478,7 +480,7 @@ def grid_for(
 def ends_for(
     model: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """The ends of a path over every C that nobody has said: those of :func:`grid_for`."""
+    """Return the default ends of a path over every C: the ends of :func:`grid_for`."""
     grid = grid_for(model, X, y, 2, sample_weight)
     return float(grid[0]), float(grid[-1])
 
@@ -499,7 +501,7 @@ def check_model(model: Estimator) -> None:
 def fit_path(
     model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None = None
 ) -> RegularizationPath:
-    """Fit copies of `model` for each C, each begun where the last one ended, or has come to with `n_jobs`.
+    """Fit copies of `model` for each C, each from the end of the last fit, or its latest point.
 
     Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time`
     allows for all of them.
@@ -525,7 +527,7 @@ def fit_path(
 def fit_in_turn(
     model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event
 ) -> list[Timed]:
-    """Fit for one C after the other; return the models, with the seconds of each."""
+    """Fit for each C in turn; return the models, with the seconds of each."""
     end = end_of_fit()
     random = clone(model).random_state
     start: FormerFit | None = None

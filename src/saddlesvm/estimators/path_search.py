@@ -1,4 +1,4 @@
-"""The fits of a certified path: where to fit next, and where each fit begins."""
+"""The fits of a certified path: the next C, and the starting point of each fit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
 
 
 class Stopper:
-    """The user's callbacks; if one asks to stop, the whole path ends, not only the present fit."""
+    """The user's callbacks; if a callback asks to stop, the whole path ends."""
 
     def __init__(self, callbacks: Sequence[Any], stop: threading.Event) -> None:
         self.callbacks = callbacks
@@ -142,7 +142,7 @@ class PathSearch:
     def visit(self, next_C: Callable[[dict[float, Any]], float | None]) -> CertifiedPath:
         """Fit at each C that `next_C` returns, given the fits so far by their C, until None.
 
-        Stretches between two fits are not divided: the path's gap is the one that it proves.
+        Stretches between two fits are not divided: the path's gap is the gap that it proves.
         """
         fitted: list[Made] = []
         with catch_interrupts() as stop, warnings.catch_warnings():
@@ -179,7 +179,7 @@ class PathSearch:
         return low[0].until(high[0]).gap > self.gap
 
     def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Made]:
-        """Fit both ends, the upper one from the lower one; return one if the path ends with it."""
+        """Fit both ends, the upper from the lower; return a single fit if the path ends with it."""
         fitted = [self._fit(Wanted(ends[0], None, None, self.jobs), stop)]
         if not self._ended(fitted, stop):
             fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
@@ -291,14 +291,14 @@ def _ascending(fitted: Sequence[Made]) -> list[Made]:
 
 
 def _reached(fitted: Fitted) -> FormerFit:
-    """Return where a fit ended."""
+    """Return the end of a fit, for the next to start from."""
     reached = former_fit(fitted)
     assert reached is not None
     return reached
 
 
 def _between(C: float, of_problems: float, low: Made, high: Made | None) -> FormerFit:
-    """Where a fit at C begins: at the best weights of its neighbours' mixtures, and at feasible duals.
+    """Return the starting point of a fit at C: the best weights of its neighbours' mixtures.
 
     `of_problems` is the C of its problems, in which dual variables are.
     """

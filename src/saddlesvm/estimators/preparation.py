@@ -76,7 +76,7 @@ class Preparation:
     told : dict
         What was done to gaps of the training data, in words.
     encoded : tuple or None
-        The training rows and their encoding, until they are used: both come from one pass.
+        The training rows and their encoding, until they are used: both come from the same pass.
     """
 
     before: Any = None

@@ -100,7 +100,7 @@ def rows_of(X: Any) -> Rows:
 
 
 def needs_text(classes: np.ndarray) -> bool:
-    """Return True if classes are text, or numbers so large that floats may take one for another."""
+    """Return True if classes are text, or numbers so large that floats may confuse them."""
     return classes.dtype.kind in "OUS" or bool((np.abs(classes.astype(np.float64)) >= WHOLE).any())
 
 
@@ -158,7 +158,7 @@ def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
 def _part(
     sub: SubProblem, problem: Problem, w: np.ndarray, weights: np.ndarray | None, duals: Any, slack: float
 ) -> dict[str, Any]:
-    """The model of one problem, and what the bound needs.
+    """The model of a problem, and what the bound needs.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _part(
     weights : ndarray of shape (n,) or None
         Of the rows in all problems.
     duals : CSR array, ndarray or None
-        The model's dual variables, those of all problems.
+        The model's dual variables, of all problems.
     slack : float
         The share that pulls stay inside an l1 norm.
     """
@@ -192,7 +192,7 @@ def _part(
 def _multipliers(problem: Problem, w: np.ndarray, given: np.ndarray | None, slack: float) -> tuple[Multipliers, float]:
     """The multipliers that the checker cannot take from the slopes of the loss, by row, and what all are multiplied by.
 
-    The dual point of the slopes is taken where it proves about as much as that of the model.
+    The dual point of the slopes is taken if it proves about as much as the model's.
     """
     slopes, unsure = _slopes(problem, w)
     alone = evaluate(problem, Point(w), given_offset=True)
@@ -231,7 +231,7 @@ def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipli
 
 def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | None, Multipliers]:
     """The offsets whose probabilities have the sums that a free intercept asks for, and the multipliers of a row that
-    can take up what rounding leaves of these sums, where no row can by itself; None where no sums are asked for."""
+    can take up what rounding leaves of these sums, if no row can by itself; None if no sums are required."""
     if not problem.intercept.constrained:
         return None, {}
     z = np.column_stack([problem.passes.margins(w) for w in W])

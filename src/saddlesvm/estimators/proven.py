@@ -188,7 +188,7 @@ def go_closer(
 def settle(fitted: Fitted, tol: float) -> Fitted:
     """Return a fit that went on to the relative gap `tol`, with its proof.
 
-    Parameters, trace and times stay those of the fit.
+    Parameters, trace and times stay as in the fit.
     """
     data = training_data(fitted)
     near = go_closer(fitted, data, tol)

@@ -3,7 +3,7 @@
 Also the parameters that estimators share, with their types and defaults: an estimator has them by
 its base classes.
 
-An estimator from outside the package registers as those inside do::
+An estimator from outside the package registers like the package's own::
 
     @register_estimator(task="regression")
     class Mine(LinearModel): ...
@@ -60,7 +60,7 @@ class KernelOptions:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVMOptions(KernelOptions):
-    """The parameters of every machine with the name and the attributes of one in `sklearn.svm`."""
+    """The parameters of every machine with a name and attributes of `sklearn.svm`."""
 
     shrinking: bool = True
     max_iter: float | None = -1

@@ -1,4 +1,4 @@
-"""One hint for a fit that did not reach its gap: the features have very different scales."""
+"""A hint for a fit that did not reach its gap: the features have very different scales."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""scikit-learn's bases with types, and its own callbacks (``sklearn.callback``, new in 1.9) where these are installed.
+"""scikit-learn's bases with types, and its callbacks (``sklearn.callback``, new in 1.9) if any.
 
 It has no types, and arguments to a class with unknown bases would pass a type checker.
 
-``LinearSVC().set_callbacks(ProgressBar())``, or callbacks of a grid search or pipeline that reach its estimators: the
-fit is a task, each certificate one below it; with several sub-problems these come between. A callback that asks to stop
-ends the fit with the best model so far, as Ctrl-C does. Without such callbacks none of scikit-learn's callback code is
-loaded.
+``LinearSVC().set_callbacks(ProgressBar())``, or callbacks of a grid search or pipeline that reach
+its estimators: the fit is a task, each certificate a task below it; with several sub-problems these
+come between. A callback that asks to stop ends the fit with the best model so far, as Ctrl-C does.
+Without such callbacks none of scikit-learn's callback code is loaded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def installed() -> bool:
 
 
 def set_callbacks(estimator: Any, callbacks: Sequence[Any]) -> None:
-    """Set the callbacks of an estimator, in place of those set before."""
+    """Set the callbacks of an estimator, in place of earlier callbacks."""
     from sklearn.callback import CallbackSupportMixin
 
     CallbackSupportMixin.set_callbacks(estimator, *callbacks)
@@ -80,7 +80,7 @@ def torn_down(fit: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 class FitTasks:
-    """The tasks of one fit, reported to scikit-learn's callbacks.
+    """The tasks of a fit, reported to scikit-learn's callbacks.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class FitTasks:
         self.root.call_on_fit_task_begin(**self.task_arguments)
 
     def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
-        """The callbacks that receive the certificates of a sub-problem: one callable, or none."""
+        """The callbacks that receive the certificates of a sub-problem: a callable, or none."""
         if self.alone:
             return [functools.partial(self._certified, self.root)]
         task = self.root.subcontext(sub.label, task_id=sub.index, max_subtasks=None)
@@ -124,7 +124,7 @@ class FitTasks:
         return bool(task.call_on_fit_task_end(**self.task_arguments, reconstruction_attributes=self._model(record)))
 
     def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
-        """A function that gives the certified model's attributes; None where the record holds only a part of it."""
+        """A function that gives the certified model's attributes; None for a part of a model."""
         if not self.alone or np.ndim(record.coef) > 1:
             return None
         coef, intercept = np.array(record.coef), np.array([record.intercept], dtype=np.float64)

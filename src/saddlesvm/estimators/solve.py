@@ -74,7 +74,7 @@ def fit_rows(
     X, y, sample_weight
         As in :meth:`saddlesvm.LinearSVC.fit`.
     start : FormerFit, GivenWeights or GivenDuals, optional
-        Where the fit begins.
+        The starting point.
     watch : callable, optional
         Called with each sub-problem's fit after every step.
     reported : estimator, optional
@@ -122,7 +122,7 @@ def solve(
     start: Start | None,
     watch: Watch | None,
 ) -> tuple[list[FitResult], bool]:
-    """Fit every sub-problem; warn, with hints, if one was not certified.
+    """Fit every sub-problem; warn, with hints, if any was not certified.
 
     Returns the results, and whether the rows were read block by block.
     """
@@ -303,7 +303,7 @@ def rows_for_parts(template: Any, X: Any, problems: int) -> FitRows | None:
 
 
 def part_problem(template: Any, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
-    """Return the problem behind one of the sub-problems `posed`, over rows that are ready."""
+    """Return the problem of a sub-problem of `posed`, over rows that are ready."""
     options = {"weights": posed.weights, "intercept": template._intercept_kind()}
     return ready.problem(sub, posed.loss, options | template._problem_options())
 
@@ -326,7 +326,7 @@ def fit_part(
     ready : FitRows or None
         Of :func:`rows_for_parts`.
     start : FormerFit, optional
-        Where the fit begins.
+        The starting point.
     """
     fits = make_fits(template, Design(X), posed, ready, start)
     if template.callbacks:
@@ -349,7 +349,7 @@ def fit_together(
     posed : sequence of Training
         Of each part. Their sub-problems have members and weights of their own.
     before : sequence of Fitted
-        Where each part begins; empty for zero.
+        The starting point of each part; empty for zero.
     """
     subs = [replace(sub, weights=one.weights) for one in posed for sub in one.problems]
     subs = [replace(sub, index=k) for k, sub in enumerate(subs)]

@@ -1,4 +1,4 @@
-"""The state of ``partial_fit``: Pegasos over batches of rows that arrive one after the other."""
+"""The state of ``partial_fit``: Pegasos over batches of rows that arrive in turn."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight
     Raises
     ------
     ValueError
-        There are fewer than two classes, other ones than before, or class weights that need all labels at once.
+        There are fewer than two classes, other classes than before, or class weights that need all
+        labels at once.
     """
     if isinstance(class_weight, str):
         raise ValueError(
@@ -60,7 +61,7 @@ def check_stream(given: Any, known: np.ndarray | None, first: bool, class_weight
 
 
 class PegasosStream:
-    """The iterates of one or more two-class problems that see the same rows, a call at a time.
+    """The iterates of two-class problems that see the same rows, a call at a time.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class PegasosStream:
     def learn(
         self, X: Design, problems: Sequence[SubProblem], weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, list[Certificate]]:
-        """One pass over the rows for each of the sub-problems: coefficients, intercepts and certificates."""
+        """Make a pass over the rows for each sub-problem; return weights and certificates."""
         design: Any = X.with_feature(self.scaling if intercept_kind(self.intercept).present else 0.0)
         coefs, intercepts, certificates = [], [], []
         for k, sub in enumerate(problems):

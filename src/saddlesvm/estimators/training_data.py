@@ -1,4 +1,4 @@
-"""Read data for the command line: rows to train on, rows to describe, and files into one store."""
+"""Read data for the command line: rows to train on, rows to describe, and files into a store."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def labels_of(table: Table) -> np.ndarray:
 
 
 def check_class_labels(table: Table) -> None:
-    """Raise DataError if labels cannot be classes: with fractions, or nearly one for each row."""
+    """Raise DataError if labels cannot be classes: with fractions, or nearly as many as rows."""
     y = table.y
     if y is None:
         return
@@ -385,12 +385,12 @@ def make_store(
     overwrite: bool = False,
     advance: Advance | None = None,
 ) -> Store:
-    """Write files of any size into one store; a table with words is encoded on its way.
+    """Write files of any size into a store; a table with words is encoded on its way.
 
     Parameters
     ----------
     sources : sequence of str
-        Several files of numbers, or one table with words.
+        Several files of numbers, or a single table with words.
     path : str
         The folder to make.
     reading : Reading

@@ -2,7 +2,7 @@
 
 With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - r beta - b`` along beta, but
 for a tube. A row violates optimality if that slope points into its box. A free intercept b, or
-another given sum of a group of rows, couples the coefficients: one rises as another falls, so that
+another given sum of a group of rows, couples the coefficients: if one rises, another falls, so that
 the largest slope upwards is compared with the least slope that another row may fall by.
 """
 
@@ -91,7 +91,7 @@ class KernelState(State):
 
     @property
     def kernel_evaluations(self) -> int:
-        """Kernel values computed so far; those of the certificates are not counted."""
+        """Kernel values computed so far, without the certificates."""
         return self.held + (0 if self.cache is None else self.cache.evaluations)
 
     @property

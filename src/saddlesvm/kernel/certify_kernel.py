@@ -1,4 +1,4 @@
-"""Certify a fitted kernel machine, also one that was trained elsewhere."""
+"""Certify a fitted kernel machine, also if it was trained elsewhere."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ def posing(model: Any, name: str) -> Any:
 def _class_weights(
     model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray | None:
-    """The weights of the rows, times those of their classes."""
+    """The weights of the rows, times the weights of their classes."""
     if isinstance(model, PairwiseClassifier):
         return weigh_classes(model.class_weight, model.classes_, codes, weights, "ovo")[0]
     if model.class_weight is None or name == "NuSVC":  # scikit-learn's ignores them

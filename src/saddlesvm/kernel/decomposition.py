@@ -7,23 +7,23 @@ program
     min  (1/2) beta' (K + diag(r)) beta - y' beta + t sum_i |beta_i|     low <= beta <= high
 
 with gradient ``g = f + r beta - y`` beside the absolute values, which only a loss with a tube has.
-A free intercept adds ``sum_i beta_i = 0``; other machines give other sums, one for each group of
+A free intercept adds ``sum_i beta_i = 0``; other machines give other sums, a sum for each group of
 rows.
 
-Up to some thousand rows, whose kernel matrix fits into memory, are one working set on a table of
-their kernel rows. More rows are decomposed: a step chooses the most violating rows, both among
+Up to some thousand rows, whose kernel matrix fits into memory, are a single working set on a table
+of their kernel rows. More rows are decomposed: a step chooses the most violating rows, both among
 those in the cache and among the others, computes the missing kernel rows in one block, solves the
-small problem over the chosen rows on its own kernel matrix, and updates f with one product.
+small problem over the chosen rows on its own kernel matrix, and updates f with a product.
 
-* No or a regularized intercept: one coordinate at a time, the one with the largest gain
+* No or a regularized intercept: a coordinate at a time, with the largest gain
   (Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent", section 2, with greedy
   instead of random choice).
 * Free intercept: two of a group at a time, along the sum that stays: sequential minimal
   optimisation with the second-order choice of Fan, Chen and Lin (2005), WSS 2.
 
-If all rows are one working set and pair steps have done as much work as it takes, a linear problem
-over a factor of the kernel matrix shows which rows are within their bounds, and equations solve for
-these (:mod:`saddlesvm.kernel.linear_finish`). The point stays one of the dual.
+If all rows are a single working set and pair steps have done as much work as it takes, a linear
+problem over a factor of the kernel matrix shows which rows are within their bounds, and equations
+solve for these (:mod:`saddlesvm.kernel.linear_finish`). The point stays a point of the dual.
 
 The outer scheme is Joachims (1999), "Making large-scale SVM learning practical": decomposition,
 caching and shrinking of rows that stay outside the margin. Large working sets on a dense block are
@@ -94,7 +94,7 @@ class Decomposition(SolverBase):
         32 values, whose kernel rows are cheap.
     working_set : int, default=2048
         Largest number of rows that a step changes, including rows whose kernel rows are in the
-        cache. Up to 4,096 rows whose kernel matrix fits into the cache are one working set.
+        cache. Up to 4,096 rows whose kernel matrix fits into the cache are a single working set.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, until the certificate is computed.
     """
@@ -156,7 +156,7 @@ class Decomposition(SolverBase):
             self.improve_active(problem, state)
 
     def improve_all(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
-        """Take steps over all rows as one working set.
+        """Take steps over all rows as a single working set.
 
         Their accuracy is what the gap usually needs if margins are about 1, and a tenth of the
         violation if this was not enough.
@@ -365,7 +365,7 @@ class Decomposition(SolverBase):
 
 
 def table_of(problem: KernelProblem) -> RowTable:
-    """Return the table of a problem that is known to hold one."""
+    """Return the table of a problem that is known to hold it."""
     assert problem.table is not None
     return problem.table
 
@@ -378,7 +378,7 @@ def whole_program(
     Parameters
     ----------
     order : ndarray of shape (n,)
-        The rows, one group after the other.
+        The rows, group by group.
     starts : ndarray of shape (groups + 1,)
         First row of each group, and n.
     """
@@ -441,7 +441,7 @@ def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.nda
     """Return how much a rise, and a fall, of the beta of each row at work improves; -inf if it
     cannot move that way.
 
-    With a free intercept a beta rises as another falls: its slope is compared with the steepest one
+    With a free intercept a beta rises as another falls: its slope is compared with the steepest
     of the other way.
     """
     rise, fall = dual_slopes(problem, state, state.at_work)

@@ -6,7 +6,7 @@ precomputed, functions of the user's) this module looks for proof of the contrar
 ``k(x, x)``, a pair of points with ``k(x, z)^2 > k(x, x) k(z, z)``, a negative eigenvalue of the
 matrix of some points, or a negative quadratic form. Up to some hundred points the matrix is
 decomposed as a whole, so that nothing is missed; of more points some are chosen, since a negative
-eigenvalue of their matrix is one of a part of the whole (Cauchy's interlacing theorem).
+eigenvalue of their matrix belongs to a part of the whole (Cauchy's interlacing theorem).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The certificate of a point of a kernel problem, with what rounding can have done to it.
 
-Primal and dual are those of :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in
+Primal and dual are as in :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in
 float64 from the support vectors, and each group of rows gets its best offset. Bounds on the errors
 of kernel values, and of sums of them, are in :mod:`saddlesvm.kernel.kernel_errors`; the rest is in
 :mod:`saddlesvm.problem.bounds`.
@@ -63,7 +63,7 @@ def evaluate_kernel(
     problem : KernelProblem
     point : KernelPoint
     exact : bool, default=True
-        Makes no difference: there is no cheaper certificate than the exact one.
+        Makes no difference: there is no cheaper certificate than the exact certificate.
     """
     beta = point.beta
     if point.dual is None or np.array_equal(point.dual, beta):
@@ -89,7 +89,7 @@ def certified_values(
     model, dual : pair of ndarrays of shape (n,)
         Coefficients, and ``K`` times these in float64.
     given : ndarray of shape (groups,), optional
-        Offsets to judge; the best ones when left out.
+        Offsets to judge; by default the best offsets.
     """
     beta, f = model
     feasible, dual_f = dual
@@ -181,7 +181,7 @@ class ProblemOfValues(NamedTuple):
         Of the dual variables.
     strength : Strength
     lengths : ndarray of shape (n_all,)
-        No less than those of the rows in the feature space, the virtual feature included.
+        No less than the norms of the rows in the feature space, the virtual feature included.
     """
 
     terms: Pointwise

@@ -32,7 +32,7 @@ DIAGONAL = 32  # rows whose values k(x, x) a function of the user's gives at onc
 
 @dataclass(frozen=True, eq=False)
 class KernelErrors:
-    """Bounds for the rows of one training set.
+    """Bounds for the rows of a training set.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class KernelErrors:
     ) -> np.ndarray:
         """Return bounds on the errors of ``f_i = sum_j beta_j k(x_i, x_j)``, shape (n,).
 
-        The coefficients are those of all rows, or of `centres` among them. `unit` is the unit of
+        The coefficients belong to all rows, or to `centres` among them. `unit` is the unit of
         rounding.
         """
         size = np.abs(coefficients)

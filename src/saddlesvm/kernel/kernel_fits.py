@@ -209,7 +209,7 @@ class KernelFits(Fits):
         return SmallProblems.of_points(pairs[0], self.machine, self.loss) if single else None
 
     def has_short_rows(self) -> bool:
-        """Return True if a problem with the linear kernel ends by one over short rows."""
+        """Return True if a linear kernel's problem ends as a linear problem over short rows."""
         return (
             self.machine is PLAIN
             and self.kernel.metric == "linear"
@@ -226,7 +226,7 @@ class KernelFits(Fits):
         return self.machine is PLAIN and few and has_maker(self.kernel, self.X)
 
     def batches(self) -> Sequence[Any]:
-        """Return a batch for each sub-problem, or one for many small ones."""
+        """Return a batch for each sub-problem, or a batch for many small problems."""
         small = self.small_problems
         given = self.options
         facts = self.facts
@@ -264,7 +264,7 @@ class KernelFits(Fits):
         return made
 
     def batch_of(self, problems: list[int]) -> Batch[FitResult]:
-        """Return a batch of fits, one after the other, of some problems."""
+        """Return a batch of fits, in turn, of some problems."""
         return self.in_turn([problems])[0]
 
     def kept(self, points: np.ndarray, beta: np.ndarray) -> Coefficients:
@@ -311,7 +311,7 @@ class KernelFits(Fits):
         return self.machine.posed(problem)
 
     def finished(self, fit: Fit) -> FitResult:
-        """Return the result with the coefficients of the points that have one."""
+        """Return the result with the coefficients of the points that are not zero."""
         result = super().finished(fit)
         members = self.members.pop(fit.index)
         model = PublishedModel(np.zeros(members.size), 0.0, result.certificate)

@@ -105,7 +105,7 @@ class KernelMachine(Estimator, KernelOptions):
     def _solve(
         self, X: Matrix, posed: Training, order: np.ndarray | None = None
     ) -> list[FitResult]:
-        """Fit every sub-problem under one progress bar.
+        """Fit every sub-problem under a single progress bar.
 
         Parameters
         ----------

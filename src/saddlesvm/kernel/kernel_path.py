@@ -32,7 +32,7 @@ class KernelPath:
         Ascending.
     models : list of estimators
     seconds : ndarray of shape (k,)
-        Of each fit; the first one's include the kernel matrix.
+        Of each fit; the first fit's include the kernel matrix.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class KernelPath:
 
     @property
     def certificates(self) -> list[Certificate]:
-        """One a model."""
+        """The certificate of each model."""
         return [model.certificate_ for model in self.models]
 
     @property
@@ -84,12 +84,12 @@ def kernel_path(
     Parameters
     ----------
     model : SVC, NuSVC, SVR, NuSVR, or OneClassSVM
-        Its other options are those of every fit. It is not fitted itself.
+        Its other options count for every fit. It is not fitted itself.
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,), optional
         Not for OneClassSVM.
     Cs, nus : array-like of floats
-        The values, one of the two; sorted ascending.
+        The values of the parameter, sorted ascending; give one of the two.
     sample_weight : array-like of shape (n,), optional
 
     Returns
@@ -127,7 +127,7 @@ def kernel_path(
 def fit_in_turn(
     running: Any, data: tuple[Any, Any, Any], name: str, values: np.ndarray, stop: threading.Event
 ) -> list[Any]:
-    """Fit for one value of a parameter after the other; return copies, with the seconds of each."""
+    """Fit for each value of a parameter in turn; return copies, with the seconds of each."""
     made: list[Any] = []
     for value in values.tolist():
         began = clock()
@@ -139,7 +139,7 @@ def fit_in_turn(
 
 
 def _copy(fitted: Any) -> Any:
-    """Return a model of its own, with all that the running one has learned by now."""
+    """Return a model of its own, with all that the running model has learned by now."""
     copied = clone(fitted).set_params(warm_start=False)
     left_out = {*vars(copied), "_known"}  # what the path alone needs
     learned = {name: value for name, value in vars(fitted).items() if name not in left_out}

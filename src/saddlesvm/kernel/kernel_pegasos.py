@@ -3,8 +3,8 @@
 Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for
 SVM", section 4, figure 3. Step t draws a row i; if ``y_i f_i < 1`` for ``f = (1 / (lambda t)) sum_j
 alpha_j y_j k(x_j, .)``, it adds one to ``alpha_i``. Here the sums ``sum_j alpha_j y_j k(x_j, x_i)``
-are kept for all rows i: a visit without a violation then costs nothing, one with a violation costs
-one kernel row. Kernel rows that the next draws will need are computed in blocks.
+are kept for all rows i: a visit without a violation then costs nothing, and with a violation
+a kernel row. Kernel rows that the next draws will need are computed in blocks.
 
 The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5). Row weights scale what is
 added. A batch of k rows is judged by the same f and counts 1 / k a row. A free intercept takes
@@ -72,7 +72,7 @@ class PegasosSums(NamedTuple):
     Attributes
     ----------
     bias : ndarray of shape (1,) or (0,)
-        The free intercept; empty without one.
+        The free intercept; empty without a free intercept.
     alpha : ndarray of shape (n,)
     sums : ndarray of shape (n,)
         ``sum_j alpha_j k(x_j, x_i)``.
@@ -177,7 +177,7 @@ class KernelPegasosState(State):
 
     @property
     def kernel_evaluations(self) -> int:
-        """Kernel values computed so far; those of the certificates are not counted."""
+        """Kernel values computed so far, without the certificates."""
         return self.cache.evaluations
 
 
@@ -234,7 +234,7 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            The machine is one with nu, a subset of the batch's size has more rows than there are,
+            The machine has a nu, a subset of the batch's size has more rows than there are,
             the kernel rows of a batch do not fit into the cache, or the loss has unbounded slopes:
             without the projection of section 2, which would need the norm of w, the first steps
             then run away.
@@ -290,7 +290,7 @@ class KernelPegasos(SolverBase):
         return state
 
     def visit(self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray) -> None:
-        """Visit the draws; if a kernel row is missing, compute a block of those needed next."""
+        """Visit the draws; if a kernel row is missing, compute a block of the rows needed next."""
         cache = state.cache
         scale = self.scale(problem)
         iterate = PegasosSums(state.bias, state.alpha, state.sums, state.late, state.harmonic)

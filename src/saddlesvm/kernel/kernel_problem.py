@@ -161,10 +161,10 @@ class KernelProblem(Weighted):
     weights : ndarray of shape (n,) or (0,), float64
         Positive row weights; empty when all are 1.
     loss : Loss
-        One with a ``ridge``, such as the hinge.
+        A loss with a ``ridge``, such as the hinge.
     C : float
     n_lambda : int
-        Number of rows that define ``lambda = 1 / (n C)``: all of them, and those of weight zero
+        Number of rows that define ``lambda = 1 / (n C)``: all of them, and rows of weight zero
         that were left out.
     intercept : Absent, Regularized or Free
     cache_size : float
@@ -232,7 +232,7 @@ class KernelProblem(Weighted):
 
     @cached_property
     def sides(self) -> tuple[Group, ...]:
-        """The groups; one group of all rows if there are none."""
+        """The groups; a single group of all rows if there are none."""
         return self.groups or (Group(self.members, self.intercept),)
 
     @cached_property
@@ -259,7 +259,7 @@ class KernelProblem(Weighted):
         return max(1.0, (self.X.nnz if sparse.issparse(self.X) else self.X.size) / max(1, self.n))
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of ``beta_i``, C times those of ``a_i``, shape (n,) each."""
+        """Lower and upper bounds of ``beta_i``, C times the bounds of ``a_i``, shape (n,) each."""
         low, high = self.bounds
         return self.C * low, self.C * high
 
@@ -327,7 +327,7 @@ class KernelProblem(Weighted):
         """Return ``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or
         (n, points).
 
-        The last result is kept: a run may begin, be certified and end at one point.
+        The last result is kept: a run may begin, be certified and end at the same point.
         """
         if self.last and np.array_equal(self.last[0][0], beta):
             return self.last[0][1].copy()

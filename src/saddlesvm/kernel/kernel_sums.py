@@ -1,9 +1,9 @@
 """The sums behind certificates of many small kernel problems, in compiled code.
 
-The rows of a problem stand in parts of one sign and of consecutive points. Groups of parts have a
-free intercept each: two classes of points share one, the machines with nu have one for each class,
-or for each side of a tube. The sums are those of :mod:`saddlesvm.kernel.kernel_certificate`; the
-bounds on rounding in them are those of :mod:`saddlesvm.kernel.kernel_errors`.
+The rows of a problem stand in parts of the same sign and of consecutive points. Groups of parts
+have a free intercept each: two classes of points share it, the machines with nu have it for each
+class, or for each side of a tube. The sums are as in :mod:`saddlesvm.kernel.kernel_certificate`;
+the bounds on rounding in them are as in :mod:`saddlesvm.kernel.kernel_errors`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ OFFSET, ROWS, POSITIVE, NEGATIVE, ALPHA_LENGTH, ROOM, ROOM_LENGTH, CHARGED_AT_TO
 
 
 class Programs(NamedTuple):
-    """Problems whose rows stand one problem after the other, in each one part after the other.
+    """Problems whose rows stand problem by problem, and part by part.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Programs(NamedTuple):
 
 
 class BoxedLoss(NamedTuple):
-    """Any loss that kernel solvers take, by its numbers: compiled code has one version for all.
+    """Any loss that kernel solvers take, by its numbers: compiled code has the same text for all.
 
     ``phi*(-a) = tube |a| - a y + ridge a^2 / 2`` between two bounds of a, so that with u = y - z
 

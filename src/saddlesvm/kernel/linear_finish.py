@@ -1,17 +1,17 @@
 """The end of a hard kernel problem that holds its matrix: a linear problem over a factor of it.
 
 If C is huge, steps along pairs of variables creep: each gains a little of an objective that hardly
-bends. With ``K = L L'``, rank r, the kernel problem is the linear one over the rows of L, which
+bends. With ``K = L L'``, rank r, the kernel problem is the linear problem over the rows of L, which
 takes some fifteen steps of the interior point method whatever C is, or more of Newton's method with
-a squared loss and a huge C (:mod:`saddlesvm.solvers.small`). Its dual point is one of the kernel
-problem, and shows which variables are at their bounds. Linear equations give the others. With ``f =
-K beta``, the free variables F of an optimum solve
+a squared loss and a huge C (:mod:`saddlesvm.solvers.small`). Its dual point is a dual point of the
+kernel problem, and shows which variables are at their bounds. Linear equations give the others.
+With ``f = K beta``, the free variables F of an optimum solve
 
     (K + diag(r))_FF d + b = (y - f - r beta -+ tube)_F,        sum d = what the sum of beta lacks,
 
 the second if the intercept is free. A step goes along d as far as the bounds allow. The variables
 that reach a bound stay there, and the others are solved for again: the step of an active-set
-method. Pair steps find out which of the fixed ones should leave their bounds.
+method. Pair steps find out which of the fixed variables should leave their bounds.
 
 Source: Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel representations";
 Nocedal and Wright (2006), "Numerical Optimization", section 16.5.

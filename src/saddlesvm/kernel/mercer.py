@@ -1,7 +1,7 @@
 """Mercer kernels: their functions, their parameters, and sums of them over support vectors, in
 float64.
 
-The functions are those of :mod:`sklearn.metrics.pairwise`. The usual ones are written out here,
+The functions are as in :mod:`sklearn.metrics.pairwise`. The usual kernels are written out here,
 because scikit-learn's checks of arguments take longer than a small block of values. Certificates
 and predictions use the values computed here, in float64 throughout;
 :mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver.

@@ -50,7 +50,7 @@ class ModelFacts(NamedTuple):
     Attributes
     ----------
     of_points : callable
-        Turns coefficients of the rows into those of the points.
+        Turns coefficients of the rows into coefficients of the points.
     longest : float
         The largest ``sqrt(k(x, x))`` of the points, or more.
     charge : float
@@ -107,7 +107,7 @@ class Machine(Protocol):
         """
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """Return the machine's problem, from a plain one with the same rows, labels and weights."""
+        """Return the machine's problem, from a plain problem over the same rows."""
 
     def model(
         self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
@@ -126,7 +126,7 @@ class Plain:
     """A machine with a loss of its own, and nothing given."""
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """Return one group: two classes share an offset."""
+        """Return a single group: two classes share an offset."""
         return (
             Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
             if classes == 2
@@ -164,7 +164,7 @@ class Novelty:
     nu: float
 
     def layout(self, loss: Loss, classes: int) -> Layout:
-        """Return one part of all rows."""
+        """Return a single part of all rows."""
         return Layout((1.0,), (0, 1), SHORTFALL, (0.0,))
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
@@ -172,7 +172,7 @@ class Novelty:
         return self.nu * heavy
 
     def posed(self, problem: KernelProblem) -> KernelProblem:
-        """Return the problem with one group, whose sum is nu times the weights."""
+        """Return the problem with a single group, whose sum is nu times the weights."""
         total = self.nu * float(problem.row_weights.sum())
         return dataclasses.replace(
             problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total)

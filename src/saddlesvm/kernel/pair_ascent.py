@@ -5,7 +5,7 @@ It minimises ``(1/2) beta' (K + diag(ridge)) beta - y' beta + tube sum_i |beta_i
 callers pass the gradient `g` of the part without absolute values; `beta` and `g` are changed in
 place.
 
-Single steps take the coordinate with the largest gain. A pair belongs to one group of rows and
+Single steps take the coordinate with the largest gain. A pair belongs to a single group of rows and
 keeps the sum of its coefficients: sequential minimal optimisation (Platt 1999) with the
 second-order choice of Fan, Chen and Lin (2005), "Working set selection using second order
 information", WSS 2:
@@ -15,7 +15,7 @@ information", WSS 2:
     beta_i += s,  beta_j -= s,  s = (g_j - g_i) / a_ij  cut to the box
 
 With several groups, the pair of the group with the larger gain moves. With a tube, a step also ends
-where a coordinate reaches zero, because the slope jumps there.
+at which a coordinate reaches zero, because the slope jumps there.
 
 A step of a pair is two passes over the rows. The first adds the last step to the gradient and finds
 its extremes, the second finds j. Both search for an extreme whole number: a double whose bits are
@@ -54,7 +54,7 @@ single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
 class QuadraticProgram(NamedTuple):
-    """The quadratic program over a working set of m rows, group by group; a group has one or more
+    """The quadratic program over a working set of m rows, group by group; a group has some parts
     parts.
 
     Attributes
@@ -94,7 +94,7 @@ def program_over(
     tube: float,
     starts: np.ndarray,
 ) -> QuadraticProgram:
-    """Return the program over the rows of a kernel matrix, one part for each group."""
+    """Return the program over the rows of a kernel matrix, a part for each group."""
     columns = starts[:-1]
     signs = np.ones(columns.size)
     groups = np.arange(starts.size)

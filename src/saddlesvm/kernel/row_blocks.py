@@ -2,7 +2,7 @@
 cache.
 
 These rows only steer a solver; certificates do not use them. So they are held in float32, as in
-LIBSVM, and computed in float32 if that is accurate enough. One product of a block of 64 to 512 rows
+LIBSVM, and computed in float32 if that is accurate enough. A product of a block of 64 to 512 rows
 with all active points runs at the speed of the processor's matrix multiplication; the same rows one
 after the other run at the speed of its memory.
 """
@@ -245,7 +245,7 @@ class RowCache:
         return held.size
 
     def _compute(self, missing: np.ndarray) -> None:
-        """Compute the rows of some points in place of the least recently used ones."""
+        """Compute the rows of some points in place of the least recently used rows."""
         slots = np.sort(np.argsort(self.last_use, kind="stable")[: missing.size])
         evicted = self.owner[slots]
         self.slot[evicted[evicted >= 0]] = -1

@@ -150,7 +150,7 @@ class RowTable:
     Parameters
     ----------
     kernel : Kernel
-        One of a name among :data:`~saddlesvm.kernel.mercer.OF_PRODUCTS`.
+        A kernel named in :data:`~saddlesvm.kernel.mercer.OF_PRODUCTS`.
     X : array or CSR matrix of shape (n, d)
     room : ndarray of shape (n, n) or larger, optional
         For the kernel values.
@@ -207,7 +207,7 @@ class RowTable:
         return int(self.table.marks[HELD]) * self.table.slots.size
 
     def fetch(self, points: np.ndarray) -> None:
-        """Compute the rows of these distinct points that are not held, in one block."""
+        """Compute the rows of these distinct points that are not held, in a single block."""
         values, slots, marks = self.table[:3]
         missing = points[slots[points] < 0]
         if not missing.size:

@@ -2,11 +2,11 @@
 many at a time.
 
 Python takes longer to pose a problem of some hundred rows than the solver takes to solve it. So the
-problems of a bundle are laid out one after the other over the kernel matrix of all points, and two
-compiled loops take turns: pair steps to some accuracy, and the sums of certificates. If the matrix
-of all points is too large, a bundle is one pair, which computes the kernel rows that it needs. The
-formulas are those of a single fit. A problem that this does not certify, because of rounding,
-hardness or an interrupt, gets a fit of its own.
+problems of a bundle are laid out in turn over the kernel matrix of all points, and two compiled
+loops take turns: pair steps to some accuracy, and the sums of certificates. If the matrix of all
+points is too large, a bundle is a single pair, which computes the kernel rows that it needs. The
+formulas are the same as for a single fit. A problem that this does not certify, because of
+rounding, hardness or an interrupt, gets a fit of its own.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class PairsTask:
     rows : sequence of int ndarray
         The points of each class.
     targets : ndarray of shape (n,), optional
-        Of the points, where the layout has no labels.
+        Of the points, if the layout has no labels.
     machine : Machine
     layout : Layout
     C, tol : float

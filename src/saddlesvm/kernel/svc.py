@@ -48,7 +48,7 @@ def _gives_probabilities(model: Any) -> bool:
 
 
 class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
-    """The base class of SVC and NuSVC: one problem for each pair of classes, kept as scikit-learn
+    """The base class of SVC and NuSVC: a problem for each pair of classes, kept as scikit-learn
     keeps them.
     """
 
@@ -72,7 +72,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         X : array-like, sparse matrix or list of dicts, shape (n, d)
             Of shape (n, n) for a precomputed kernel.
         y : array-like of shape (n,)
-            Labels, at least two different ones.
+            Labels, with at least two different values.
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights, some of each class positive; a weight of 2 equals the row
             twice.
@@ -143,7 +143,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
 
         A support vector of class i has its coefficient against class j in row ``j - 1`` if j is
         later, else in row j. Scores of pairs are positive for the earlier class; those of two
-        classes alone for the later one.
+        classes alone for the later class.
         """
         K = self.classes_.size
         parts = [result.coef for result in results]
@@ -276,7 +276,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
         ties.
 
-        With `probability` the one with the largest probability.
+        With `probability` the class with the largest probability.
 
         Raises
         ------
@@ -299,7 +299,7 @@ class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
         """Probabilities of the classes, shape (rows, n_classes).
 
         Each pair has a curve of its score, fitted to rows that were left out; the probabilities of
-        more than one pair are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
+        several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
 
         Raises
         ------
@@ -347,7 +347,7 @@ class SVC(PairwiseClassifier, PairOptions):
 
     over the feature space of the kernel :math:`k(x, z) = \psi(x)^\top \psi(z)`, for each pair of
     classes. The fit stops when the duality gap proves that the objective is within the fraction
-    `tol` of its optimum. Parameters and attributes are those of ``sklearn.svm.SVC``, except that
+    `tol` of its optimum. Parameters and attributes are as in ``sklearn.svm.SVC``, except that
     `tol` is the relative gap to prove and that `max_iter` counts epochs. The parameters after
     `random_state` are additions.
 
@@ -390,7 +390,7 @@ class SVC(PairwiseClassifier, PairOptions):
         Largest number of epochs. An epoch is as many visits as there are rows. -1 or None for no
         limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        One column of votes for each class, or one column of scores for each pair.
+        A column of votes for each class, or a column of scores for each pair.
     break_ties : bool, default=False
         Whether ``predict`` breaks ties of votes by the scores. Otherwise the first class wins.
     random_state : int, RandomState or None, default=None
@@ -467,11 +467,11 @@ class SVC(PairwiseClassifier, PairOptions):
         Primal, dual and gap, summed over the pairs. Without a dual bound if the kernel is not
         positive semi-definite.
     certificates_ : list of Certificate
-        One for each pair.
+        A certificate for each pair.
     outcome_ : Outcome
         Why the fit stopped; with several pairs, the worst of their outcomes.
     trace_ : Trace
-        One row for each certificate of the fit.
+        A row for each certificate of the fit.
     seconds_solving_, seconds_certifying_, seconds_compiling_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -523,7 +523,7 @@ class NuSVC(PairwiseClassifier, PairOptions):
 
     over the feature space of the kernel, b and :math:`\\rho`, for each pair of classes. The model
     is divided by :math:`\\rho`, so that its margin is 1: it is the model of the C form for :math:`C
-    = 1 / \\rho`. Parameters and attributes are those of ``sklearn.svm.NuSVC``, except that `tol` is
+    = 1 / \\rho`. Parameters and attributes are as in ``sklearn.svm.NuSVC``, except that `tol` is
     the relative gap to prove. The parameters after `random_state` are additions.
 
     Parameters

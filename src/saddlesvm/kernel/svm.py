@@ -73,7 +73,7 @@ class SVM(KernelMachine, SVMOptions):
     random_state: Any = 0
 
     def _strength(self) -> dict[str, float]:
-        """Return C, checked; for an infinite C, the finite one in its place."""
+        """Return C, checked; for an infinite C, the finite value in its place."""
         return (
             {"C": getattr(self, "C_", STRONGER[0])}
             if self._has_hard_margin()
@@ -95,7 +95,7 @@ class SVM(KernelMachine, SVMOptions):
     def _solve(
         self, X: Matrix, posed: Training, order: np.ndarray | None = None
     ) -> list[FitResult]:
-        """Fit every sub-problem; for an infinite C with finite ones, until no multiplier is bounded
+        """Fit every sub-problem; for an infinite C by finite ones, until no multiplier is bounded
         by it.
 
         The optimum is then that of every larger C.
@@ -159,7 +159,7 @@ class SVM(KernelMachine, SVMOptions):
         self._set_outcome(results)
 
     def _one_score(self, X: Any) -> np.ndarray:
-        """Return the scores of a machine with one problem, shape (rows,)."""
+        """Return the scores of a machine with a single problem, shape (rows,)."""
         check_is_fitted(self)
         if self.kernel == "linear":
             return linear_scores(
@@ -272,7 +272,7 @@ class SVR(Regressor, SVMOptions):
         + C \\sum_i s_i
         \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr)
 
-    over the feature space of the kernel. Parameters and attributes are those of
+    over the feature space of the kernel. Parameters and attributes are as in
     ``sklearn.svm.SVR``, except that `tol` is the relative gap to prove. The parameters after
     `max_iter` are additions.
 
@@ -344,7 +344,7 @@ class NuSVR(Regressor, SVMOptions):
         \\max\\bigl(0, \\lvert w^\\top \\psi(x_i) + b - y_i \\rvert - \\epsilon\\bigr) \\Bigr)
 
     over the feature space of the kernel, b and :math:`\\epsilon`. Parameters and attributes are
-    those of ``sklearn.svm.NuSVR``, except that `tol` is the relative gap to prove. The parameters
+    as in ``sklearn.svm.NuSVR``, except that `tol` is the relative gap to prove. The parameters
     after `max_iter` are additions.
 
     Parameters
@@ -429,7 +429,7 @@ class OneClassSVM(OutlierMixin, SVM, SVMOptions):
         \\tfrac12 \\lVert w \\rVert^2 + \\sum_i s_i \\max\\bigl(0, \\rho - w^\\top \\psi(x_i)\\bigr)
         - \\nu \\rho \\sum_i s_i
 
-    over the feature space of the kernel and :math:`\\rho`. Parameters and attributes are those of
+    over the feature space of the kernel and :math:`\\rho`. Parameters and attributes are as in
     ``sklearn.svm.OneClassSVM``, except that `tol` is the relative gap to prove. The parameters
     after `max_iter` are additions.
 
@@ -462,7 +462,7 @@ callbacks, warm_start, checkpoint
     value.
 
     With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the
-    weights of the features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one
+    weights of the features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is a
     of its steps): a million rows of 50 features take a second or so.
 
     Examples
@@ -560,5 +560,5 @@ callbacks, warm_start, checkpoint
         return self.decision_function(X) + self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for rows inside the surface, -1 for those outside, shape (rows,)."""
+        """1 for rows inside the surface, -1 for rows outside, shape (rows,)."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
