@@ -55,30 +55,6 @@ def test_columns_of_arrow_keep_their_names() -> None:
         LinearSVC().fit(pa.table({"w": ["a", "b"]}), [0, 1])
 
 
-class Sliced:
-    """Rows as HDF5 and zarr have them."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows, self.shape, self.dtype, self.most = rows, rows.shape, rows.dtype, 0
-
-    def __getitem__(self, part: slice) -> np.ndarray:
-        assert isinstance(part, slice)
-        self.most = max(self.most, self.rows[part].nbytes)
-        return self.rows[part]
-
-
-def test_rows_by_slices_are_read_and_mapped_where_they_are_large() -> None:
-    model = LinearSVC(random_state=0).fit(Sliced(X), Y)
-    np.testing.assert_array_equal(model.coef_, LinearSVC(random_state=0).fit(X, Y).coef_)
-    large = Sliced(np.ones((1 << 18, 33), dtype=np.float32))
-    rows, _ = open_rows(large, "64M")
-    assert is_mapped(rows) and large.most <= 1 << 24 and rows[-1].sum() == 33.0
-    path = Path(str(rows.filename))
-    assert path.exists()
-    del rows
-    assert not path.exists()
-
-
 def test_dlpack_is_taken_without_a_copy() -> None:
     class OnlyDLPack:
         def __dlpack__(self, **options: Any) -> Any:
@@ -164,7 +140,6 @@ def test_frames_of_polars_keep_their_type_and_names() -> None:
 @pytest.mark.parametrize("library", ["h5py", "zarr"])
 def test_data_sets_in_files_are_rows(library: str, tmp_path: Path) -> None:
     module = pytest.importorskip(library)
-    large, count = np.repeat(X, 8000, axis=0), 8000 * len(X)  # 9.6 MB: more than half of the least memory
 
     def stored(name: str, values: np.ndarray) -> Any:
         if library == "zarr":
@@ -176,9 +151,6 @@ def test_data_sets_in_files_are_rows(library: str, tmp_path: Path) -> None:
     expected = LinearSVC(random_state=0).fit(X, (Y == "yes").astype(np.int8))
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.score(rows, y) == expected.score(X, y[:])
-    mapped, _ = open_rows(stored("large", large), "16M")
-    assert is_mapped(mapped) and mapped.shape == (count, 5)
-    np.testing.assert_array_equal(mapped, large)
 
 
 def test_a_store_is_rows_of_a_pipeline(tmp_path: Path) -> None:

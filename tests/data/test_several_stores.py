@@ -93,18 +93,11 @@ def test_small_types_stay_and_others_become_what_holds_both(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32])
-def test_rows_of_a_file_that_is_stored_by_columns_are_read_some_at_a_time(
-    tmp_path: Path, temporary: Path, dtype: Any
-) -> None:
-    rows = (8.0 * matrix(30_000, 80)).astype(dtype)
+def test_rows_of_a_file_that_is_stored_by_columns_give_the_same_model(tmp_path: Path, dtype: Any) -> None:
+    rows = (8.0 * matrix(3_000, 8)).astype(dtype)
     y = rows[:, 0] > 0
     np.save(tmp_path / "X.npy", np.asfortranarray(rows))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    made: list[int] = []
-    model = LinearSVC(memory="16M", random_state=0, callbacks=[lambda record: made.append(len([*temporary.iterdir()]))])
-    model.fit(mapped, y)
-    assert rows.nbytes < 2**23 or made[0] == 1
-    assert model.certificate_.relative_gap <= 1e-4
+    model, other = (LinearSVC(random_state=0).fit(X, y) for X in (mapped, rows))
+    np.testing.assert_array_equal(model.coef_, other.coef_)
     assert (model.predict(mapped) == model.predict(rows)).all()
-    gc.collect()
-    assert not [*temporary.iterdir()]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from saddlesvm.data.column_errors import naming_columns
 from saddlesvm.data.column_positions import check_names
-from saddlesvm.data.inputs import as_matrix, by_rows, parts_of
+from saddlesvm.data.inputs import as_matrix, parts_of
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.device import Device, brought, is_on_device
 from saddlesvm.rows.files import is_mapped
@@ -163,7 +163,7 @@ def check_design(
     names = None
     given: Any = X
     if not isinstance(X, (np.ndarray, Passes)):
-        given, names = as_matrix(X, estimator, reset=reset)
+        given, names = as_matrix(X, getattr(estimator, "memory", None))
     if isinstance(given, Passes):
         return Design(check_place(estimator, given, reset=reset))
     matrix = as_kernels_take(given, getattr(estimator, "memory", None))
@@ -280,10 +280,6 @@ def as_kernels_take(X: Any, memory: Any = None) -> np.ndarray | None:
         X = X.to_numpy()
     if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.size == 0:
         return None
-    given = X
-    X = by_rows(X, memory)
-    if X is not given and X.dtype in FLOATS:
-        return np.asarray(X)
     if kept_type(X.dtype) in SMALL:
         return widen(X) if is_little(X.size, *X.shape) else np.ascontiguousarray(X)
     is_mapped_whole = X.dtype.kind in "iu" and X.dtype.isnative and is_mapped(X)
