@@ -189,8 +189,8 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     ("change", "found"),
     [
         ({"format": "other"}, "not a saved saddlesvm model"),
-        ({"version": FORMAT_VERSION + 1}, f"version {FORMAT_VERSION + 1}.*up to {FORMAT_VERSION}"),
-        ({"version": "1"}, "damaged.*version"),
+        ({"version": FORMAT_VERSION + 1}, f"version {FORMAT_VERSION + 1}; version {FORMAT_VERSION} can be read"),
+        ({"version": "1"}, "version '1'; version 1 can be read"),
         ({"kind": 3}, "damaged"),
         ({"meta": None}, "damaged"),
         ({"arrays": ["coef"]}, "damaged.*coef"),

@@ -92,9 +92,9 @@ def test_compressed_files_end_where_the_data_end(tmp_path: Path, ending: str) ->
         ({"indices": np.array([0, 2])}, "indices|index values"),
         ({"indices": np.array([0, -1])}, "indices|index values"),
         ({"indptr": np.array([0, 5, 2])}, "do not fit|indptr|index"),
-        ({"indptr": np.array([0, 1, 9])}, "do not fit|indptr"),
-        ({"data": np.ones(3)}, "do not fit"),
-        ({"shape": np.array([2.0, 2.0])}, "2 numbers are needed"),
+        ({"indptr": np.array([0, 1, 9])}, "index pointer"),
+        ({"data": np.ones(3)}, "same size"),
+        ({"shape": np.array([2.0, 2.0])}, "whole numbers"),
         ({"shape": np.array([-2, 2])}, "shape"),
     ],
 )

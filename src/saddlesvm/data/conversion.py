@@ -62,8 +62,8 @@ def convert(
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the
         files.
     memory : int, default=268435456
-        Approximate bytes for the rows in memory; labels and row pointers of some formats add 8
-        bytes a row.
+        Approximate bytes for the rows in memory; labels and row pointers add up to 16 bytes a row.
+        ``.npz`` and idx files are read whole.
     overwrite : bool, default=False
         Replace a store of that name.
     missing : {"error", "drop", "mean"}, default="error"

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.arrays import EXPANSION
-from saddlesvm.data.blocks import WHOLE, Block, ReadOptions, Source, label_parts, rows_in
+from saddlesvm.data.arrays import EXPANSION, split_rows
+from saddlesvm.data.blocks import ReadOptions, Source, label_parts
 from saddlesvm.data.data_table import stored_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
@@ -24,7 +22,6 @@ from saddlesvm.data.streams import open_bytes, reading
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _MOST_DIMENSIONS = 8  # a guess; images have three or four
 _SLACK_BYTES = 1 << 26  # bytes that any file may expand to, however small it is; a guess
-_PIECE = 1 << 20  # bytes that are read at a time
 _ENDINGS = ("", ".gz", ".bz2", ".xz")
 
 
@@ -45,112 +42,68 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
         raise DataError(
             f"{path}: label={how.label!r}; the labels of an idx file are in the file beside it"
         )
-    with reading(path), open_bytes(path) as file:
-        shape, dtype = _read_idx_header(file, path)
-    if len(shape) < 2:
+    images = _read_idx(path)
+    if images.ndim < 2:
         raise DataError(
             f"{path}: has one dimension, so that it holds labels; give the file of images"
         )
-
-    # Read the labels at once: they are one byte for each image.
-    label_file = None
-    y = None
+    n = len(images)
     n_bytes = path.stat().st_size
+    label_file = None
     if how.label is not False:
         label_file = _find_label_file(path, required=how.n_features is None)
+    y = None
     if label_file is not None:
         n_bytes += label_file.stat().st_size
-        y = next(_idx_values(label_file, WHOLE), np.empty(0))
-        if y.shape != shape[:1]:
+        y = _read_idx(label_file)
+        if y.shape != (n,):
             raise DataError(
-                f"{label_file}: has labels of shape {y.shape}; {path.name} has {shape[0]} images; "
+                f"{label_file}: has labels of shape {y.shape}; {path.name} has {n} images; "
                 "one label for each image is needed"
             )
-    width = math.prod(shape[1:])
-
-    def blocks(n_bytes: int) -> Iterator[Block]:
-        parts = _idx_values(path, rows_in(n_bytes, 8 * width))
-        return label_parts((images.reshape(-1, width) for images in parts), y, shape[0])
-
+    X = images.reshape(n, math.prod(images.shape[1:]))
     return Source(
         str(path),
         "idx",
         sparse=False,
-        width=width,
-        dtype=stored_type(dtype),
+        width=X.shape[1],
+        dtype=stored_type(X.dtype),
         has_labels=y is not None,
         n_bytes=n_bytes,
-        blocks=blocks,
+        blocks=lambda n_bytes: label_parts(split_rows(X, n_bytes), y, n),
     )
 
 
-def _idx_values(path: Path, step: int) -> Iterator[np.ndarray]:
-    """Yield the values of an idx file, `step` images or labels at a time."""
+def _read_idx(path: Path) -> np.ndarray[Any, Any]:
+    """Return the array in an idx file."""
     with reading(path), open_bytes(path) as file:
-        shape, dtype = _read_idx_header(file, path)
-        item_bytes = math.prod(shape[1:]) * dtype.itemsize
-        for start in range(0, shape[0], step):
-            stop = min(start + step, shape[0])
-            needed = (stop - start) * item_bytes
-            # Ask for one byte more at the end, to notice a file that is too long.
-            is_last = stop == shape[0]
-            data = _read_up_to(file, needed + is_last)
-            if len(data) != needed:
-                _refuse_size(path, shape, dtype, start * item_bytes + len(data))
-            yield np.frombuffer(data, dtype=dtype).reshape(stop - start, *shape[1:])
+        head = file.read(4)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
+            raise DataError(
+                f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, "
+                "the code of a type and the number of dimensions"
+            )
+        if head[3] > _MOST_DIMENSIONS:
+            raise DataError(
+                f"{path}: says that it has {head[3]} dimensions; {_MOST_DIMENSIONS} are allowed"
+            )
+        sizes = file.read(4 * head[3])
+        if len(sizes) < 4 * head[3]:
+            raise DataError(f"{path}: is truncated: its header ends after {4 + len(sizes)} bytes")
+        shape = tuple(np.frombuffer(sizes, ">u4").tolist())
+        dtype = np.dtype(_TYPES[head[2]])
 
-
-def _read_idx_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
-    """Return shape and type of the array in an idx file, from its first bytes."""
-    head = file.read(4)
-    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
-        raise DataError(
-            f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, "
-            "the code of a type and the number of dimensions"
-        )
-    n_dimensions = head[3]
-    if n_dimensions > _MOST_DIMENSIONS:
-        raise DataError(
-            f"{path}: says that it has {n_dimensions} dimensions; {_MOST_DIMENSIONS} are allowed"
-        )
-    sizes = file.read(4 * n_dimensions)
-    if len(sizes) < 4 * n_dimensions:
-        raise DataError(f"{path}: is truncated: its header ends after {4 + len(sizes)} bytes")
-    shape = struct.unpack(f">{n_dimensions}I", sizes)
-    dtype = np.dtype(_TYPES[head[2]])
-
-    # A compressed file may claim more than it can hold.
-    promised = math.prod(shape) * dtype.itemsize
-    most = max(_SLACK_BYTES, EXPANSION * path.stat().st_size)
-    if promised > most:
-        size = " x ".join(map(str, shape))
-        raise DataError(
-            f"{path}: its header says {size}, which is {promised} bytes; "
-            f"a file of this size may hold at most {most}"
-        )
-    return shape, dtype
-
-
-def _read_up_to(file: IO[bytes], count: int) -> bytes:
-    """Read `count` bytes, or fewer at the end; memory grows only with the bytes that exist."""
-    pieces = []
-    while count:
-        piece = file.read(min(count, _PIECE))
-        if not piece:
-            break
-        pieces.append(piece)
-        count -= len(piece)
-    return b"".join(pieces)
-
-
-def _refuse_size(path: Path, shape: tuple[int, ...], dtype: np.dtype, length: int) -> None:
-    """Raise a `DataError` for a file that is longer or shorter than its header says."""
-    promised = math.prod(shape) * dtype.itemsize
-    found = f"more than {promised}" if length > promised else f"only {length}"
-    size = " x ".join(map(str, shape))
-    raise DataError(
-        f"{path}: holds {found} bytes of values; its header says {size}, which is {promised} bytes"
-    )
+        # A compressed file may claim more than it can hold. One byte more shows a file too long.
+        promised = math.prod(shape) * dtype.itemsize
+        words = f"its header says {' x '.join(map(str, shape))}, which is {promised} bytes"
+        most = max(_SLACK_BYTES, EXPANSION * path.stat().st_size)
+        if promised > most:
+            raise DataError(f"{path}: {words}; a file of this size may hold at most {most}")
+        data = file.read(promised + 1)
+    if len(data) != promised:
+        found = f"more than {promised}" if len(data) > promised else f"only {len(data)}"
+        raise DataError(f"{path}: holds {found} bytes of values; {words}")
+    return np.frombuffer(data, dtype=dtype).reshape(shape)
 
 
 def _find_label_file(path: Path, *, required: bool) -> Path | None:

@@ -54,48 +54,25 @@ _IDX = re.compile(rb"\x00\x00[\x08\x09\x0b-\x0e][\x01-\x08]", re.DOTALL)
 _INDEX_VALUE = re.compile(r"\s-?\d+:[^\s,;]+(?=\s|$)")
 
 
-class FileOverFile(io.RawIOBase):
-    """A file that is made from another file while it is read; closing it closes both."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def read_piece(self, size: int) -> bytes:
-        """Return at most `size` bytes more, and none at the end."""
-        raise NotImplementedError
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a part of `buffer`; return 0 at the end. Raises what :meth:`read_piece` does."""
-        data = self.read_piece(len(buffer)) if len(buffer) else b""
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Close the other file, too."""
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-class DecompressedFile(FileOverFile):
-    """The streams of a bzip2 or xz file in turn.
+class DecompressedFile(io.RawIOBase):
+    """The streams of a bzip2 or xz file, one after the other.
 
     `bz2.open` and `lzma.open` silently stop at the first byte that does not begin a stream; here it
     is an error. Only as much is decompressed as the caller reads.
     """
 
     def __init__(self, file: IO[bytes], make: Callable[[], Any]) -> None:
-        super().__init__(file)
+        self._file = file
         self._make = make
         self._engine = make()
         self._input = b""
 
-    def read_piece(self, size: int) -> bytes:
-        """Return the next decompressed bytes.
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer` with the next decompressed bytes; return 0 at the end.
 
         Raises
         ------
@@ -105,20 +82,26 @@ class DecompressedFile(FileOverFile):
             A stream is damaged, or something else follows it.
         """
         data = b""
-        while not data:
+        while buffer and not data:
             if self._engine.eof:
                 # A stream ends here, and another one may follow.
                 self._input = self._engine.unused_data or self._file.read(PIECE)
                 if not self._input:
-                    return b""
+                    return 0
                 self._engine = self._make()
             if not self._input and self._engine.needs_input:
                 self._input = self._file.read(PIECE)
                 if not self._input:
                     raise EOFError("the compressed data end too early")
-            data = self._engine.decompress(self._input, size)
+            data = self._engine.decompress(self._input, len(buffer))
             self._input = b""
-        return data
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the compressed file, too."""
+        self._file.close()
+        super().close()
 
 
 class GzipFileOverFile(gzip.GzipFile):
@@ -132,34 +115,37 @@ class GzipFileOverFile(gzip.GzipFile):
             raw.close()
 
 
-class ShortLinesFile(FileOverFile):
+class ShortLinesFile(io.RawIOBase):
     """Decompressed text without huge lines, which a small file may hold, see `LONGEST_LINE`."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
-        super().__init__(file)
+        self._file = file
         self._path = path
         self._length = 0  # bytes of the line that is being read, so far
 
-    def read_piece(self, size: int) -> bytes:
-        """Return the next bytes of the text.
+    def readable(self) -> bool:
+        """Return True."""
+        return True
 
-        Raises
-        ------
-        DataError
-            A line is too long.
-        """
-        text = self._file.read(size)
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; raises DataError if a line is too long."""
+        text = self._file.read(len(buffer))
         end = text.rfind(b"\n") + 1
         if end:
-            self._length = len(text) - end
-        else:
-            self._length += len(text)
+            self._length = 0
+        self._length += len(text) - end
         if self._length > LONGEST_LINE:
             raise DataError(
                 f"{self._path}: holds a line of more than {LONGEST_LINE >> 20} MB; "
                 "decompress the file first if that is intended"
             )
-        return text
+        buffer[: len(text)] = text
+        return len(text)
+
+    def close(self) -> None:
+        """Close the other file, too."""
+        self._file.close()
+        super().close()
 
 
 def open_gzip(raw: IO[bytes]) -> IO[bytes]:
@@ -222,11 +208,6 @@ def is_compressed(path: Path) -> bool:
     return _find_opener(path) is not None
 
 
-def _limit_lines(file: IO[bytes], path: Path) -> IO[bytes]:
-    """Return decompressed text that is refused if a line is too long."""
-    return io.BufferedReader(ShortLinesFile(file, path), PIECE)
-
-
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file, decompressed as its first bytes say (its name does not matter)."""
     opener = _find_opener(path)
@@ -236,9 +217,13 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 def open_lines(path: Path) -> IO[bytes]:
     """Open a text file as :func:`open_bytes` does, with short lines if it is compressed."""
-    opener = _find_opener(path)
-    raw = path.open("rb")
-    return raw if opener is None else _limit_lines(opener(raw), path)
+    file = open_bytes(path)
+    return file if _find_opener(path) is None else _limit_lines(file, path)
+
+
+def _limit_lines(file: IO[bytes], path: Path) -> IO[bytes]:
+    """Return decompressed text that is refused if a line is too long."""
+    return io.BufferedReader(ShortLinesFile(file, path), PIECE)
 
 
 @contextmanager
