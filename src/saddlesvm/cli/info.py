@@ -96,7 +96,7 @@ def describe_store(store: Store, path: str) -> dict[str, Any]:
     facts["columns"] = columns_of_store(store)
     facts["written_by"] = header.get("written by")
     sources = []
-    for source in header.get("sources", ()):
+    for source in header.get("sources") or ():
         line = {name: source[name] for name in ("format", "rows", "bytes")}
         sources.append({"file": source["path"], **line})
     facts["made_from"] = sources or None

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from saddlesvm.data.data_table import Cells, are_whole, is_number
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.growing import GrowingArray
 
 CLASSES_LISTED = 10_000  # distinct numbers that are listed as classes, at most; a guess
 TEXTS_KEPT = 100_000  # distinct texts that are held in memory, at most; a guess
 
 
 class LabelColumn:
-    """Writes ``labels.npy`` block by block; the type of the numbers is known at the end.
+    """Collects labels block by block in memory, as a fit holds them, too.
 
     Cells of a text file are kept as text until the end: only then is it known if all of them are
     numbers.
 
     Parameters
     ----------
-    folder : Path
-        The folder of the file.
     name : str
         The name of the store in messages.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.file: GrowingArray | None = None
-        self.codes: dict[str, int] = {}
-        # Rows of each class, or of each code; None if there are too many different numbers.
-        self.counts: dict[Any, int] | None = {}
+        self.texts: dict[str, int] = {}  # the code of each text
         self.only_cells = True
-        self.is_whole = True
-        self.smallest = np.inf
-        self.largest = -np.inf
+        self.codes: list[np.ndarray] = []
+        self.numbers: list[np.ndarray] = []
 
     def append(self, y: Any) -> None:
         """Add labels: an array of numbers or text, or the cells of a text file.
@@ -49,87 +40,52 @@ class LabelColumn:
         DataError
             Labels that are not finite, text among numbers, or too many different texts.
         """
-        if isinstance(y, Cells):
-            self._append_text(y, is_spelled=True)
-            return
-        y = np.asarray(y)
-        holds_texts = y.dtype == object and all(isinstance(label, str) for label in y)
-        if y.dtype.kind in "US" or holds_texts:
+        if not isinstance(y, Cells):
+            y = np.asarray(y)
+            holds_texts = y.dtype == object and all(isinstance(label, str) for label in y)
+            if y.dtype.kind in "biuf":
+                self._append_numbers(y)
+                return
+            if y.dtype.kind not in "US" and not holds_texts:
+                raise DataError(
+                    f"{self.name}: the labels are of type {y.dtype}; they must be numbers or text"
+                )
             self.only_cells = False
-            self._append_text(Cells(y.astype(str).tolist(), np.arange(y.size)), is_spelled=False)
-        elif y.dtype.kind in "biuf":
-            self._append_numbers(y)
-        else:
-            raise DataError(
-                f"{self.name}: the labels are of type {y.dtype}; they must be numbers or text"
-            )
-
-    def _append_text(self, y: Cells, is_spelled: bool) -> None:
-        """Add texts, or numbers that a text file spells, as codes."""
-        # Numbers came before: these must be numbers, too.
-        if self.file is not None and not self.codes:
-            for text in y.texts:
-                if not (is_spelled and is_number(text)):
-                    raise DataError(
-                        f"{self.name}: has text for a label ({text!r}) after numbers; "
-                        "do not mix them"
-                    )
-            self._append_numbers(y.values())
+            y = Cells(y.astype(str).tolist(), np.arange(y.size))
+        if self.numbers:
+            self._append_spelled_numbers(y)
             return
-        if not y.codes.size:
-            return
-        known = [self.codes.setdefault(text, len(self.codes)) for text in y.texts]
-        codes = np.array(known, dtype=np.int32)[y.codes]
-        self._write(codes, np.int32)
-        self._count(codes)
-        if len(self.codes) > TEXTS_KEPT:
+        known = [self.texts.setdefault(text, len(self.texts)) for text in y.texts]
+        self.codes.append(np.array(known, dtype=np.int32)[y.codes])
+        if len(self.texts) > TEXTS_KEPT:
             self._turn_into_numbers()
+
+    def _append_spelled_numbers(self, y: Cells) -> None:
+        """Add cells after numbers: they must be numbers, too."""
+        for text in y.texts:
+            if not (self.only_cells and is_number(text)):
+                raise DataError(
+                    f"{self.name}: has text for a label ({text!r}) after numbers; do not mix them"
+                )
+        self._append_numbers(y.values())
 
     def _append_numbers(self, y: np.ndarray) -> None:
-        """Add numbers; at the first numbers, the file becomes float64."""
+        """Add finite numbers as int64 or float64."""
         if not y.size:
             return
-        if self.codes:
+        if self.texts:
             self._turn_into_numbers()
-        y = y.astype(np.float64 if y.dtype.kind == "f" else np.int64)
-        self._measure(y)
-        if self.file is not None and self.file.dtype == np.int64 and y.dtype == np.float64:
-            self.file = self.file.rewrite(np.float64, lambda piece: piece)
-        self._write(y, y.dtype)
-        self._count(y)
-
-    def _measure(self, numbers: np.ndarray) -> None:
-        """Check that numbers are finite, and note their range and if all are whole."""
-        bad = numbers[~np.isfinite(numbers)]
+        bad = y[~np.isfinite(y)]
         if bad.size:
             raise DataError(f"{self.name}: has the label {bad[0]}; labels must be finite")
-        if numbers.dtype == np.float64:
-            self.is_whole = self.is_whole and are_whole(numbers)
-        self.smallest = min(self.smallest, numbers.min())
-        self.largest = max(self.largest, numbers.max())
-
-    def _write(self, values: np.ndarray, dtype: Any) -> None:
-        """Append values to the file, which is made for the first of them."""
-        if self.file is None:
-            self.file = GrowingArray(self.folder, "labels", dtype)
-        self.file.append(values)
-
-    def _count(self, labels: np.ndarray) -> None:
-        """Count how often each label occurs, until there are too many different numbers."""
-        if self.counts is None:
-            return
-        values, counts = np.unique(labels, return_counts=True)
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-            self.counts[value] = self.counts.get(value, 0) + count
-        if not self.codes and len(self.counts) > CLASSES_LISTED:
-            self.counts = None
+        self.numbers.append(y.astype(np.float64 if y.dtype.kind == "f" else np.int64))
 
     def _turn_into_numbers(self) -> None:
         """Replace the codes of spelled numbers by the numbers."""
-        for text in self.codes:
+        for text in self.texts:
             if self.only_cells and is_number(text):
                 continue
-            if len(self.codes) > TEXTS_KEPT:
+            if len(self.texts) > TEXTS_KEPT:
                 raise DataError(
                     f"{self.name}: the label column has more than {TEXTS_KEPT:,} different texts, "
                     f"such as {text!r}: name the column of the labels with label (--label)"
@@ -137,63 +93,34 @@ class LabelColumn:
             raise DataError(
                 f"{self.name}: has the label {text!r} among numbers; allowed are numbers, or text"
             )
-        assert self.file is not None
-        assert self.counts is not None
-        numbers = np.array([float(text) for text in self.codes])
-        self._measure(numbers)
+        numbers = np.array([float(text) for text in self.texts])
+        self.texts = {}
+        for codes in self.codes:
+            self._append_numbers(numbers[codes])
+        self.codes = []
 
-        # Several spellings, as 1 and 1.0, are one number.
-        counts_of_codes = self.counts
-        self.codes = {}
-        self.counts = {}
-        for code, count in counts_of_codes.items():
-            number = float(numbers[code])
-            self.counts[number] = self.counts.get(number, 0) + count
-        if len(self.counts) > CLASSES_LISTED:
-            self.counts = None
-        self.file = self.file.rewrite(np.float64, lambda codes: numbers[codes])
-
-    def finish(self) -> dict[str, Any]:
-        """Write ``labels.npy``, and return what the header says of the labels."""
-        if self.codes and self.only_cells and all(map(is_number, self.codes)):
+    def finish(self) -> tuple[np.ndarray, dict[str, Any]]:
+        """Return the array of ``labels.npy``, and what the header says of the labels."""
+        if self.texts and self.only_cells and all(map(is_number, self.texts)):
             self._turn_into_numbers()
-        assert self.file is not None
-        if self.codes:
-            return self._finish_text(self.file)
-        if self.is_whole and self.file.dtype == np.float64:
-            self.file = self.file.rewrite(np.int64, lambda piece: piece)
-        self.file.finish((self.file.n_items,))
+        if self.texts:
+            # Number the classes in ascending order.
+            names = sorted(self.texts)
+            position = np.empty(len(names), dtype=np.int32)
+            position[[self.texts[name] for name in names]] = np.arange(len(names))
+            codes = position[np.concatenate(self.codes)]
+            counts = np.bincount(codes, minlength=len(names))
+            return codes, {"kind": "text", "classes": names, "counts": counts.tolist()}
 
-        # JSON needs Python's numbers, of the type of the file.
-        to_number = self.file.dtype.type
-        classes = None
-        counts = None
-        if self.counts is not None:
-            classes = [to_number(value).item() for value in sorted(self.counts)]
-            counts = [self.counts[value] for value in sorted(self.counts)]
-        return {
+        labels = np.concatenate(self.numbers)
+        if labels.dtype == np.float64 and are_whole(labels):
+            labels = labels.astype(np.int64)
+        classes, counts = np.unique(labels, return_counts=True)
+        is_listed = classes.size <= CLASSES_LISTED
+        return labels, {
             "kind": "numbers",
-            "smallest": to_number(self.smallest).item(),
-            "largest": to_number(self.largest).item(),
-            "classes": classes,
-            "counts": counts,
+            "smallest": classes[0].item(),
+            "largest": classes[-1].item(),
+            "classes": classes.tolist() if is_listed else None,
+            "counts": counts.tolist() if is_listed else None,
         }
-
-    def _finish_text(self, file: GrowingArray) -> dict[str, Any]:
-        """Number the classes in ascending order, and write the codes."""
-        assert self.counts is not None
-        classes = sorted(self.codes)
-        position = np.empty(len(classes), dtype=np.int32)
-        position[[self.codes[text] for text in classes]] = np.arange(len(classes), dtype=np.int32)
-        self.file = file.rewrite(np.int32, lambda codes: position[codes])
-        self.file.finish((self.file.n_items,))
-        return {
-            "kind": "text",
-            "classes": classes,
-            "counts": [self.counts[self.codes[text]] for text in classes],
-        }
-
-    def close(self) -> None:
-        """Close the file as it is."""
-        if self.file is not None:
-            self.file.close()

@@ -252,7 +252,7 @@ class Store:
     @property
     def zero_based(self) -> bool | None:
         """True if the features of the original LIBSVM text counted from 0; None without it."""
-        for source in self.header.get("sources", ()):
+        for source in self.header.get("sources") or ():
             if source.get("zero_based") is not None:
                 return bool(source["zero_based"])
         return None
@@ -598,7 +598,7 @@ def _combine_headers(parts: Sequence[StorePart]) -> dict[str, Any]:
         "n_values": sum(header["n_values"] for header in headers),
         "n_nonzero": sum(known) if len(known) == len(headers) else None,
         "labels": _combine_labels([header["labels"] for header in headers]),
-        "sources": [source for header in headers for source in header.get("sources", ())],
+        "sources": [source for header in headers for source in header.get("sources") or ()],
     }
 
 

@@ -29,6 +29,28 @@ PART = "part-"  # the beginning of the names of the folders that hold appended r
 MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
 INTEGERS = (np.dtype("<i4"), np.dtype("<i8"))
 FLOAT64 = np.dtype("<f8")
+# The fields of a header, as :func:`fits` compares them.
+NUMBERS = {
+    "kind": "numbers",
+    "smallest": float,
+    "largest": float,
+    "classes": (None, [float]),
+    "counts": (None, [int]),
+}
+TEXTS = {"kind": "text", "classes": [str], "counts": [int]}
+FIELDS = {
+    "layout": str,
+    "shape": [int],
+    "dtype": str,
+    "n_values": int,
+    "n_nonzero": (None, int),
+    "labels": (None, NUMBERS, TEXTS),
+    "weights": bool,
+    "feature_names": (None, [str]),
+    "label_name": (None, str),
+    "sources": (None, [{"path": str, "format": str, "rows": int, "bytes": int}]),
+    NOTE: (None, {"how": ("drop", "mean"), "count": int, "values": [float]}),
+}
 # The types that an array may have, and its shape.
 Expected: TypeAlias = tuple[tuple[np.dtype, ...], tuple[int, ...]]
 
@@ -162,10 +184,6 @@ def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
         expected = _check_header(header)
     except DataError as error:
         raise DataError(f"{folder / HEADER}: {error}") from None
-    except KeyError as error:
-        raise DataError(f"{folder / HEADER}: is damaged: {error} is missing") from None
-    except (TypeError, ValueError, AttributeError, OverflowError):
-        raise DataError(f"{folder / HEADER}: is damaged: an entry is of the wrong kind") from None
     for name in ("labels", "weights"):
         if name not in expected and (folder / f"{name}.npy").exists():
             raise DataError(
@@ -180,51 +198,78 @@ def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
 
 def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     """Check that a header agrees with itself, and return what each array must be."""
+    if "labels" not in header:
+        raise DataError("is damaged: 'labels' is missing")
+    for name, pattern in FIELDS.items():
+        if not fits(header.get(name), pattern):
+            raise DataError(f"is damaged: its {name} is {shorten_text(header.get(name))}")
     layout = header["layout"]
-    n, d = header["shape"]
     n_values = header["n_values"]
-    has_sizes = all(type(size) is int and 0 < size < MOST_ROWS for size in (n, d))
-    if not has_sizes or type(n_values) is not int:
-        shape = shorten_text(header["shape"])
-        raise DataError(f"is damaged: the shape is {shape} with {shorten_text(n_values)} values")
+    labels = header["labels"]
+    noted = header.get(NOTE)
+    if layout not in ("dense", "csr"):
+        raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
+    if len(header["shape"]) != 2 or not all(0 < size < MOST_ROWS for size in header["shape"]):
+        raise DataError(f"is damaged: its shape is {shorten_text(header['shape'])}")
+    n, d = header["shape"]
+    if n_values < 0 or (layout == "dense" and n_values != n * d):
+        raise DataError("is damaged: the shape and the number of values contradict each other")
+    if labels is not None and labels["classes"] is not None:
+        classes = labels["classes"]
+        if len(labels["counts"] or ()) != len(classes) or len({*classes}) != len(classes):
+            raise DataError("is damaged: the labels do not have a count for each class")
+    if len(header.get("feature_names") or ()) > d:
+        raise DataError(f"is damaged: feature_names must be at most {d} texts")
+    if noted is not None and len(noted["values"]) not in (0, d):
+        raise DataError(f"is damaged: the field {NOTE!r} must have {d} values or none")
+
+    # The types and shapes of the arrays.
     dtype = _value_type(header["dtype"])
-    expected: dict[str, Expected]
-    if layout == "dense":
-        expected = {"values": ((dtype,), (n, d))}
-    elif layout == "csr":
+    expected: dict[str, Expected] = {"values": ((dtype,), (n, d))}
+    if layout == "csr":
+        if dtype not in FLOATS:
+            raise DataError(f"sparse rows are of type {dtype}; allowed are float32 and float64")
         expected = {
             "values": ((dtype,), (n_values,)),
             "indices": (INTEGERS, (n_values,)),
             "indptr": (INTEGERS, (n + 1,)),
         }
-    else:
-        raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
-    if layout == "csr" and dtype not in FLOATS:
-        raise DataError(
-            f"sparse rows are of type {header['dtype']!r}; allowed are float32 and float64"
-        )
-    if n_values < 0 or (layout == "dense" and n_values != n * d):
-        raise DataError("is damaged: the shape and the number of values contradict each other")
-    if header["labels"] is not None:
-        _check_labels(header["labels"])
+    if labels is not None:
         # Numbers as they are; texts as the numbers of their classes.
-        allowed: tuple[np.dtype, ...] = (np.dtype("<i4"),)
-        if header["labels"]["kind"] == "numbers":
-            allowed = (FLOAT64, np.dtype("<i8"))
-        expected["labels"] = (allowed, (n,))
-    if type(header["weights"]) is not bool:
-        raise DataError("is damaged: weights must be true or false")
+        is_text = labels["kind"] == "text"
+        expected["labels"] = (INTEGERS[:1] if is_text else (FLOAT64, INTEGERS[1]), (n,))
     if header["weights"]:
         expected["weights"] = ((FLOAT64,), (n,))
-    _check_names(header, d)
-    _check_note(header.get(NOTE), d)
     return expected
 
 
-def _value_type(name: Any) -> np.dtype:
+def fits(value: Any, pattern: Any) -> bool:
+    """Return True if a value of JSON fits a pattern.
+
+    A type stands for its values, and float for finite numbers; a text or None for itself; a list
+    for lists of what it holds, a dict for dicts with these entries, and a tuple for any of its
+    patterns.
+    """
+    if isinstance(pattern, tuple):
+        return any(fits(value, one) for one in pattern)
+    if isinstance(pattern, list):
+        return isinstance(value, list) and all(fits(item, pattern[0]) for item in value)
+    if isinstance(pattern, dict):
+        return isinstance(value, dict) and all(
+            fits(value.get(name), one) for name, one in pattern.items()
+        )
+    if pattern is float:
+        # A whole number of JSON may be larger than any float, which a conversion would refuse.
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    if isinstance(pattern, type):
+        return type(value) is pattern
+    return bool(value == pattern)
+
+
+def _value_type(name: str) -> np.dtype[Any]:
     """Return the type of the values that a header names."""
     allowed = {type_name(dtype): dtype for dtype in (*FLOATS, *SMALL)}
-    if not isinstance(name, str) or name not in allowed:
+    if name not in allowed:
         raise DataError(
             f"the type of the values is {shorten_text(name)}; allowed are {', '.join(allowed)}"
         )
@@ -232,74 +277,3 @@ def _value_type(name: Any) -> np.dtype:
     if allowed[name] == bfloat16:
         return bfloat16
     return allowed[name].newbyteorder("<")
-
-
-def _check_labels(labels: dict[str, Any]) -> None:
-    """Raise a `DataError` unless kind, classes and counts of the labels fit together."""
-    kind = labels["kind"]
-    classes = labels["classes"]
-    counts = labels["counts"]
-    if kind not in ("numbers", "text"):
-        raise DataError(f"the kind of the labels is {kind!r}; allowed are 'numbers' and 'text'")
-    if kind == "numbers":
-        _check_numbers(labels, "smallest", "largest")
-        if classes is None and counts is None:
-            return
-    # Each class has a count, and the type of its kind.
-    wanted = (str,) if kind == "text" else (int, float)
-    are_lists = isinstance(classes, list) and isinstance(counts, list)
-    is_valid = (
-        are_lists
-        and len(counts) == len(classes)
-        and all(type(name) in wanted for name in classes)
-        and all(type(count) is int for count in counts)
-    )
-    if not is_valid:
-        raise DataError(f"is damaged: the classes are not {kind} with a count each")
-    if kind == "numbers":
-        _check_numbers(dict(enumerate(classes)), *range(len(classes)))
-    elif len(set(classes)) != len(classes):
-        raise DataError("is damaged: a class is listed twice")
-
-
-def _check_names(header: dict[str, Any], width: int) -> None:
-    """Check the names and sources; they may be missing, but must not be of another kind."""
-    names = header.get("feature_names")
-    if names is not None:
-        are_texts = all(isinstance(name, str) for name in names)
-        if len(names) > width or not are_texts:
-            raise DataError(f"is damaged: feature_names must be at most {width} texts")
-    if not isinstance(header.get("label_name"), (str, type(None))):
-        raise DataError("is damaged: label_name must be text")
-    if not isinstance(header.get("n_nonzero"), (int, type(None))):
-        raise DataError("is damaged: n_nonzero must be a number")
-    for source in header.get("sources", []):
-        has_texts = isinstance(source["path"], str) and isinstance(source["format"], str)
-        has_numbers = type(source["rows"]) is int and type(source["bytes"]) is int
-        if not has_texts or not has_numbers:
-            raise DataError("is damaged: a source is not described correctly")
-
-
-def _check_note(noted: Any, width: int) -> None:
-    """Check the note on missing values, if there is any."""
-    if noted is None:
-        return
-    is_valid = (
-        isinstance(noted, dict)
-        and noted.get("how") in ("drop", "mean")
-        and type(noted.get("count")) is int
-    )
-    values = noted.get("values") if is_valid else None
-    if not isinstance(values, list) or len(values) not in (0, width):
-        raise DataError(f"is damaged: the field {NOTE!r} is not described correctly")
-    _check_numbers(dict(enumerate(values)), *range(len(values)))
-
-
-def _check_numbers(entries: dict[Any, Any], *names: Any) -> None:
-    """Raise TypeError for an entry that is not a finite number."""
-    for name in names:
-        if type(entries[name]) not in (int, float):
-            raise TypeError
-        # A whole number of JSON may be larger than any float, which a conversion would refuse.
-        if not abs(entries[name]) <= sys.float_info.max:
-            raise TypeError

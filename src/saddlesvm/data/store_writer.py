@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
@@ -11,13 +12,13 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
 from saddlesvm.data.errors import DataError, sync_folder
-from saddlesvm.data.growing import GrowingArray
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL
 from saddlesvm.rows import layouts as rows
@@ -108,8 +109,12 @@ class StoreWriter:
         self.width = 0
         self.n_nonzero = 0
         self.sparse: bool | None = None
-        self._arrays: dict[str, GrowingArray] = {}
+        # Values and indices grow on the disk. Pointers, labels and weights, a number for each row,
+        # are collected in memory, as a fit holds them, too.
+        self._files: dict[str, GrowingArray] = {}
+        self._ends: list[np.ndarray] = []
         self._labels: LabelColumn | None = None
+        self._weights: list[np.ndarray] | None = None
         # All files are written into a folder beside the target, which takes its name at the end.
         self.target = Path(os.path.realpath(path))
         self.folder = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{PARTIAL}")
@@ -198,20 +203,16 @@ class StoreWriter:
                 f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}"
             )
         self.width = X.shape[1]
-        self._open("values", self.dtype)
+        self._files["values"] = GrowingArray(self.folder / "values.npy", self.dtype)
         if self.sparse:
             is_narrow = (self.n_features or X.shape[1]) <= INT32_MOST
-            self._open("indices", np.int32 if is_narrow else np.int64)
-            self._open("indptr", np.int64)
-            self._arrays["indptr"].append(np.zeros(1, dtype=np.int64))
+            index_type = np.int32 if is_narrow else np.int64
+            self._files["indices"] = GrowingArray(self.folder / "indices.npy", index_type)
+            self._ends.append(np.zeros(1, dtype=np.int64))
         if has_labels:
-            self._labels = LabelColumn(self.folder, self.name)
+            self._labels = LabelColumn(self.name)
         if has_weights:
-            self._open("weights", np.float64)
-
-    def _open(self, name: str, dtype: Any) -> None:
-        """Begin the file of an array."""
-        self._arrays[name] = GrowingArray(self.folder, name, dtype)
+            self._weights = []
 
     def _append_rows(self, X: Any) -> None:
         """Check a block of rows, and append its values, indices and pointers."""
@@ -239,14 +240,13 @@ class StoreWriter:
                 "or whose square is not"
             )
         values = X.data if self.sparse else X
-        self._arrays["values"].append(values)
+        self._files["values"].append(values)
         self.n_nonzero += int(np.count_nonzero(widen(values)))
         if self.sparse:
             self.width = max(self.width, X.shape[1])
             # Row pointers count the entries of all blocks.
-            ends = X.indptr[1:].astype(np.int64) + self._arrays["indices"].n_items
-            self._arrays["indices"].append(X.indices)
-            self._arrays["indptr"].append(ends)
+            self._ends.append(X.indptr[1:].astype(np.int64) + self._files["indices"].n_items)
+            self._files["indices"].append(X.indices)
 
     def _dense(self, X: Any) -> np.ndarray:
         """Return the block as a contiguous array of the store's type."""
@@ -294,17 +294,17 @@ class StoreWriter:
 
     def _append_weights(self, weights: Any, n: int) -> None:
         """Append the weights of the rows of a block."""
-        if (weights is None) != ("weights" not in self._arrays):
+        if (weights is None) != (self._weights is None):
             raise DataError(
                 f"{self.name}: weights must be given with every block of rows, or with none"
             )
-        if weights is not None:
+        if self._weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
             if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
                 raise DataError(
                     f"{self.name}: sample_weight must hold {n} finite numbers of 0 or more"
                 )
-            self._arrays["weights"].append(weights)
+            self._weights.append(weights)
 
     def _finish(self) -> None:
         """Complete the files, write the header, and give the folder its name."""
@@ -314,41 +314,44 @@ class StoreWriter:
                 f"{self.name}: got {self.n_rows} rows of {width} features; "
                 "at least one of each is needed"
             )
-        header = self._header(width)
-        n_values = header["n_values"]
-        shapes = {
-            "values": (n_values,) if self.sparse else (self.n_rows, width),
-            "indices": (n_values,),
-        }
-        if self.sparse and n_values <= INT32_MOST and self._arrays["indices"].dtype == np.int32:
+        n_values = self._files["values"].n_items
+        columns: dict[str, np.ndarray] = {}
+        labels = None
+        if self._labels is not None:
+            columns["labels"], labels = self._labels.finish()
+        if self._weights is not None:
+            columns["weights"] = np.concatenate(self._weights)
+        if self.sparse:
             # SciPy copies row pointers and indices whose types differ.
-            self._arrays["indptr"] = self._arrays["indptr"].rewrite(np.int32, lambda piece: piece)
-        for name, array in self._arrays.items():
-            array.finish(shapes.get(name, (array.n_items,)))
-        with (self.folder / HEADER).open("x", encoding="utf-8") as file:
-            json.dump(header, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        self._publish()
-
-    def _header(self, width: int) -> dict[str, Any]:
-        """Return the contents of ``store.json``."""
-        facts = {
+            index_type = self._files["indices"].dtype
+            if n_values > INT32_MOST:
+                index_type = np.dtype(np.int64)
+            columns["indptr"] = np.concatenate(self._ends).astype(index_type)
+            self._files["indices"].finish((n_values,))
+        self._files["values"].finish((n_values,) if self.sparse else (self.n_rows, width))
+        for name, column in columns.items():
+            with (self.folder / f"{name}.npy").open("xb") as file:
+                np.save(file, column)
+                flush(file)
+        header = {
             "format": FORMAT_NAME,
             "version": FORMAT_VERSION,
             "written by": f"saddlesvm {version('saddlesvm')}",
             "layout": "csr" if self.sparse else "dense",
             "shape": [self.n_rows, width],
             "dtype": type_name(self.dtype),
-            "n_values": self._arrays["values"].n_items,
+            "n_values": n_values,
             "n_nonzero": self.n_nonzero,
-            "labels": None if self._labels is None else self._labels.finish(),
-            "weights": "weights" in self._arrays,
+            "labels": labels,
+            "weights": self._weights is not None,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "label_name": self.label_name,
             "sources": self.sources,
         }
-        return facts | self.further
+        with (self.folder / HEADER).open("xb") as file:
+            file.write(json.dumps(header | self.further, indent=1).encode())
+            flush(file)
+        self._publish()
 
     def _publish(self) -> None:
         """Give the folder its name, with which it is a store."""
@@ -374,11 +377,54 @@ class StoreWriter:
     def discard(self) -> None:
         """Close all files, and remove the folder unless it has become a store."""
         with suppress(OSError):
-            for array in self._arrays.values():
-                array.close()
-            if self._labels is not None:
-                self._labels.close()
+            for file in self._files.values():
+                file.file.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class GrowingArray:
+    """A ``.npy`` file to append values to; its header is written when its shape is known.
+
+    Parameters
+    ----------
+    path : Path
+    dtype : dtype
+    """
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.n_items = 0
+        self.file = path.open("xb")
+        # Keep the place of the header; NumPy leaves room in it for every size.
+        self.file.write(npy_header(self.dtype, (0,)))
+
+    def append(self, array: np.ndarray) -> None:
+        """Add the values of an array, cast to the type of the file."""
+        part = np.ascontiguousarray(array, dtype=self.dtype).reshape(-1)
+        if part.size:
+            self.file.write(part.view(np.uint8).data)
+            self.n_items += part.size
+
+    def finish(self, shape: tuple[int, ...]) -> None:
+        """Write the header, and bring the file to the disk."""
+        with self.file:
+            self.file.seek(0)
+            self.file.write(npy_header(self.dtype, shape))
+            flush(self.file)
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the beginning of a ``.npy`` file; its length is the same for every number of rows."""
+    header = {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    file = io.BytesIO()
+    write_array_header_1_0(file, header)
+    return file.getvalue()
+
+
+def flush(file: IO[bytes]) -> None:
+    """Bring what was written to a file to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 @contextmanager
