@@ -18,12 +18,14 @@ from saddlesvm.data.archives import check_format, parse_json
 from saddlesvm.data.data_table import ready_matrix
 from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.data.reading import Reading
-from saddlesvm.models.model_checks import check_certificates, check_stored
+from saddlesvm.estimators.register import LINEAR
+from saddlesvm.models.model_checks import check_certificates, check_meta
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
-STORED: dict[str, Any] = {"params": {}, "numbers": {}, "notes": {}, "certificates": [], "trace": []}
+STORED: dict[str, Any] = {
+    "params": {}, "numbers": {}, "notes": {}, "certificates": [], "trace": [], "outcome": "", "kernel": None,
+}  # fmt: skip
 PROOF = {"primal": 1.0, "dual": 0.5}
-LISTS = {"options": ("C",), "numbers": (), "matrices": ("coef_",), "arrays": ()}
 LIBSVM = "svm_type {}\nkernel_type linear\nnr_class {}\ntotal_sv {}\nrho 0\nSV\n"
 
 
@@ -51,10 +53,9 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "predict_proba needs probability=True": lambda: SVC().predict_proba,
     "partial_fit needs an online solver, solver='pegasos'; got 'dcd'": lambda: LinearSVC(solver="dcd").partial_fit,
     "partial_fit needs multi_class='ovr'; got 'ovo'": lambda: LinearSVC(multi_class="ovo").partial_fit,
-    "its notes are missing": lambda: check_stored({}, STORED | {"notes": None}, LISTS),
-    "its certificates are not of this package": lambda: check_certificates([{"primal": 1.0}], ""),
-    "its certificates do not hold numbers": lambda: check_certificates([PROOF | {"form": "B"}], ""),
-    "its outcome 'gone' is unknown": lambda: check_certificates([PROOF], "gone"),
+    "its notes is None": lambda: check_meta(STORED | {"notes": None}, ("C",), LINEAR),
+    "its certificates are not of this package": lambda: check_certificates([{"primal": 1.0}]),
+    "its outcome is 'gone'": lambda: check_meta(STORED | {"outcome": "gone"}, ("C",), LINEAR),
     "--label is for files; a.store, b.store are stores": lambda: stores_asked(label="y"),
 }
 
@@ -69,7 +70,8 @@ def test_what_is_refused_is_named(words: str) -> None:
 
 def test_what_is_sound_is_not_refused() -> None:
     stores_asked()
-    check_certificates([PROOF], "certified")
+    check_certificates([PROOF])
+    check_meta(STORED | {"outcome": "certified"}, ("C",), LINEAR)
     check_format({"format": "f", "version": 2}, "m", "model", "f", 2)
     assert parse_json(json.dumps({"a": [1]}).encode(), 9) == {"a": [1]}
     assert callable(LinearSVC(solver="pegasos").partial_fit)

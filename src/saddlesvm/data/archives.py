@@ -258,3 +258,30 @@ def parse_json(text: bytes, n_bytes: int) -> Any:
         raise ValueError("its JSON is nested too deeply") from None
     except UnicodeDecodeError:
         raise ValueError("its JSON is not UTF-8 text") from None
+
+
+def fits(value: Any, pattern: Any) -> bool:
+    """Return True if a value of JSON fits a pattern.
+
+    A type stands for its values, a text or None for itself, and a function for the values for which
+    it is true; a list for lists of what it holds, a dict for dicts with these entries (or, with the
+    key `str`, for dicts of such values), and a tuple for any of its patterns.
+    """
+    if isinstance(pattern, tuple):
+        return any(fits(value, one) for one in pattern)
+    if isinstance(pattern, list):
+        return isinstance(value, list) and all(fits(item, pattern[0]) for item in value)
+    if isinstance(pattern, dict):
+        if not isinstance(value, dict):
+            return False
+        if str in pattern:
+            return all(fits(item, pattern[str]) for item in value.values())
+        return all(fits(value.get(name), one) for name, one in pattern.items())
+    if isinstance(pattern, type):
+        return type(value) is pattern
+    return bool(pattern(value)) if callable(pattern) else value == pattern
+
+
+def is_finite(value: Any) -> bool:
+    """Return True for a number that is finite as a float; whole numbers of JSON may be larger."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max

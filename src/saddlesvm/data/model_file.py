@@ -26,7 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, Archive, check_format, open_archive, shorten_text
+from saddlesvm.data.archives import (
+    DAMAGE,
+    Archive,
+    check_format,
+    fits,
+    open_archive,
+    shorten_text,
+)
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 
 FORMAT_NAME = "saddlesvm-model"
@@ -182,16 +189,11 @@ def _read_header(archive: Archive, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
     header = archive.json(_HEADER)
     check_format(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
-    names = header.get("arrays")
-    stored = sorted(name for name in archive.names if name != _HEADER)
-    has_names = isinstance(names, list) and all(
-        isinstance(name, str) and _NAME.fullmatch(name) for name in names
-    )
-    if not has_names or not isinstance(header.get("kind"), str):
-        raise ValueError(f"kind or arrays is missing from its {_HEADER}")
-    if not isinstance(header.get("meta"), dict):
-        raise ValueError(f"meta is missing from its {_HEADER}")
-    if sorted(names) != stored:
+    if not fits(header, {"kind": str, "arrays": [str], "meta": dict}):
+        raise ValueError(f"kind, arrays or meta is missing from its {_HEADER}")
+    names = header["arrays"]
+    stored = [name for name in archive.names if name != _HEADER]
+    if sorted(names) != sorted(stored):
         odd = next(iter({*names} ^ {*stored}), names[0])
         raise ValueError(f"{_HEADER} and its arrays differ, in {shorten_text(repr(odd))}")
     for name in names:

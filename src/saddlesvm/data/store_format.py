@@ -8,14 +8,21 @@ and reads no values.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, check_format, parse_json, read_header, shorten_text
+from saddlesvm.data.archives import (
+    DAMAGE,
+    check_format,
+    fits,
+    is_finite,
+    parse_json,
+    read_header,
+    shorten_text,
+)
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
 
@@ -32,9 +39,9 @@ FLOAT64 = np.dtype("<f8")
 # The fields of a header, as :func:`fits` compares them.
 NUMBERS = {
     "kind": "numbers",
-    "smallest": float,
-    "largest": float,
-    "classes": (None, [float]),
+    "smallest": is_finite,
+    "largest": is_finite,
+    "classes": (None, [is_finite]),
     "counts": (None, [int]),
 }
 TEXTS = {"kind": "text", "classes": [str], "counts": [int]}
@@ -49,7 +56,7 @@ FIELDS = {
     "feature_names": (None, [str]),
     "label_name": (None, str),
     "sources": (None, [{"path": str, "format": str, "rows": int, "bytes": int}]),
-    NOTE: (None, {"how": ("drop", "mean"), "count": int, "values": [float]}),
+    NOTE: (None, {"how": ("drop", "mean"), "count": int, "values": [is_finite]}),
 }
 # The types that an array may have, and its shape.
 Expected: TypeAlias = tuple[tuple[np.dtype, ...], tuple[int, ...]]
@@ -241,29 +248,6 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     if header["weights"]:
         expected["weights"] = ((FLOAT64,), (n,))
     return expected
-
-
-def fits(value: Any, pattern: Any) -> bool:
-    """Return True if a value of JSON fits a pattern.
-
-    A type stands for its values, and float for finite numbers; a text or None for itself; a list
-    for lists of what it holds, a dict for dicts with these entries, and a tuple for any of its
-    patterns.
-    """
-    if isinstance(pattern, tuple):
-        return any(fits(value, one) for one in pattern)
-    if isinstance(pattern, list):
-        return isinstance(value, list) and all(fits(item, pattern[0]) for item in value)
-    if isinstance(pattern, dict):
-        return isinstance(value, dict) and all(
-            fits(value.get(name), one) for name, one in pattern.items()
-        )
-    if pattern is float:
-        # A whole number of JSON may be larger than any float, which a conversion would refuse.
-        return type(value) in (int, float) and abs(value) <= sys.float_info.max
-    if isinstance(pattern, type):
-        return type(value) is pattern
-    return bool(value == pattern)
 
 
 def _value_type(name: str) -> np.dtype[Any]:

@@ -37,12 +37,7 @@ from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
 from saddlesvm.kernel.libsvm_models import load_libsvm
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.models.liblinear_models import load_liblinear
-from saddlesvm.models.model_checks import CSR_PARTS, check_stored
-from saddlesvm.models.scaler_arrays import (
-    pop_scaler_arrays,
-    scaler_from_arrays,
-    scaler_to_arrays,
-)
+from saddlesvm.models.model_checks import CSR_PARTS, check_meta, check_shapes, restore_arrays
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import (
     UnregisteredLoss,
@@ -56,6 +51,9 @@ from saddlesvm.solvers.base import SolverBase
 
 # The array of a model file with the transformers before the model, as skops writes them.
 COLUMNS = "columns"
+# The arrays of a StandardScaler before the model: its attributes behind this prefix.
+SCALER = "scaler_"
+SCALER_ARRAYS = ("scaler_mean_", "scaler_scale_", "scaler_var_", "scaler_n_samples_seen_")
 # What to save instead of a model that cannot be saved, by an attribute that tells its kind.
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
@@ -175,9 +173,16 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
 
 def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
     """Return the arrays of the transformers before a model, or of no transformers."""
-    if before is None or type(before) is StandardScaler:
-        return scaler_to_arrays(before)
-    return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
+    if before is None:
+        return {}
+    if type(before) is not StandardScaler:
+        return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
+    values = {name: getattr(before, name.removeprefix(SCALER)) for name in SCALER_ARRAYS}
+    return {
+        name: np.asarray(value, dtype=np.float64)
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def _model_to_arrays(model: Any, saved: register.SavedNames) -> dict[str, np.ndarray]:
@@ -251,14 +256,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         # What stands before the model is taken out first: the rest is checked against a closed
         # list of the model's own arrays.
         arrays = dict(stored)
-        scaler_arrays = pop_scaler_arrays(arrays)
+        scaler_arrays = {name: arrays.pop(name) for name in SCALER_ARRAYS if name in arrays}
         columns = arrays.pop(COLUMNS, None)
         model = _make_estimator(entry, arrays, meta)
         if columns is not None:
             return prepend_step(_restore_columns(model, columns), model)
-        names = getattr(model, "feature_names_in_", None)
-        scaler = scaler_from_arrays(scaler_arrays, model.n_features_in_, names)
-        return prepend_step(scaler, model)
+        if scaler_arrays:
+            return prepend_step(_restore_scaler(model, scaler_arrays), model)
+        return model
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
@@ -278,26 +283,45 @@ def _restore_columns(model: Any, stored: np.ndarray) -> Any:
     return before
 
 
+def _restore_scaler(model: Any, stored: dict[str, np.ndarray]) -> StandardScaler:
+    """Return the stored scaler; raise ValueError unless it scales the model's features."""
+    width = model.n_features_in_
+    for name, array in stored.items():
+        # The rows seen are one number, or a number for each feature.
+        is_shaped = array.shape == (width,) or (name == SCALER_ARRAYS[-1] and not array.ndim)
+        if array.dtype != np.float64 or not is_shaped or not np.isfinite(array).all():
+            raise ValueError(f"its {name} does not hold finite numbers for {width} features")
+    # The attributes are set as a fit would have set them.
+    mean, scale, variance, seen = (stored.get(name) for name in SCALER_ARRAYS)
+    if scale is not None and ((scale <= 0.0).any() or variance is None or (variance < 0.0).any()):
+        raise ValueError("its scaler does not divide by positive numbers")
+    if seen is None:
+        raise ValueError("the rows that its scaler has seen are missing")
+    scaler = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
+    scaler.mean_ = mean
+    scaler.scale_ = scale
+    scaler.var_ = variance
+    scaler.n_samples_seen_ = seen[()]
+    scaler.n_features_in_ = width
+    if hasattr(model, "feature_names_in_"):
+        scaler.feature_names_in_ = model.feature_names_in_
+    return scaler
+
+
 def _make_estimator(
     entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]
 ) -> Any:
     """Return the estimator of a file, after every value in the file has been checked."""
     options = tuple(name for name in entry.parameters if name not in UNSAVED)
-    saved = entry.saved
-    names = {
-        "options": options,
-        "numbers": saved.numbers,
-        "arrays": saved.arrays,
-        "matrices": saved.matrices,
-    }
-    check_stored(arrays, meta, names)
+    check_meta(meta, options, entry.saved)
+    attributes = meta["numbers"] | restore_arrays(arrays, entry.saved)
+    check_shapes(attributes, meta)
     params = {name: _restore_option(given, entry.linear) for name, given in meta["params"].items()}
     model: Any = entry.kind(**params)
     # A wrong option is refused here, not at the first prediction.
     if hasattr(model, "loss"):
         make_loss(model.loss)
     model._check_options()
-    attributes = meta["numbers"] | _restore_attributes(arrays, saved)
     certificates = [Certificate(**fields) for fields in meta["certificates"]]
     outcome = Outcome(meta["outcome"]) if meta["outcome"] else None
     trace = Trace(meta["trace"])
@@ -321,25 +345,6 @@ def _make_estimator(
     for name, value in attributes.items():
         setattr(model, name, value)
     return model
-
-
-def _restore_attributes(
-    arrays: dict[str, np.ndarray], saved: register.SavedNames
-) -> dict[str, Any]:
-    """Return the attributes that the arrays of a file hold."""
-    attributes: dict[str, Any] = {}
-    for name in saved.arrays:
-        if name in arrays:
-            array = arrays[name]
-            attributes[name] = array if array.ndim else array.item()
-    for name in saved.matrices:
-        if name in arrays:
-            attributes[name] = arrays[name]
-        elif f"{name}data" in arrays:
-            data, indices, indptr, shape = (arrays[name + part] for part in CSR_PARTS)
-            csr = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-            attributes[name] = csr
-    return attributes
 
 
 def _restore_fit(
