@@ -31,8 +31,7 @@ def read(
     Parameters
     ----------
     source : str or path
-        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather, Arrow, or a folder with a
-        folder of texts for each class.
+        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather or Arrow.
     label, header, drop_columns, task
         As in :func:`saddlesvm.data.read`.
     columns : mapping of str to str, optional

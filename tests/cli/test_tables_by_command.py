@@ -118,20 +118,13 @@ def test_a_store_of_a_table_keeps_its_encoder(people: tuple[Path, Path], run: Ru
     assert facts(run, "certify", tmp_path / "one", tmp_path / "t.store")["quality"]["relative_gap"] <= 1e-4
 
 
-def test_texts_of_lines_and_folders(run: Run, tmp_path: Path) -> None:
+def test_texts_of_lines(run: Run, tmp_path: Path) -> None:
     table, y = notes(200)
     rows = [{"text": text, "stars": int(label)} for text, label in zip(table["text"], y, strict=True)]
     lines = tmp_path / "reviews.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     told = facts(run, "train", lines, "--label", "stars", "--model", tmp_path / "m")
     assert told["data"]["columns"] == ["text: text (16 words on average)"] and told["quality"]["train_accuracy"] > 0.85
-    for number, row in enumerate(rows):
-        folder = tmp_path / "texts" / ("good" if row["stars"] else "bad")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}.txt").write_text(row["text"])
-    told = facts(run, "train", tmp_path / "texts", "--columns", "text=text:1-2", "--model", tmp_path / "n")
-    assert told["data"]["classes"] == {"bad": int((y == 0).sum()), "good": int(y.sum())}
-    assert run("predict", tmp_path / "n", lines)[1].split()[0] in ("good", "bad")
     lines.write_text('{"text": "a"}\n{"text": \n')
     assert "line 2: is not JSON" in run("predict", tmp_path / "m", lines)[2]
 

@@ -95,7 +95,7 @@ def test_parquet(tmp_path: Path) -> None:
     write_parquet(path, a=[1.0, None], y=[0, 1])
     fails(path, "column 'a', row 2", "missing")
     write_parquet(path, a=[1.0, np.inf], y=[0, 1])
-    fails(path, "column 'a', row 2", "inf")
+    fails(path, "row 2, feature 1 is inf")
     fails(path, "'a', 'y'", label="target")
     path.write_bytes(path.read_bytes()[:-10])
     fails(path, "Parquet")

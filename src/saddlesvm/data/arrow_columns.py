@@ -88,7 +88,7 @@ def _list_length(column: Any, name: str, where: str) -> int:
     return int(lengths[0])
 
 
-def arrow_matrix(data: Any) -> tuple[np.ndarray, list[str] | None]:
+def arrow_matrix(data: Any, where: str = "X") -> tuple[np.ndarray, list[str] | None]:
     """Return the rows of Arrow data as a matrix of shape (n, d), and the names of its columns.
 
     A single column of lists is the matrix itself, without a copy, and has no names; columns of
@@ -97,43 +97,35 @@ def arrow_matrix(data: Any) -> tuple[np.ndarray, list[str] | None]:
     Raises
     ------
     DataError
-        pyarrow is not installed, or a column does not hold numbers.
+        pyarrow is not installed, or a column does not hold numbers; `where` names the data.
     """
     try:
         import pyarrow as pa
     except ImportError:
         raise DataError(f"a {type(data).__name__} {PYARROW_NEEDED}") from None
     if not hasattr(data, "__arrow_c_stream__"):
-        return flat_column(pa.array(data), "values", "X"), None
+        return flat_column(pa.array(data), "values", where), None
     try:
         table = pa.table(data)
     except (pa.ArrowException, TypeError, ValueError):
         # A stream of one column is not a table.
-        return flat_column(pa.chunked_array(data), "values", "X"), None
+        return flat_column(pa.chunked_array(data), "values", where), None
     names = list(table.column_names)
-    columns = [flat_column(table.column(k), name, "X") for k, name in enumerate(names)]
+    columns = [flat_column(table.column(k), name, where) for k, name in enumerate(names)]
     for name, column in zip(names, columns, strict=True):
         if column.dtype.kind not in "biuf":
             raise DataError(
-                f"X: column {name!r} is of type {table.schema.field(name).type}; "
+                f"{where}: column {name!r} is of type {table.schema.field(name).type}; "
                 "features must be numbers: encode it first, with saddlesvm.table.encoder"
             )
-    if len(columns) == 1 and columns[0].ndim == 2:
-        return columns[0], None
     if any(column.ndim == 2 for column in columns):
-        return np.column_stack(columns), None
-    return stack_columns(columns), names
+        return columns[0] if len(columns) == 1 else np.column_stack(columns), None
 
-
-def stack_columns(columns: list[np.ndarray], dtype: Any = None) -> np.ndarray:
-    """Return columns side by side as a C-contiguous matrix."""
-    n = len(columns[0])
-    dtype = np.dtype(dtype or np.result_type(np.float16, *columns))
-    X = np.empty((n, len(columns)), dtype=dtype)
     # Some rows at a time: the lines of the cache are then full before they are written back.
-    step = max(1, _BLOCK_BYTES // max(1, dtype.itemsize * len(columns)))
-    for start in range(0, n, step):
+    X = np.empty((len(columns[0]), len(columns)), dtype=np.result_type(np.float16, *columns))
+    step = max(1, _BLOCK_BYTES // (X.itemsize * len(columns)))
+    for start in range(0, len(X), step):
         block = X[start : start + step]
         for k, column in enumerate(columns):
             block[:, k] = column[start : start + step]
-    return X
+    return X, names

@@ -52,10 +52,9 @@ class ReadOptions:
         """Raise a `DataError` for an option that does not apply to a format."""
         # False says that there are no labels, which every format understands.
         names_label = self.label is not None and self.label is not False
-        if format in ("jsonl", "folder"):
-            what = "JSON lines" if format == "jsonl" else "a folder of texts"
+        if format == "jsonl":
             raise DataError(
-                f"{name}: is {what}, whose columns may hold words: "
+                f"{name}: is JSON lines, whose columns may hold words: "
                 "read it with saddlesvm.table.read, and encode its columns"
             )
         if self.drop_columns and format not in COLUMN_FORMATS:

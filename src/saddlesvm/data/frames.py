@@ -1,6 +1,6 @@
 """Tables of any columns as pandas' data frames, some rows at a time or whole.
 
-CSV, JSON lines, Parquet, Feather, Arrow files and streams, and folders of texts. pandas and pyarrow
+CSV, JSON lines, Parquet, Feather, Arrow files and streams. pandas and pyarrow
 come with the extra ``files``. Only if a fast reader fails is the cell searched for that is not of
 the kind of its column; it is named by file, line and column.
 """
@@ -10,18 +10,19 @@ from __future__ import annotations
 import io
 import json
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from saddlesvm.data.arrow_columns import is_list
 from saddlesvm.data.arrow_files import arrow_file
-from saddlesvm.data.blocks import WHOLE, find_format
+from saddlesvm.data.arrow_source import choose_columns
+from saddlesvm.data.blocks import WHOLE, ReadOptions, find_format
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position, position_of
 from saddlesvm.data.data_table import Header, Label, check_classes, is_number, shorten, unique_names
@@ -41,20 +42,17 @@ from saddlesvm.runtime.extras import how_to_install
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLE_FORMATS = ("csv", "jsonl", "parquet", "arrow", "folder")
+TABLE_FORMATS = ("csv", "jsonl", "parquet", "arrow")
 SAMPLE_BYTES = 1 << 24  # bytes of the rows that tell the kinds, at most; a guess
 NAMES_BYTES = 1 << 18  # bytes of JSON lines whose fields are the names of all rows; a guess
 PROBED_ROWS = 1_000  # rows of a CSV file that tell whether it holds words; a guess
 LEAST_ROW_BYTES = 64  # bytes of a row of a CSV file in memory, at least; a guess
-FOLDER_TEXT = "text"  # names of the two columns of a folder of texts
-FOLDER_LABEL = "folder"
 
 _MISSING_SPELLINGS = sorted(
     {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.title())}
 )
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 
-Row = TypeVar("Row")
 Frames = Generator[tuple["pd.DataFrame", float], None, None]
 # What a format knows of a file: names of the columns, frames of about some bytes, and the words for
 # a row.
@@ -173,9 +171,6 @@ def open_table(
     n_bytes = path.stat().st_size
     if format == "jsonl":
         names, parts, line = _open_jsonl(path)
-    elif format == "folder":
-        names, parts, line = _open_folder(path)
-        n_bytes = sum(file.stat().st_size for file in _text_files(path))
     else:
         names, parts, line = _open_arrow(path, format)
     dropped = dropped_positions(drop, names, len(names), source)
@@ -197,8 +192,8 @@ def choose_label(
     ----------
     file : TableFile
     label : str, int, False or None
-        As the user gave it. None means a column that is named as a label, else the last column; for
-        a folder of texts the names of its folders; and with `features`, `column`.
+        As the user gave it. None means a column that is named as a label, else the last column; and
+        with `features`, `column`.
     features : sequence of str, optional
         The columns that a model expects.
     column : str, optional
@@ -212,8 +207,6 @@ def choose_label(
     if label is None and features is not None:
         has_column = column in file.names and column not in features
         return column if has_column else None
-    if label is None and file.format == "folder":
-        return FOLDER_LABEL
     position = label_position(label, file.names, len(file.names), None, file.name)
     return None if position is None else file.names[position]
 
@@ -318,7 +311,7 @@ def holds_words(source: str, header: Header, drop: Sequence[str | int], label: L
     The first rows tell. Tables of numbers are read as numbers, and need no pandas.
     """
     format = find_format(source)
-    if format in ("jsonl", "folder"):
+    if format == "jsonl":
         return True
     if format in ("parquet", "arrow"):
         return _has_other_types(Path(source), format, drop, label)
@@ -344,13 +337,7 @@ def _has_other_types(path: Path, format: str, drop: Sequence[str | int], label: 
     import pyarrow as pa
 
     file = arrow_file(path, format)
-    dropped = dropped_positions(drop, file.names, len(file.names), str(path))
-    kept = [k for k in range(len(file.names)) if k not in dropped]
-    # A list in the last column is a feature, not the label.
-    ends_with_list = bool(kept) and is_list(file.types[kept[-1]])
-    if label is not False and not (label is None and ends_with_list):
-        position = label_position(label, file.names, len(file.names), None, str(path), dropped)
-        kept = [k for k in kept if k != position]
+    features, _ = choose_columns(file, ReadOptions(label=label, drop_columns=tuple(drop)))
     is_known = (
         pa.types.is_integer,
         pa.types.is_floating,
@@ -359,7 +346,7 @@ def _has_other_types(path: Path, format: str, drop: Sequence[str | int], label: 
         pa.types.is_null,
         is_list,
     )
-    return any(not any(is_type(file.types[k]) for is_type in is_known) for k in kept)
+    return any(not any(is_type(file.types[k]) for is_type in is_known) for k in features)
 
 
 def _open_csv(path: Path, header: Header, drop: Sequence[str | int], label: Label) -> TableFile:
@@ -448,31 +435,11 @@ def as_utf8(file: IO[bytes]) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
 
 
-def gather(rows: Iterable[tuple[Row, int]], n_bytes: int) -> Generator[list[Row], None, None]:
-    """Yield lists of rows of about `n_bytes` of text; rows come with the length of their text."""
-    gathered: list[Row] = []
-    size = 0
-    for row, length in rows:
-        gathered.append(row)
-        size += length
-        if size >= n_bytes:
-            yield gathered
-            gathered = []
-            size = 0
-    if gathered:
-        yield gathered
-
-
 def _open_jsonl(path: Path) -> OpenTable:
     """Open a file with a JSON object on each line."""
     import pandas as pd
 
-    def read_lists(n_bytes: int) -> Generator[tuple[list[dict[str, Any]], float], None, None]:
-        with reading(path), open_with_share(path) as (file, share), as_utf8(file) as text:
-            for rows in gather(_json_objects(text, path), n_bytes):
-                yield rows, share()
-
-    with closing(read_lists(NAMES_BYTES)) as parts:
+    with closing(_read_objects(path, NAMES_BYTES)) as parts:
         first, _ = next(parts, ([], 0.0))
     if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
@@ -480,7 +447,7 @@ def _open_jsonl(path: Path) -> OpenTable:
     known = set(names)
 
     def frames(n_bytes: int) -> Frames:
-        for rows, share in read_lists(n_bytes):
+        for rows, share in _read_objects(path, n_bytes):
             for row in rows:
                 # A set compares a whole row at once, and nearly all rows have known fields.
                 if not known.issuperset(row):
@@ -499,21 +466,33 @@ def _open_jsonl(path: Path) -> OpenTable:
     return names, frames, line
 
 
-def _json_objects(text: IO[str], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the JSON objects of a file, and the length of the line of each."""
-    for number, line in enumerate(text, 1):
-        if line.isspace():
-            continue
-        try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise DataError(f"{path}: line {number}: is not JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise DataError(
-                f"{path}: line {number}: holds a {type(row).__name__}; "
-                'each line must be a JSON object, such as {"name": 1}'
-            )
-        yield row, len(line)
+def _read_objects(
+    path: Path, n_bytes: int
+) -> Generator[tuple[list[dict[str, Any]], float], None, None]:
+    """Yield lists of the JSON objects on about `n_bytes` of lines, and the share that was read."""
+    rows: list[dict[str, Any]] = []
+    size = 0
+    with reading(path), open_with_share(path) as (file, share), as_utf8(file) as text:
+        for number, line in enumerate(text, 1):
+            if line.isspace():
+                continue
+            try:
+                row = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise DataError(f"{path}: line {number}: is not JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise DataError(
+                    f"{path}: line {number}: holds a {type(row).__name__}; "
+                    'each line must be a JSON object, such as {"name": 1}'
+                )
+            rows.append(row)
+            size += len(line)
+            if size >= n_bytes:
+                yield rows, share()
+                rows = []
+                size = 0
+        if rows:
+            yield rows, 1.0
 
 
 def _open_arrow(path: Path, format: str) -> OpenTable:
@@ -557,36 +536,3 @@ def _series_of_arrow(column: Any) -> Any:
         zone = arrow_type.tz if pa.types.is_timestamp(arrow_type) else None
         column = column.cast(pa.timestamp("us", zone), safe=False)
     return column.to_pandas()
-
-
-def _text_files(path: Path) -> list[Path]:
-    """Return the files in the folders of a folder, which are the classes."""
-    folders = sorted(
-        child for child in path.iterdir() if child.is_dir() and not child.name.startswith(".")
-    )
-    return [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file()]
-
-
-def _open_folder(path: Path) -> OpenTable:
-    """Open a folder with a folder of text files for each class."""
-    import pandas as pd
-
-    files = _text_files(path)
-    if not files:
-        raise DataError(
-            f"{path}: its folders hold no files; a folder of texts for each class is needed"
-        )
-
-    def texts() -> Iterator[tuple[dict[str, str], int]]:
-        for file in files:
-            with reading(file):
-                text = file.read_text("utf-8", "replace")
-            yield {FOLDER_TEXT: text, FOLDER_LABEL: file.parent.name}, len(text)
-
-    def frames(n_bytes: int) -> Frames:
-        done = 0
-        for rows in gather(texts(), n_bytes):
-            done += len(rows)
-            yield pd.DataFrame(rows), done / len(files)
-
-    return [FOLDER_TEXT, FOLDER_LABEL], frames, lambda row: f"file {files[row].name!r}"

@@ -23,7 +23,7 @@ Opener: TypeAlias = Callable[[IO[bytes]], IO[bytes]]
 FORMATS = (
     "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), "
     "Parquet (.parquet), Feather or Arrow IPC (.feather, .arrow), NumPy (.npz, .npy), "
-    "an MNIST-style idx file, a store, or a folder with a folder of text files for each class"
+    "an MNIST-style idx file, or a store"
 )
 PIECE = 1 << 18  # bytes of a compressed file that are read at a time; a guess
 XZ_MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
@@ -290,16 +290,18 @@ def format_of(path: Path) -> str:
     Returns
     -------
     str
-        "libsvm", "csv", "jsonl", "parquet", "arrow", "npz", "npy", "idx", "store" or "folder".
+        "libsvm", "csv", "jsonl", "parquet", "arrow", "npz", "npy", "idx" or "store".
 
     Raises
     ------
     DataError
         The file is empty or not a regular file, or neither its name nor its content is of a known
-        format; a folder is neither a store nor holds folders.
+        format; a folder is no store.
     """
     if path.is_dir():
-        return _format_of_folder(path)
+        if (path / HEADER).exists() or path.name.endswith(PARTIAL):
+            return "store"
+        raise DataError(f"{path}: is a folder and no store (it has no {HEADER}); give a file")
     refuse_special(path, "data are read more than once: write them to a file first")
     with reading(path), open_bytes(path) as file:
         sample = file.read(_SAMPLE_BYTES)
@@ -314,19 +316,6 @@ def format_of(path: Path) -> str:
     if format is None:
         raise DataError(f"{path}: is in no format known here; allowed are {FORMATS}")
     return format
-
-
-def _format_of_folder(path: Path) -> str:
-    """Return "store" or "folder" (of texts, a folder for each class)."""
-    if (path / HEADER).exists() or path.name.endswith(PARTIAL):
-        return "store"
-    if any(child.is_dir() and not child.name.startswith(".") for child in path.iterdir()):
-        return "folder"
-    raise DataError(
-        f"{path}: is a folder, but neither a store (it has no {HEADER}) nor texts by class "
-        "(it has no folders); give a file, a store, or a folder with a folder of text files for "
-        "each class"
-    )
 
 
 def _format_of_binary(sample: bytes) -> str | None:

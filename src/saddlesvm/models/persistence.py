@@ -51,9 +51,8 @@ from saddlesvm.solvers.base import SolverBase
 
 # The array of a model file with the transformers before the model, as skops writes them.
 COLUMNS = "columns"
-# The arrays of a StandardScaler before the model: its attributes behind this prefix.
-SCALER = "scaler_"
-SCALER_ARRAYS = ("scaler_mean_", "scaler_scale_", "scaler_var_", "scaler_n_samples_seen_")
+# The arrays of a StandardScaler before the model; they are empty for what it does not do.
+SCALER_ARRAYS = ("scaler_mean", "scaler_scale", "scaler_var", "scaler_seen")
 # What to save instead of a model that cannot be saved, by an attribute that tells its kind.
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
@@ -177,12 +176,14 @@ def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
         return {}
     if type(before) is not StandardScaler:
         return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
-    values = {name: getattr(before, name.removeprefix(SCALER)) for name in SCALER_ARRAYS}
-    return {
-        name: np.asarray(value, dtype=np.float64)
-        for name, value in values.items()
-        if value is not None
-    }
+    arrays = dict.fromkeys(SCALER_ARRAYS, np.empty(0))
+    arrays["scaler_seen"] = before.n_samples_seen_
+    if before.with_mean:
+        arrays["scaler_mean"] = before.mean_
+    if before.with_std:
+        arrays["scaler_scale"] = before.scale_
+        arrays["scaler_var"] = before.var_
+    return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
 def _model_to_arrays(model: Any, saved: register.SavedNames) -> dict[str, np.ndarray]:
@@ -286,21 +287,23 @@ def _restore_columns(model: Any, stored: np.ndarray) -> Any:
 def _restore_scaler(model: Any, stored: dict[str, np.ndarray]) -> StandardScaler:
     """Return the stored scaler; raise ValueError unless it scales the model's features."""
     width = model.n_features_in_
-    for name, array in stored.items():
+    for name in SCALER_ARRAYS:
+        if name not in stored:
+            raise ValueError(f"its {name} is missing")
+        array = stored[name]
         # The rows seen are one number, or a number for each feature.
-        is_shaped = array.shape == (width,) or (name == SCALER_ARRAYS[-1] and not array.ndim)
+        empty_shape: tuple[int, ...] = () if name == "scaler_seen" else (0,)
+        is_shaped = array.shape in (empty_shape, (width,))
         if array.dtype != np.float64 or not is_shaped or not np.isfinite(array).all():
             raise ValueError(f"its {name} does not hold finite numbers for {width} features")
     # The attributes are set as a fit would have set them.
-    mean, scale, variance, seen = (stored.get(name) for name in SCALER_ARRAYS)
-    if scale is not None and ((scale <= 0.0).any() or variance is None or (variance < 0.0).any()):
+    mean, scale, variance, seen = (stored[name] for name in SCALER_ARRAYS)
+    if scale.size != variance.size or (scale <= 0.0).any() or (variance < 0.0).any():
         raise ValueError("its scaler does not divide by positive numbers")
-    if seen is None:
-        raise ValueError("the rows that its scaler has seen are missing")
-    scaler = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
-    scaler.mean_ = mean
-    scaler.scale_ = scale
-    scaler.var_ = variance
+    scaler = StandardScaler(with_mean=mean.size > 0, with_std=scale.size > 0)
+    scaler.mean_ = mean if mean.size else None
+    scaler.scale_ = scale if scale.size else None
+    scaler.var_ = variance if scale.size else None
     scaler.n_samples_seen_ = seen[()]
     scaler.n_features_in_ = width
     if hasattr(model, "feature_names_in_"):
